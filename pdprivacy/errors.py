@@ -1,0 +1,107 @@
+"""Exceptions and warnings of pdprivacy.
+
+Every message is made of declared facts (column names, bounds, categories of
+the declaration) and of the arguments of the call. No message ever holds a
+cell of the data.
+
+    PrivacyError
+    ├── ParameterError         an argument is off (also a ValueError)
+    ├── DeclarationError       the declaration lacks or contradicts something (also a ValueError)
+    ├── InvalidDataError       the data does not meet its declaration (also a ValueError)
+    ├── QueryError             a filter that is not record by record (also a ValueError)
+    ├── TableTooLargeError     more declared cells than a table may have (also a ValueError)
+    ├── NotProtectedError      the frame was never protected
+    │   ├── DerivedFrameError  made from a protected frame by pandas
+    │   └── ModifiedFrameError a protected frame that was changed in place
+    ├── BudgetError            the budget refuses the charge
+    │   └── BudgetExceeded     what is left is less than what was asked
+    ├── MetadataError          a frame without release metadata, or with an altered one
+    └── MissingExtraError      an optional dependency is absent (also an ImportError)
+
+    DeclarationWarning         a declaration that may have been read off the data (a UserWarning)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "BudgetExceeded",
+    "DeclarationError",
+    "DeclarationWarning",
+    "DerivedFrameError",
+    "InvalidDataError",
+    "MetadataError",
+    "MissingExtraError",
+    "ModifiedFrameError",
+    "NotProtectedError",
+    "ParameterError",
+    "PrivacyError",
+    "QueryError",
+    "TableTooLargeError",
+]
+
+
+class PrivacyError(Exception):
+    """Base of every error that pdprivacy raises on purpose.
+
+    Parameters
+    ----------
+    message : the fact, ending with a full stop.
+    hint : what to write instead; printed on its own line after ``Hint:``.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        self.hint = hint
+        super().__init__(message if hint is None else f"{message}\nHint: {hint}")
+
+
+class ParameterError(PrivacyError, ValueError):
+    """An argument is outside what the call accepts."""
+
+
+class DeclarationError(PrivacyError, ValueError):
+    """The declaration lacks, or contradicts, what the call needs."""
+
+
+class InvalidDataError(PrivacyError, ValueError):
+    """The data does not meet its declaration; names the column and the check, never a value."""
+
+
+class QueryError(PrivacyError, ValueError):
+    """A filter that is not a record-by-record condition on declared columns."""
+
+
+class TableTooLargeError(PrivacyError, ValueError):
+    """The declared cells of a table are more than can be released in one call."""
+
+
+class NotProtectedError(PrivacyError):
+    """The frame was never protected, so nothing about it is declared."""
+
+
+class DerivedFrameError(NotProtectedError):
+    """The frame was made by pandas from a protected one; how is not known, so it is refused."""
+
+
+class ModifiedFrameError(NotProtectedError):
+    """A protected frame was changed in place after it was protected."""
+
+
+class BudgetError(PrivacyError):
+    """The budget cannot take the charge."""
+
+
+class BudgetExceeded(BudgetError):
+    """A charge larger than what is left; the budget stays as it was."""
+
+
+class MetadataError(PrivacyError):
+    """The frame carries no release metadata, or metadata that is not readable."""
+
+
+class MissingExtraError(PrivacyError, ImportError):
+    """An optional dependency is not installed; the hint names the extra."""
+
+
+class DeclarationWarning(UserWarning):
+    """A declared bound coincides with the data; was it read off the data?"""

@@ -1,0 +1,144 @@
+"""Privacy losses and the unit of privacy: small frozen values in exact rational numbers.
+
+A loss states what a release costs; it never states how the release is made.
+Arithmetic on losses is exact: 0.1 means one tenth, so three losses of 0.1
+add up to 0.3 and not to 0.30000000000000004.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+from pdprivacy.errors import ParameterError
+
+__all__ = ["Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "ZCDP", "rational"]
+
+Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
+Rational: TypeAlias = int | float | str | Decimal | Fraction
+
+
+def rational(value: Rational, name: str) -> Fraction:
+    """The exact rational number a person means by ``value``.
+
+    A float stands for its shortest decimal representation (0.1 is one tenth),
+    a string may be a decimal or a fraction (``"1/3"``).
+
+    Raises
+    ------
+    ParameterError : not a finite number; the message names the argument.
+
+    >>> rational(0.1, "epsilon") * 3 == rational("0.3", "epsilon")
+    True
+    """
+    if isinstance(value, Fraction):
+        return value
+    if not isinstance(value, bool) and isinstance(value, int | float | str | Decimal | numbers.Real):
+        try:
+            if isinstance(value, str | Decimal):
+                return Fraction(value)
+            if isinstance(value, numbers.Integral):
+                return Fraction(int(value))
+            number = float(value)
+            if math.isfinite(number):
+                return Fraction(repr(number))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            pass
+    raise ParameterError(f"{name!r} must be a finite number (got {value!r}).")
+
+
+def _positive(value: Rational, name: str) -> Fraction:
+    number = rational(value, name)
+    if number <= 0:
+        raise ParameterError(f"{name!r} must be positive (got {value}).")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """Pure differential privacy: output probabilities of neighbours differ by at most exp(epsilon).
+
+    Source: Dwork, McSherry, Nissim, Smith (2006), Definition 1.
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Rational) -> None:
+        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+
+    @property
+    def delta(self) -> Fraction:
+        """Zero: no slack."""
+        return Fraction(0)
+
+    def times(self, count: int) -> Pure:
+        """The loss of ``count`` such releases, by basic composition."""
+        return Pure(self.epsilon * count)
+
+
+@dataclass(frozen=True, slots=True)
+class Approx:
+    """Approximate differential privacy: as `Pure`, up to an additive ``delta`` in [0, 1).
+
+    Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (2006), Definition 1.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Rational, delta: Rational) -> None:
+        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        number = rational(delta, "delta")
+        if not 0 <= number < 1:
+            raise ParameterError(f"'delta' must be in [0, 1) (got {delta}).")
+        object.__setattr__(self, "delta", number)
+
+    def times(self, count: int) -> Approx:
+        """The loss of ``count`` such releases, by basic composition."""
+        return Approx(self.epsilon * count, self.delta * count)
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP:
+    """Zero-concentrated differential privacy with parameter ``rho``.
+
+    Source: Bun, Steinke (2016), Definition 1.1.
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Rational) -> None:
+        object.__setattr__(self, "rho", _positive(rho, "rho"))
+
+    def times(self, count: int) -> ZCDP:
+        """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""
+        return ZCDP(self.rho * count)
+
+
+Loss: TypeAlias = Pure | Approx | ZCDP
+
+
+def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
+    """`Pure` where delta is zero, `Approx` otherwise."""
+    return Pure(epsilon) if rational(delta, "delta") == 0 else Approx(epsilon, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whose data is protected: two tables are neighbours if they differ in one unit.
+
+    ``neighbors="add_remove"``: one record more or less; the number of rows is private.
+    ``neighbors="replace_one"``: one record with other values; the number of rows is public.
+    """
+
+    neighbors: Neighbors = "add_remove"
+
+    def __post_init__(self) -> None:
+        if self.neighbors not in get_args(Neighbors):
+            raise ParameterError(
+                f"'neighbors' must be one of 'add_remove', 'replace_one' (got {self.neighbors!r})."
+            )
