@@ -1,1 +1,37 @@
-"""pdprivacy."""
+"""Differential privacy for people who live in pandas: importing it puts ``dp`` on every DataFrame.
+
+>>> import pandas as pd, pandera.pandas as pa
+>>> import pdprivacy
+>>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+>>> private = pd.DataFrame({"member": [True, False, True]}).dp.protect(schema, epsilon=1)
+>>> table = private.dp.value_counts("member", epsilon=0.5)
+>>> table.dp.metadata.mechanism, table.dp.metadata.epsilon
+('geometric', 0.5)
+"""
+
+from pdprivacy import errors, mechanism, sensitivity
+from pdprivacy._version import __version__
+from pdprivacy.accessor import register as _register
+from pdprivacy.domain import Column, Domain
+from pdprivacy.ledger import Budget
+from pdprivacy.metadata import Metadata
+from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
+from pdprivacy.schema import read_schema
+
+__all__ = [
+    "ZCDP",
+    "Approx",
+    "Budget",
+    "Column",
+    "Domain",
+    "Metadata",
+    "Pure",
+    "Unit",
+    "__version__",
+    "errors",
+    "mechanism",
+    "read_schema",
+    "sensitivity",
+]
+
+_register()

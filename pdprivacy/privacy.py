@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pdprivacy.errors import ParameterError
 
-__all__ = ["Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "ZCDP", "rational"]
+__all__ = ["Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "ZCDP", "loss", "rational", "show"]
 
 Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
@@ -142,3 +142,15 @@ class Unit:
             raise ParameterError(
                 f"'neighbors' must be one of 'add_remove', 'replace_one' (got {self.neighbors!r})."
             )
+
+
+def show(number: Fraction) -> str:
+    """An exact number as a person writes it: ``0.1``, ``1e-06``, ``1/3``.
+
+    >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(2))
+    ('0.1', '1/3', '2')
+    """
+    if number.denominator == 1:
+        return str(number.numerator)
+    decimal = repr(float(number))
+    return decimal if Fraction(decimal) == number else str(number)

@@ -1,0 +1,174 @@
+"""The surface: ``df.dp`` on every DataFrame and Series.
+
+An accessor keeps no state, because pandas may make a new one at every ``df.dp``:
+what stands behind a frame is looked up by identity in `pdprivacy.protection`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pandas as pd
+
+from pdprivacy import metadata, protection, releases
+from pdprivacy.conform import Fate
+from pdprivacy.domain import Domain
+from pdprivacy.errors import NotProtectedError
+from pdprivacy.ledger import Budget
+from pdprivacy.metadata import Metadata
+from pdprivacy.privacy import Neighbors, Rational
+from pdprivacy.protection import Protected
+
+__all__ = ["DataFrameDP", "SeriesDP"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
+    """The method of an accessor that forwards to a release."""
+
+    @functools.wraps(function)
+    def method(self: DataFrameDP, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(self._protected(), *args, **kwargs)
+
+    signature = inspect.signature(function)
+    _, *parameters = signature.parameters.values()
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]
+    return method
+
+
+class _Result:
+    """What every released object can say about itself."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @property
+    def metadata(self) -> Metadata:
+        """The typed view of ``attrs["dp"]``; MetadataError where there is none."""
+        return metadata.read(self._frame)
+
+    def verify(self) -> bool:
+        """Whether the numbers and labels are still those that were released."""
+        return metadata.verify(self._frame)
+
+    def interval(self) -> Any:
+        """Each released number with its standard error and 95 % interval (of the noise alone)."""
+        return metadata.interval(self._frame)
+
+
+class DataFrameDP(_Result):
+    """Differential privacy for a DataFrame.
+
+    A raw frame offers `protect`; a protected one the releases; a released one `metadata`,
+    `verify` and `interval`.
+    """
+
+    def protect(
+        self,
+        schema: Any,
+        *,
+        epsilon: Rational | None = None,
+        delta: Rational = 0,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "add_remove",
+        public_rows: int | None = None,
+        on_invalid: Fate = "raise",
+    ) -> pd.DataFrame:
+        """The frame bound to its declaration and a budget: a protected frame.
+
+        Parameters
+        ----------
+        schema : a pandera ``DataFrameSchema`` or ``DataFrameModel`` (or a `pdprivacy.Domain`);
+            columns opt in by ``metadata={"dp": {...}}``.
+        epsilon, delta : the total budget, for a new `pdprivacy.Budget`.
+        budget : a budget to share with other protections of the same data, instead.
+        neighbors : "add_remove" (one record more or less; the number of rows is private) or
+            "replace_one" (one record with other values; the number of rows is public).
+        public_rows : under "add_remove", a number of rows that everybody knows the table to have
+            at least.
+        on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
+            (numbers to the nearest bound, all else raises); "drop" (the record is left out).
+
+        Returns
+        -------
+        A DataFrame of the same cells. It is protected itself; what pandas makes of it is not.
+
+        Raises
+        ------
+        DeclarationError, InvalidDataError, ParameterError, BudgetError. Warns (DeclarationWarning)
+        where a declared bound equals the data's own extreme.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> import pdprivacy
+        >>> schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
+        >>> private = pd.DataFrame({"age": [31, 54, 27, 39]}).dp.protect(schema, epsilon=1.0)
+        >>> noisy = private.dp.mean("age", epsilon=0.5)
+        >>> private.dp.budget.left
+        (0.5, 0.0)
+        """
+        return protection.protect(
+            self._frame,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            budget=budget,
+            neighbors=neighbors,
+            public_rows=public_rows,
+            on_invalid=on_invalid,
+        )
+
+    def _protected(self) -> Protected:
+        return protection.find(self._frame)
+
+    @property
+    def budget(self) -> Budget:
+        """What was spent on what, and what is left."""
+        return self._protected().budget
+
+    @property
+    def domain(self) -> Domain:
+        """What is declared about each column."""
+        return self._protected().domain
+
+    count = _release(releases.count)
+    sum = _release(releases.sum)
+    mean = _release(releases.mean)
+    var = _release(releases.var)
+    std = _release(releases.std)
+    cov = _release(releases.cov)
+    corr = _release(releases.corr)
+    proportion = _release(releases.proportion)
+    value_counts = _release(releases.value_counts)
+    histogram = _release(releases.histogram)
+    crosstab = _release(releases.crosstab)
+    pooled_var = _release(releases.pooled_var)
+    pooled_cov = _release(releases.pooled_cov)
+    groupby = _release(releases.groupby)
+    query = _release(releases.query)
+    quality = _release(releases.quality)
+    dr_ha = _release(releases.dr_ha)
+
+
+class SeriesDP(_Result):
+    """Differential privacy for a Series: what a released one says about itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in dir(DataFrameDP) and not name.startswith("_"):
+            label = self._frame.name
+            raise NotProtectedError(
+                f"{name!r} is a method of a protected DataFrame, not of a Series.",
+                f"private.dp.{name}({label!r}, ...) on the protected frame itself.",
+            )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+
+def register() -> None:
+    """Put ``dp`` on pandas' DataFrame and Series."""
+    pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
+    pd.api.extensions.register_series_accessor("dp")(SeriesDP)

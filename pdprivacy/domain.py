@@ -1,0 +1,468 @@
+"""What is declared about each column: bounds, categories, bins, nulls and role; plain frozen values.
+
+A domain holds declared facts only, so everything in it may be printed. It knows
+nothing of pandera (`pdprivacy.schema` reads one) and nothing of the data.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import numbers
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from pdprivacy.errors import DeclarationError, ParameterError
+
+__all__ = ["MAX_INTEGER_CELLS", "Column", "Domain", "Kind", "Role", "declaration_hint"]
+
+Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]
+Role: TypeAlias = Literal["quasi_identifier", "sensitive", "identifier"]
+
+MAX_INTEGER_CELLS = 1000
+"""A bounded integer column with at most so many values has one cell per value."""
+
+_DTYPES: dict[str, str] = {"float": "float", "integer": "int", "boolean": "bool", "category": "str"}
+
+
+def declaration_hint(
+    name: Hashable, kind: Kind | None, what: Literal["bounds", "labels", "declared"] = "declared"
+) -> str:
+    """The line of a pandera schema that would declare what is missing.
+
+    ``what`` is ``"bounds"``, ``"labels"`` (cells of a table) or ``"declared"`` (just the opt-in).
+
+    >>> print(declaration_hint("age", "integer", "bounds"))
+    "age": pa.Column(int, pa.Check.in_range(LOWER, UPPER), metadata={"dp": {}})
+    """
+    label = f'"{name}"' if isinstance(name, str) else repr(name)
+    if what == "declared":
+        dtype = _DTYPES[kind] if kind else "..."
+        return f'{label}: pa.Column({dtype}, metadata={{"dp": {{}}}})'
+    if what == "bounds" or kind in ("float", "integer"):
+        dtype = "int" if kind == "integer" else "float"
+        options = "{}" if what == "bounds" else '{"bins": [LOWER, ..., UPPER]}'
+        check = "pa.Check.in_range(LOWER, UPPER)"
+        return f'{label}: pa.Column({dtype}, {check}, metadata={{"dp": {options}}})'
+    return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
+
+
+def _is_null(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+    except ValueError:  # an array; it is refused later, as it has no hash
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """A numpy number, truth value or string as the Python one; all else as it is."""
+    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+
+
+def _number(value: Any, column: Hashable, what: str) -> int | float:
+    plain = _plain(value)
+    if isinstance(plain, numbers.Real) and not isinstance(plain, bool):
+        try:
+            if math.isfinite(plain):
+                return int(plain) if isinstance(plain, numbers.Integral) else float(plain)
+        except OverflowError:  # an integer beyond the largest float
+            pass
+    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {value!r}).")
+
+
+def _text(number: float) -> str:
+    """A number as a person writes it: whole numbers without a decimal point.
+
+    >>> _text(18.0), _text(0.5)
+    ('18', '0.5')
+    """
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e16 else repr(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One declared column.
+
+    Parameters
+    ----------
+    name : the column label.
+    kind : what its cells are: ``"float"``, ``"integer"``, ``"boolean"`` or ``"category"``
+        (labels only: strings, timestamps, anything that is not added up).
+    nullable : whether a cell may be null.
+    lower, upper : numeric bounds; both ends belong to the domain. A boolean has 0 and 1.
+    categories : the declared labels in declared order. A boolean has ``(False, True)``.
+    bins : strictly increasing edges that cover the bounds; where these are missing, the outer edges
+        are the bounds.
+    role : what the column is in a disclosure; ``"identifier"`` columns are never released.
+
+    Raises
+    ------
+    DeclarationError : the parts contradict each other; the message names the column.
+
+    >>> Column("age", "integer", lower=18, upper=65, bins=(18, 30, 45, 65)).labels("crosstab")
+    ('[18, 30)', '[30, 45)', '[45, 65]')
+    """
+
+    name: Hashable
+    kind: Kind
+    nullable: bool = False
+    lower: float | int | None = None
+    upper: float | int | None = None
+    categories: tuple[Any, ...] | None = None
+    bins: tuple[float, ...] | None = None
+    role: Role | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            allowed = ", ".join(map(repr, get_args(Kind)))
+            raise DeclarationError(
+                f"'kind' of column {self.name!r} must be one of {allowed} (got {self.kind!r})."
+            )
+        if self.role is not None and self.role not in get_args(Role):
+            allowed = ", ".join(map(repr, get_args(Role)))
+            raise DeclarationError(
+                f"'role' of column {self.name!r} must be one of {allowed} (got {self.role!r})."
+            )
+        set_field = object.__setattr__
+        set_field(self, "nullable", bool(self.nullable))
+        if self.categories is not None:
+            set_field(self, "categories", self._checked_categories(self.categories))
+        if self.kind == "boolean":
+            self._complete_boolean()
+        for field in ("lower", "upper"):
+            if (bound := getattr(self, field)) is not None:
+                set_field(self, field, self._checked_bound(bound, field))
+        if self.bins is not None:
+            edges = self._checked_bins(self.bins)
+            whole = self.kind == "integer"
+            set_field(self, "bins", edges)
+            if self.lower is None:
+                set_field(self, "lower", math.ceil(edges[0]) if whole else edges[0])
+            if self.upper is None:
+                set_field(self, "upper", math.floor(edges[-1]) if whole else edges[-1])
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise DeclarationError(
+                f"'lower' of column {self.name!r} must be below 'upper' "
+                f"(got {self.lower!r} and {self.upper!r})."
+            )
+        if self.categories is not None and self.kind in ("float", "integer"):
+            for label in self.categories:
+                if (self.lower is not None and label < self.lower) or (
+                    self.upper is not None and label > self.upper
+                ):
+                    raise DeclarationError(
+                        f"'categories' of column {self.name!r} must lie within its bounds "
+                        f"{self.lower!r} and {self.upper!r} (got {label!r})."
+                    )
+
+    def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
+        if isinstance(categories, str) or not hasattr(categories, "__iter__"):
+            raise DeclarationError(
+                f"'categories' of column {self.name!r} must be a sequence of labels (got {categories!r})."
+            )
+        labels = tuple(_plain(label) for label in categories)
+        if not labels:
+            raise DeclarationError(f"'categories' of column {self.name!r} must hold at least one label.")
+        if any(_is_null(label) for label in labels):
+            raise DeclarationError(
+                f"'categories' of column {self.name!r} must not hold a null.",
+                "declare nulls by nullable=True",
+            )
+        if self.kind in ("float", "integer"):
+            labels = tuple(_number(label, self.name, "'categories'") for label in labels)
+            if self.kind == "integer":
+                labels = tuple(self._whole(label, "categories") for label in labels)
+        if self.kind == "boolean" and not all(isinstance(label, bool) for label in labels):
+            raise DeclarationError(
+                f"'categories' of the boolean column {self.name!r} must be truth values (got {labels!r})."
+            )
+        try:
+            distinct = len(set(labels))
+        except TypeError:
+            raise DeclarationError(f"'categories' of column {self.name!r} must be hashable labels.") from None
+        if distinct < len(labels):
+            raise DeclarationError(f"'categories' of column {self.name!r} must be unique (got {labels!r}).")
+        return labels
+
+    def _complete_boolean(self) -> None:
+        set_field = object.__setattr__
+        if self.categories is None:
+            lower = 0 if self.lower is None else self.lower
+            upper = 1 if self.upper is None else self.upper
+            held = tuple(label for label in (False, True) if lower <= label <= upper)
+            if not held:
+                raise DeclarationError(
+                    f"the bounds of the boolean column {self.name!r} must hold 0 or 1 "
+                    f"(got {self.lower!r} and {self.upper!r})."
+                )
+            set_field(self, "categories", held)
+        assert self.categories is not None
+        set_field(self, "lower", int(min(self.categories)))
+        set_field(self, "upper", int(max(self.categories)))
+
+    def _whole(self, number: int | float, field: str) -> int:
+        if number != int(number):
+            raise DeclarationError(
+                f"{field!r} of the integer column {self.name!r} must be whole numbers (got {number!r})."
+            )
+        return int(number)
+
+    def _checked_bound(self, bound: Any, field: str) -> int | float:
+        if self.kind == "category":
+            raise DeclarationError(
+                f"{field!r} of column {self.name!r} needs a numeric column (it is of kind 'category')."
+            )
+        number = _number(bound, self.name, repr(field))
+        return self._whole(number, field) if self.kind == "integer" else number
+
+    def _checked_bins(self, bins: Any) -> tuple[float, ...]:
+        if self.kind not in ("float", "integer"):
+            raise DeclarationError(
+                f"'bins' of column {self.name!r} needs a numeric column (it is of kind {self.kind!r})."
+            )
+        if isinstance(bins, str) or not hasattr(bins, "__iter__"):
+            raise DeclarationError(
+                f"'bins' of column {self.name!r} must be a sequence of edges (got {bins!r})."
+            )
+        edges = tuple(float(_number(edge, self.name, "'bins'")) for edge in bins)
+        if len(edges) < 2 or any(right <= left for left, right in pairwise(edges)):
+            raise DeclarationError(
+                f"'bins' of column {self.name!r} must be at least two strictly increasing edges "
+                f"(got {bins!r})."
+            )
+        if (self.lower is not None and edges[0] > self.lower) or (
+            self.upper is not None and edges[-1] < self.upper
+        ):
+            raise DeclarationError(
+                f"'bins' of column {self.name!r} must cover its bounds {self.lower!r} and {self.upper!r} "
+                f"(got {bins!r})."
+            )
+        return edges
+
+    def _refuse_identifier(self, method: str) -> None:
+        if self.role == "identifier":
+            raise DeclarationError(
+                f"{method!r} cannot release column {self.name!r}: its role is 'identifier'.",
+                "leave the column out of the call, or declare another role",
+            )
+
+    def bounds(self, method: str) -> tuple[float, float]:
+        """The declared lower and upper bound, for ``method``.
+
+        Raises
+        ------
+        DeclarationError : a bound is missing, the column is not numeric, or it is an identifier.
+
+        >>> Column("age", "integer", lower=18, upper=65).bounds("mean")
+        (18.0, 65.0)
+        """
+        self._refuse_identifier(method)
+        if self.lower is None or self.upper is None:
+            reason = "is not numeric and has no bounds"
+            if self.kind != "category":
+                missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
+                reason = f"has no declared {' and no '.join(missing)} bound"
+            raise DeclarationError(
+                f"{method!r} needs the bounds of column {self.name!r}, which {reason}.",
+                declaration_hint(self.name, self.kind, "bounds"),
+            )
+        return float(self.lower), float(self.upper)
+
+    def labels(self, method: str) -> tuple[Any, ...]:
+        """The declared cells in order, without the null cell, for ``method``.
+
+        Bins give half-open intervals, the last one closed, as `numpy.histogram` has them; else the
+        categories; else every integer between the bounds, if there are at most `MAX_INTEGER_CELLS`.
+
+        Raises
+        ------
+        DeclarationError : no cells are declared, or the column is an identifier.
+
+        >>> Column("rooms", "integer", lower=1, upper=3).labels("value_counts")
+        (1, 2, 3)
+        """
+        self._refuse_identifier(method)
+        if self.bins is not None:
+            edges = [_text(edge) for edge in self.bins]
+            last = len(edges) - 2
+            return tuple(
+                f"[{left}, {right}{']' if place == last else ')'}"
+                for place, (left, right) in enumerate(pairwise(edges))
+            )
+        if self.categories is not None:
+            return self.categories
+        reason = "has no categories and no bins"
+        if self.kind == "integer" and self.lower is not None and self.upper is not None:
+            count = int(self.upper) - int(self.lower) + 1
+            if count <= MAX_INTEGER_CELLS:
+                return tuple(range(int(self.lower), int(self.upper) + 1))
+            reason = f"has {count} integers between its bounds (at most {MAX_INTEGER_CELLS}) and no bins"
+        raise DeclarationError(
+            f"{method!r} needs the cells of column {self.name!r}, which {reason}.",
+            declaration_hint(self.name, self.kind, "labels"),
+        )
+
+    def cells(self, method: str) -> int:
+        """The number of declared cells, the null cell included where nulls are declared.
+
+        Raises
+        ------
+        DeclarationError : as `labels`.
+
+        >>> Column("smokes", "boolean", nullable=True).cells("value_counts")
+        3
+        """
+        return len(self.labels(method)) + int(self.nullable)
+
+    def _canonical(self) -> str:
+        """The declaration as text: equal declarations give equal text, in every process."""
+
+        def bound(value: float | int | None) -> str:
+            return "" if value is None else repr(float(value) if self.kind == "float" else int(value))
+
+        def label(value: Any) -> str:
+            return f"{type(value).__qualname__}:{value!r}"
+
+        parts: list[Any] = [label(self.name), self.kind, self.nullable, bound(self.lower), bound(self.upper)]
+        parts.append(None if self.categories is None else [label(value) for value in self.categories])
+        parts.append(None if self.bins is None else [repr(edge) for edge in self.bins])
+        parts.append(self.role)
+        return repr(parts)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The declared columns, in declared order.
+
+    Raises
+    ------
+    DeclarationError : two columns of one name.
+
+    >>> domain = Domain((Column("age", "integer", lower=18, upper=65), Column("member", "boolean")))
+    >>> list(domain), domain["age"].upper
+    (['age', 'member'], 65)
+    """
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        names = [column.name for column in self.columns]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise DeclarationError(f"column {name!r} is declared twice.")
+
+    def __getitem__(self, name: Hashable) -> Column:
+        """The column of this name.
+
+        Raises
+        ------
+        DeclarationError : no such column is declared; the message lists the declared names.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        declared = ", ".join(repr(column.name) for column in self.columns) or "none"
+        raise DeclarationError(
+            f"column {name!r} is not declared for release (declared: {declared}).",
+            declaration_hint(name, None),
+        )
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The declared names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def with_role(self, role: Role) -> tuple[Hashable, ...]:
+        """The names of the columns declared with ``role``, in order.
+
+        Raises
+        ------
+        ParameterError : not a role.
+
+        >>> Domain((Column("age", "integer", role="quasi_identifier"),)).with_role("quasi_identifier")
+        ('age',)
+        """
+        if role not in get_args(Role):
+            allowed = ", ".join(map(repr, get_args(Role)))
+            raise ParameterError(f"'role' must be one of {allowed} (got {role!r}).")
+        return tuple(column.name for column in self.columns if column.role == role)
+
+    def replace(self, *columns: Column) -> Domain:
+        """The same domain with the columns of these names replaced; the order stays.
+
+        Raises
+        ------
+        DeclarationError : a column of that name is not declared.
+
+        >>> Domain((Column("age", "integer"),)).replace(Column("age", "integer", lower=0))["age"].lower
+        0
+        """
+        for column in columns:
+            self[column.name]
+        new = {column.name: column for column in columns}
+        return Domain(tuple(new.get(column.name, column) for column in self.columns))
+
+    def fingerprint(self) -> str:
+        """A hash of the declaration: 32 hexadecimal digits, the same in every process.
+
+        >>> Domain((Column("age", "integer", lower=0),)).fingerprint()
+        'cba7874ff50fcdf0a08a1a2d10b397c0'
+        """
+        digest = blake2b(digest_size=16)
+        for column in self.columns:
+            digest.update(column._canonical().encode() + b"\n")
+        return digest.hexdigest()
+
+    def _table(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("name", "kind", "bounds or categories", "bins", "nullable", "role")]
+        for column in self.columns:
+            values = ""
+            if column.categories is not None:
+                shown = [repr(label) for label in column.categories[:6]]
+                more = len(column.categories) - len(shown)
+                values = ", ".join(shown) + (f", ... ({more} more)" if more else "")
+            elif column.lower is not None or column.upper is not None:
+                low, high = ("" if end is None else _text(end) for end in (column.lower, column.upper))
+                values = f"{low} to {high}" if low and high else f"{low} and up" if low else f"up to {high}"
+            bins = "" if column.bins is None else ", ".join(_text(edge) for edge in column.bins)
+            nullable = "yes" if column.nullable else "no"
+            rows.append((str(column.name), column.kind, values, bins, nullable, column.role or ""))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._table()
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        head, *body = self._table()
+        lines = [
+            "<table><thead>",
+            "<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>",
+            "</thead>",
+        ]
+        lines.append("<tbody>")
+        lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
+        return "".join([*lines, "</tbody></table>"])

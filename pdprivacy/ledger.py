@@ -1,0 +1,195 @@
+"""The budget: an append-only list of charges under a cap, and the only mutable object.
+
+A charge is made before a cell is read or noise is drawn. It is either entered
+whole or refused, and a refusal leaves the budget as it was.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pandas as pd
+
+from pdprivacy import accounting
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
+from pdprivacy.privacy import Approx, Loss, Pure, Rational, Unit, loss, show
+
+__all__ = ["Budget", "Entry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge: what it cost, what for, and when."""
+
+    number: int
+    label: str
+    mechanism: str
+    loss: Pure | Approx
+    time: datetime
+
+
+class Budget:
+    """A privacy budget in memory: a total, what was spent on what, and what is left.
+
+    Every protection of the same data should share one budget: pass the same object as
+    ``budget=`` to each ``df.dp.protect``. Charges add up exactly (0.1 three times is 0.3). Safe
+    to use from several threads of one process; it ends with the process.
+
+    Parameters
+    ----------
+    epsilon : the cap on the sum of epsilons, positive.
+    delta : the cap on the sum of deltas, in [0, 1).
+
+    Raises
+    ------
+    ParameterError : epsilon not positive and finite, delta outside [0, 1).
+
+    >>> budget = Budget(epsilon=0.3)
+    >>> for _ in range(3):
+    ...     _ = budget.charge(Pure(0.1), "mean of age")
+    >>> budget.left
+    (0.0, 0.0)
+    """
+
+    def __init__(self, epsilon: Rational, delta: Rational = 0) -> None:
+        self._total = loss(epsilon, delta)
+        self._entries: list[Entry] = []
+        self._unit: Unit | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> Pure | Approx:
+        """The cap."""
+        return self._total
+
+    def _spent(self) -> tuple[Fraction, Fraction]:
+        spent = accounting.compose(entry.loss for entry in self._entries)
+        return (Fraction(0), Fraction(0)) if spent is None else (spent.epsilon, spent.delta)
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta spent so far."""
+        with self._lock:
+            epsilon, delta = self._spent()
+        return float(epsilon), float(delta)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Epsilon and delta still to spend."""
+        with self._lock:
+            epsilon, delta = self._spent()
+        return float(self._total.epsilon - epsilon), float(self._total.delta - delta)
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose data the charges protect; None before the first protection."""
+        return self._unit
+
+    def bind(self, unit: Unit) -> None:
+        """Fix the unit of all charges: losses of different neighbours do not add up.
+
+        Raises BudgetError where the budget already serves another one.
+        """
+        with self._lock:
+            if self._unit is None:
+                self._unit = unit
+            elif self._unit != unit:
+                raise BudgetError(
+                    f"This budget counts losses between {self._unit.neighbors!r} neighbours; "
+                    f"they do not add up with {unit.neighbors!r} ones.",
+                    "use the same neighbors= for every protection that shares a budget.",
+                )
+
+    def charge(self, cost: Loss, label: str, mechanism: str = "") -> Entry:
+        """Enter ``cost``, or refuse it and change nothing.
+
+        Raises
+        ------
+        BudgetExceeded : the cost is larger than what is left; a smaller one may still fit.
+        BudgetError : the cost is in a currency that this budget does not count.
+        """
+        if not isinstance(cost, Pure | Approx):
+            raise BudgetError(
+                f"This budget counts epsilon and delta (got {type(cost).__name__}).",
+                "charge Pure(epsilon) or Approx(epsilon, delta).",
+            )
+        if not isinstance(label, str):
+            raise ParameterError(f"'label' must be a string (got {type(label).__name__}).")
+        with self._lock:
+            epsilon, delta = self._spent()
+            left_epsilon, left_delta = self._total.epsilon - epsilon, self._total.delta - delta
+            if cost.epsilon > left_epsilon:
+                raise BudgetExceeded(
+                    f"The release asks for epsilon {show(cost.epsilon)}, but {show(left_epsilon)} of "
+                    f"{show(self._total.epsilon)} is left.",
+                    f"ask for epsilon={show(left_epsilon)} or less." if left_epsilon > 0 else None,
+                )
+            if cost.delta > left_delta:
+                raise BudgetExceeded(
+                    f"The release asks for delta {show(cost.delta)}, but {show(left_delta)} of "
+                    f"{show(self._total.delta)} is left.",
+                    'mechanism="laplace" and mechanism="geometric" need no delta.',
+                )
+            entry = Entry(len(self._entries) + 1, label, mechanism, cost, datetime.now(UTC))
+            self._entries.append(entry)
+            return entry
+
+    @property
+    def entries(self) -> pd.DataFrame:
+        """One row per charge: release, mechanism, epsilon, delta, time."""
+        return pd.DataFrame(
+            {
+                "release": [entry.label for entry in self._entries],
+                "mechanism": [entry.mechanism for entry in self._entries],
+                "epsilon": [float(entry.loss.epsilon) for entry in self._entries],
+                "delta": [float(entry.loss.delta) for entry in self._entries],
+                "time": pd.to_datetime([entry.time for entry in self._entries], utc=True),
+            },
+            index=pd.RangeIndex(1, len(self._entries) + 1, name="charge"),
+        )
+
+    def _summary(self) -> list[tuple[str, str, str]]:
+        """(what, epsilon, delta) of total, spent and left."""
+        epsilon, delta = self._spent()
+        total = self._total
+        return [
+            ("total", show(total.epsilon), show(total.delta)),
+            ("spent", show(epsilon), show(delta)),
+            ("left", show(total.epsilon - epsilon), show(total.delta - delta)),
+        ]
+
+    def _neighbors(self) -> str:
+        return "" if self._unit is None else f", neighbors {self._unit.neighbors}"
+
+    def __repr__(self) -> str:
+        lines = [f"Privacy budget{self._neighbors()}"]
+        lines += [
+            f"  {what:<6} epsilon {epsilon:<10} delta {delta}" for what, epsilon, delta in self._summary()
+        ]
+        width = max((len(entry.label) for entry in self._entries), default=0)
+        lines += [
+            f"  {entry.number:>4}  {entry.label:<{width}}  epsilon {show(entry.loss.epsilon):<8} "
+            f"delta {show(entry.loss.delta):<8} {entry.mechanism}".rstrip()
+            for entry in self._entries
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(
+            f"<tr><th>{what}</th><td>{epsilon}</td><td>{delta}</td></tr>"
+            for what, epsilon, delta in self._summary()
+        )
+        rows = "".join(
+            f"<tr><th>{entry.number}. {html.escape(entry.label)}</th><td>{show(entry.loss.epsilon)}</td>"
+            f"<td>{show(entry.loss.delta)}</td><td>{html.escape(entry.mechanism)}</td></tr>"
+            for entry in self._entries
+        )
+        return (
+            f"<table><caption>Privacy budget{html.escape(self._neighbors())}</caption>"
+            "<thead><tr><th></th><th>epsilon</th><th>delta</th><th>mechanism</th></tr></thead>"
+            f"<tbody>{head}{rows}</tbody></table>"
+        )

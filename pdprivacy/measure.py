@@ -1,0 +1,139 @@
+"""The gate: the one function where private data meets noise.
+
+The order is the guarantee: sensitivities and scales from declared facts, then
+the charge, then the data, then the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy import noise
+from pdprivacy.engine import Engine
+from pdprivacy.errors import ParameterError
+from pdprivacy.ledger import Budget
+from pdprivacy.mechanism import GRID_BITS, Gaussian, Geometric, Laplace, noise_multiplier, power_below
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Approx, Pure
+from pdprivacy.statistic import Noisy, Part, Statistic, Whole
+
+__all__ = ["MechanismName", "Measurement", "measure"]
+
+MechanismName: TypeAlias = Literal["laplace", "gaussian", "geometric"]
+PartMechanism: TypeAlias = Laplace | Gaussian | Geometric
+Floats: TypeAlias = NDArray[np.float64]
+
+EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Noisy parts with the mechanism of each."""
+
+    parts: tuple[Part, ...]
+    mechanisms: tuple[PartMechanism, ...]
+    noisy: tuple[Noisy, ...]
+    seeded: bool
+
+
+def measure(
+    statistic: Statistic,
+    engine: Engine,
+    budget: Budget,
+    cost: Pure | Approx,
+    mechanism: MechanismName,
+    label: str,
+    rng: RandomState,
+) -> Measurement:
+    """Charge ``cost`` for ``statistic``, then read it and add noise.
+
+    Raises
+    ------
+    ParameterError : a mechanism that does not fit; nothing is charged.
+    BudgetExceeded : nothing is charged. Whatever fails later stays charged.
+    """
+    source = noise.source(rng)
+    parts = statistic.parts
+    mechanisms = tuple(_calibrate(part, cost, mechanism) for part in parts)
+    budget.charge(cost, label, mechanism)
+    read = statistic.read(engine)
+    noisy = tuple(
+        Noisy(_add(whole, part, kind, source), kind.std)
+        for part, kind, whole in zip(parts, mechanisms, read, strict=True)
+    )
+    return Measurement(parts, mechanisms, noisy, source.seeded)
+
+
+def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> PartMechanism:
+    """The noise of one part: its share of epsilon, or for Gaussian noise its share of the l2 norm.
+
+    For weights w that sum to one, noise of l1 scale ``l1 / (w epsilon)`` per part costs epsilon in
+    all, and Gaussian noise of deviation ``multiplier * l2 / sqrt(w)`` costs (epsilon, delta).
+    """
+    if mechanism not in get_args(MechanismName):
+        raise ParameterError(
+            f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {mechanism!r})."
+        )
+    if mechanism == "gaussian":
+        if not isinstance(cost, Approx):
+            raise ParameterError(
+                "'delta' must be positive for Gaussian noise (got 0).",
+                'pass delta=1e-6, or mechanism="laplace", which needs none.',
+            )
+        moved = _root(Fraction(part.l2_squared) / part.weight) * part.unit
+        scale = moved * noise_multiplier(cost.epsilon, cost.delta)
+        return Gaussian(cost.epsilon, cost.delta, moved, grid=_grid(part.unit, scale))
+    if isinstance(cost, Approx):
+        raise ParameterError(
+            f"'delta' must be 0 for {mechanism} noise (got {float(cost.delta):g}).",
+            'leave delta out, or use mechanism="gaussian".',
+        )
+    epsilon = cost.epsilon * part.weight
+    if mechanism == "geometric":
+        if not part.counts:
+            raise ParameterError(
+                "mechanism='geometric' is for counts.", 'use mechanism="laplace" for numbers.'
+            )
+        return Geometric(epsilon, part.l1)
+    moved = part.l1 * part.unit
+    return Laplace(epsilon, moved, grid=_grid(part.unit, moved / epsilon))
+
+
+def _grid(unit: Fraction, scale: Fraction) -> Fraction:
+    """A power of two that divides the unit and lies well below the scale."""
+    return min(unit, power_below(scale) / 2**GRID_BITS)
+
+
+def _root(square: Fraction) -> Fraction:
+    """A square root rounded up, to 60 bits."""
+    shift = max(0, 120 - square.numerator.bit_length() + square.denominator.bit_length())
+    shift += shift % 2
+    scaled = -((-square.numerator << shift) // square.denominator)
+    return Fraction(math.isqrt(scaled) + 1, 1 << (shift // 2))
+
+
+def _add(whole: Whole, part: Part, mechanism: PartMechanism, source: noise.Source) -> Floats:
+    """Whole numbers plus noise, as multiples of the mechanism's grid.
+
+    The sum is formed exactly before it becomes a double: a double that had been rounded before
+    the noise came would have another sensitivity.
+    """
+    steps = mechanism.draw(len(whole), source)
+    grid = mechanism.grid
+    if isinstance(whole, np.ndarray) and (len(whole) == 0 or int(np.abs(whole).max()) < EXACT):
+        if grid == part.unit:
+            return np.asarray((whole + steps).astype(np.float64) * float(grid))
+        # both terms are exact doubles; their sum is rounded once, after the noise
+        if int(np.abs(steps).max(initial=0)) < EXACT:
+            return np.asarray(whole.astype(np.float64) * float(part.unit) + steps * float(grid))
+    finer = int(part.unit / grid)
+    numbers: Sequence[int] = whole.tolist() if isinstance(whole, np.ndarray) else whole
+    sums = [number * finer + step for number, step in zip(numbers, steps.tolist(), strict=True)]
+    return np.array([float(total) for total in sums]) * float(grid)

@@ -1,0 +1,154 @@
+"""What a released frame says about itself: plain JSON in ``attrs["dp"]``, and a typed view of it.
+
+Only what may be published is stored: the mechanism, the cost, the error that the
+noise makes, and a fingerprint of the released numbers. The fingerprint matters
+because pandas keeps ``attrs`` through almost everything, also through
+``released["x"] = raw``: the mark alone proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.errors import MetadataError
+
+__all__ = ["KEY", "Metadata", "attach", "fingerprint", "interval", "read", "verify"]
+
+KEY = "dp"
+Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A typed view of ``attrs["dp"]``.
+
+    Attributes
+    ----------
+    statistic, columns : what was released of which columns.
+    mechanism : the noise.
+    epsilon, delta : the whole cost of the call.
+    neighbors : what the cost refers to.
+    sensitivity, scale : a number, or one per part of the statistic by name.
+    split : each part's share of the loss.
+    error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
+        number); a number for all, or nested lists in the shape of the values.
+    budget : ``total`` and ``spent`` as [epsilon, delta], after this release.
+    seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
+    version : of pdprivacy.
+    fingerprint : of the released numbers and labels.
+    dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
+    """
+
+    statistic: str
+    columns: list[str]
+    mechanism: str
+    epsilon: float
+    delta: float
+    neighbors: str
+    sensitivity: float | dict[str, float]
+    scale: float | dict[str, float]
+    split: dict[str, float]
+    error: dict[str, Any]
+    budget: dict[str, Any]
+    seeded: bool
+    version: str
+    fingerprint: str
+    dr_ha: dict[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _labels(index: pd.Index[Any]) -> str:
+    names = ["" if name is None else str(name) for name in index.names]
+    cells = [
+        ["" if part is None or part != part else str(part) for part in (label if isinstance(label, tuple) else (label,))]
+        for label in index.tolist()
+    ]
+    return json.dumps([names, cells])
+
+
+def fingerprint(released: Released) -> str:
+    """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
+    digest = blake2b(digest_size=16)
+    values = np.ascontiguousarray(released.to_numpy())
+    kind = "i" if values.dtype.kind in "iu" else "f"
+    digest.update(kind.encode())
+    digest.update(values.astype("<i8" if kind == "i" else "<f8").tobytes())
+    axes = released.axes if isinstance(released, pd.DataFrame) else [released.index]
+    for axis in axes:
+        digest.update(_labels(axis).encode())
+    return digest.hexdigest()
+
+
+def attach(released: Released, metadata: Mapping[str, Any]) -> None:
+    """Write ``metadata`` with the fingerprint of the numbers into ``attrs["dp"]``."""
+    released.attrs[KEY] = {**metadata, "fingerprint": fingerprint(released)}
+
+
+def read(released: Released) -> Metadata:
+    """The metadata of a released frame.
+
+    Raises
+    ------
+    MetadataError : the frame carries none, or what it carries is not a release's.
+    """
+    stored = released.attrs.get(KEY)
+    if not isinstance(stored, Mapping) or "statistic" not in stored:
+        raise MetadataError(
+            "This frame carries no release metadata.",
+            "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
+            "pd.DataFrame(result), pd.concat and CSV files lose it.",
+        )
+    names = Metadata.__dataclass_fields__
+    missing = [name for name in names if name not in stored and name != "dr_ha"]
+    if missing:
+        raise MetadataError(f"The release metadata lacks {', '.join(map(repr, missing))}.")
+    return Metadata(**{name: stored.get(name) for name in names})
+
+
+def verify(released: Released) -> bool:
+    """Whether the numbers and labels are still those that were released.
+
+    It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
+    write the numbers can write a fingerprint.
+    """
+    return read(released).fingerprint == fingerprint(released)
+
+
+def interval(released: Released) -> Released:
+    """Lower and upper end of the interval around each released number.
+
+    A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
+    a DataFrame gives the same with these four as the outer level of the columns. The interval
+    covers the statistic of the data, not of a population, with probability ``error["level"]``.
+
+    Raises
+    ------
+    MetadataError : no metadata, or the numbers are not those that were released.
+    """
+    metadata = read(released)
+    if metadata.fingerprint != fingerprint(released):
+        raise MetadataError(
+            "The numbers are not those that were released, so their errors are not known.",
+            "take the interval from the released frame before changing it.",
+        )
+    values = released.to_numpy(dtype=np.float64)
+    error = np.broadcast_to(np.asarray(metadata.error["standard_error"], dtype=np.float64), values.shape)
+    half = np.broadcast_to(np.asarray(metadata.error["plus_minus"], dtype=np.float64), values.shape)
+    pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
+    if isinstance(released, pd.Series):
+        return pd.DataFrame(pieces, index=released.index)
+    frames = {
+        name: pd.DataFrame(piece, index=released.index, columns=released.columns)
+        for name, piece in pieces.items()
+    }
+    return pd.concat(frames, axis=1)

@@ -1,0 +1,462 @@
+"""The only random numbers of pdprivacy: exact discrete Laplace and Gaussian noise on the integers.
+
+Exact means that no rounding shapes a distribution: a draw is decided by
+comparing uniform random bits with a probability that is known to any number of
+bits, and where the bits drawn so far leave it open, more are drawn. So
+floating-point arithmetic leaks nothing (Mironov 2012).
+
+Both distributions have one form, P(z) ∝ exp(-|z|^power / divisor), and one of
+three methods draws them; which one depends on the distribution and on the
+number of draws only, so that a seed says everything.
+
+Few draws: the integer samplers of Canonne, Kamath, Steinke (2020).
+Many draws on few integers: inversion of a table of the distribution function.
+Many draws on many integers: the line is cut into strips of 2^shift integers;
+a table draws the strip, random bits draw a place in it, and the place is
+accepted with the ratio of its probability to the greatest of its strip.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, chain, zip_longest
+from math import isqrt
+from typing import Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError
+
+__all__ = ["RandomState", "Source", "discrete_gaussian", "discrete_laplace", "source"]
+
+RandomState: TypeAlias = int | np.random.Generator | None
+
+_Bytes: TypeAlias = bytes
+_Word = TypeVar("_Word", np.uint8, np.uint16, np.uint32, np.uint64)
+
+_WIDEST = 2**52  # keeps every draw within int64, but for an event rarer than exp(-2000)
+_FEW = 1024  # up to here drawing one by one costs less than building a table
+_BLOCK = 2**16  # draws at a time: temporaries stay in the cache
+_TOP = 7  # strips are so wide that scale or sigma is less than 2^_TOP of them
+_OPEN = np.iinfo(np.int16).min  # marks the buckets that 16 bits do not decide
+_POOL = 64  # bytes fetched at a time for draws one by one
+_SLIP = 3  # greatest error of `_exp`, in its last place
+_MARGIN = 2.0**-40  # far above the error of a double computation of exp(-gamma), about 2^-50
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Uniform random bits: ``bytes(n)`` returns n fresh random bytes.
+
+    ``seeded`` tells that the bits can be reproduced, so that what is made of
+    them is for tests and not for release. No bits are kept between calls:
+    after a fork, parent and child draw from the operating system apart.
+
+    >>> source(7).below(10**30) == source(7).below(10**30)
+    True
+    """
+
+    bytes: Callable[[int], _Bytes]
+    seeded: bool
+
+    def words(self, n: int, dtype: type[_Word]) -> NDArray[_Word]:
+        """An array of ``n`` words of uniform bits, of an unsigned numpy type."""
+        return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n), exactly, for ``n`` of any size.
+
+        Raises
+        ------
+        ParameterError : n is not positive.
+        """
+        if n < 1:
+            raise ParameterError(f"'n' must be positive (got {n}).")
+        return _Pool(self).below(n)
+
+    def bernoulli(self, numerator: int, denominator: int) -> bool:
+        """True with probability numerator/denominator, exactly.
+
+        Raises
+        ------
+        ParameterError : the ratio is not a probability.
+        """
+        if not 0 <= numerator <= denominator or denominator == 0:
+            raise ParameterError(
+                f"'numerator' must be between 0 and a positive 'denominator' (got {numerator}/{denominator})."
+            )
+        return _Pool(self).below(denominator) < numerator
+
+
+def source(rng: RandomState) -> Source:
+    """The source of bits that ``rng`` stands for.
+
+    None is the entropy of the operating system; an integer seed or a numpy
+    Generator is reproducible, and a Generator advances.
+
+    Raises
+    ------
+    ParameterError : anything else, or a negative seed.
+
+    >>> source(None).seeded, source(1).seeded
+    (False, True)
+    """
+    if rng is None:
+        return Source(os.urandom, seeded=False)
+    if isinstance(rng, np.random.Generator):
+        return Source(rng.bytes, seeded=True)
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
+        if rng < 0:
+            raise ParameterError(f"'rng' must not be a negative seed (got {rng}).")
+        return Source(np.random.default_rng(rng).bytes, seeded=True)
+    raise ParameterError(
+        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__})."
+    )
+
+
+def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
+    """Exact independent draws of P(z) ∝ exp(-|z|/scale) on the integers.
+
+    ``scale`` is any positive rational up to 2^52; the result has shape (size,).
+
+    Raises
+    ------
+    ParameterError : scale outside (0, 2^52], or a negative size.
+
+    Source: few draws by Canonne, Kamath, Steinke (2020), Algorithm 2; many by
+    inversion with a guide table (Devroye 1986, III.2.4), in strips by rejection (II.3).
+
+    >>> noise = discrete_laplace(Fraction(10, 3), 100_000, source(0))
+    >>> bool(abs(noise.mean()) < 0.1), noise.dtype.name
+    (True, 'int64')
+    """
+    if not 0 < scale <= _WIDEST:
+        raise ParameterError(f"'scale' must be positive and at most 2**52 (got {scale}).")
+    return _draw(_Law(1, Fraction(scale)), size, source)
+
+
+def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
+    """Exact independent draws of P(z) ∝ exp(-z²/(2·variance)) on the integers.
+
+    ``variance`` is the parameter sigma² (the variance of the draws is no
+    larger), any positive rational up to 2^104; the result has shape (size,).
+
+    Raises
+    ------
+    ParameterError : variance outside (0, 2^104], or a negative size.
+
+    Source: few draws by Canonne, Kamath, Steinke (2020), Algorithm 3; many by
+    inversion with a guide table (Devroye 1986, III.2.4), in strips by rejection (II.3).
+
+    >>> noise = discrete_gaussian(Fraction(25), 100_000, source(0))
+    >>> bool(abs(noise.std() - 5) < 0.1), noise.dtype.name
+    (True, 'int64')
+    """
+    if not 0 < variance <= _WIDEST**2:
+        raise ParameterError(f"'variance' must be positive and at most 2**104 (got {variance}).")
+    return _draw(_Law(2, 2 * Fraction(variance)), size, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """P(z) ∝ exp(-|z|^power / divisor): Laplace has power 1, Gaussian power 2 and divisor 2 sigma²."""
+
+    power: Literal[1, 2]
+    divisor: Fraction
+
+    @property
+    def shift(self) -> int:
+        """Strips hold 2^shift integers; none are needed where a table holds every integer."""
+        width = int(self.divisor) if self.power == 1 else isqrt(int(self.divisor / 2))
+        return max(0, width.bit_length() - _TOP)
+
+    def exponent(self, start: int, stop: int) -> Fraction:
+        """Minus the logarithm of P(stop)/P(start)."""
+        return Fraction(stop**self.power - start**self.power) / self.divisor
+
+    def exponents(self, start: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+        """`exponent` from start to start + step, with a relative error below 2^-49."""
+        gamma = step.astype(np.float64) * float(1 / self.divisor)
+        if self.power == 2:
+            gamma *= 2.0 * start + step
+        return gamma
+
+
+def _draw(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
+    size = operator.index(size)
+    if size < 0:
+        raise ParameterError(f"'size' must not be negative (got {size}).")
+    if size <= _FEW:
+        return _few(law, size, source)
+    return _many(law, size, source)
+
+
+# One by one, in Python integers.
+
+
+class _Pool:
+    """Random bits for one call, fetched in small blocks and handed out as integers."""
+
+    __slots__ = ("_bits", "_bytes", "_left")
+
+    def __init__(self, source: Source) -> None:
+        self._bytes = source.bytes
+        self._bits = 0
+        self._left = 0
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n): bits are drawn until they spell one."""
+        width = (n - 1).bit_length()
+        while True:
+            if self._left < width:
+                count = _POOL + width // 8
+                self._bits |= int.from_bytes(self._bytes(count), "little") << self._left
+                self._left += 8 * count
+            value = self._bits & ((1 << width) - 1)
+            self._bits >>= width
+            self._left -= width
+            if value < n:
+                return value
+
+    def decays(self, numerator: int, denominator: int) -> bool:
+        """True with probability exp(-numerator/denominator) (Algorithm 1)."""
+        while numerator > denominator:
+            if not self.decays(1, 1):
+                return False
+            numerator -= denominator
+        k = 1
+        while self.below(k * denominator) < numerator:
+            k += 1
+        return k % 2 == 1
+
+    def laplace(self, t: int, s: int) -> int:
+        """A discrete Laplace draw of scale t/s (Algorithm 2)."""
+        while True:
+            u = self.below(t)
+            if not self.decays(u, t):
+                continue
+            v = 0
+            while self.decays(1, 1):
+                v += 1
+            y = (u + t * v) // s
+            if self.below(2) == 0:
+                return y
+            if y:  # minus zero is zero: counted once
+                return -y
+
+    def gaussian(self, p: int, q: int) -> int:
+        """A discrete Gaussian draw of sigma² = p/q (Algorithm 3)."""
+        t = isqrt(p // q) + 1
+        while True:
+            y = self.laplace(t, 1)
+            if self.decays((abs(y) * q * t - p) ** 2, 2 * p * q * t * t):
+                return y
+
+
+def _few(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
+    pool = _Pool(source)
+    if law.power == 1:
+        t, s = law.divisor.as_integer_ratio()
+        return np.array([pool.laplace(t, s) for _ in range(size)], np.int64)
+    p, q = (law.divisor / 2).as_integer_ratio()
+    return np.array([pool.gaussian(p, q) for _ in range(size)], np.int64)
+
+
+# Probabilities to any number of bits, in integers.
+
+
+def _exp(x: Fraction, bits: int) -> int:
+    """An integer e with e <= exp(-x)·2^bits <= e + _SLIP, and no error at x = 0."""
+    if x == 0:
+        return 1 << bits
+    if x > bits:
+        return 0
+    # Sixteen and more digits beyond the bits: Decimal.exp is correctly rounded, its argument nearly so.
+    context = Context(prec=bits // 3 + 24, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    with localcontext(context):
+        value = (-Decimal(x.numerator) / Decimal(x.denominator)).exp() * Decimal(1 << bits)
+        return max(0, int(value) - 1)
+
+
+def _heads(law: _Law, shift: int, first: int, bits: int) -> list[int]:
+    """exp(-m^power/divisor)·2^bits at m = first, first + 2^shift, ..., until it vanishes.
+
+    Neighbours have ratios and the ratios have a constant ratio, so three
+    exponentials and two products per term are enough. Every entry k is a lower
+    bound, off by at most 5(k+1)²: a ratio gains at most 5 per term, and a
+    weight the error of its ratio and 2.
+    """
+    width = 1 << shift
+    weight = _exp(law.exponent(0, first), bits)
+    ratio = _exp(law.exponent(first, first + width), bits)
+    bend = _exp(law.exponent(first + width, first + 2 * width) - law.exponent(first, first + width), bits)
+    weights = []
+    while weight:
+        weights.append(weight)
+        weight = weight * ratio >> bits
+        ratio = ratio * bend >> bits
+    return weights
+
+
+def _thresholds(law: _Law, shift: int, bits: int, guard: int = 96) -> list[int]:
+    """floor(F(j)·2^bits) for the strips j, up to the first that is 2^bits - 1.
+
+    Strip 2k holds the integers from k·2^shift on, strip 2k+1 is its mirror
+    image at -1-z; a strip weighs as its member nearest to zero. F is the
+    distribution function over the strips in this order.
+    """
+    work = bits + guard
+    right = _heads(law, shift, 0, work)
+    left = _heads(law, shift, 1, work)
+    total = sum(right) + sum(left)
+    # The errors of all entries, and the terms after the last: a geometric series at most,
+    # whose sum is at most (1 + 1/x) times its first term, x the first exponent.
+    terms = max(len(right), len(left)) + 1
+    error = 10 * terms**2 * (terms + 2 + int(law.divisor) // (1 << shift * law.power))
+    above = total + error
+    slack = 3 * error << bits
+    full = (1 << bits) - 1
+    parts = accumulate(chain.from_iterable(zip_longest(right, left, fillvalue=0)))
+    found = []
+    threshold = 0
+    while threshold != full:
+        # F is at least part/above, and above that by less than slack/2^bits/above.
+        threshold, rest = divmod(next(parts) << bits, above)
+        if threshold != full and rest + slack >= above:
+            return _thresholds(law, shift, bits, 2 * guard)
+        found.append(threshold)
+    return found
+
+
+# Many at a time, in numpy.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """The distribution of the strips: by their first 16 bits where these decide, by 64 where not."""
+
+    law: _Law
+    shift: int
+    lookup: NDArray[np.int16]
+    thresholds: NDArray[np.uint64]
+
+    def fill(self, out: NDArray[np.int64], source: Source) -> None:
+        """Draw strips into ``out``: k for the strip 2k, -1-k for the strip 2k+1."""
+        words = source.words(out.size, np.uint16)
+        drawn = self.lookup.take(words)
+        out[:] = drawn
+        rest = np.flatnonzero(drawn == _OPEN)
+        if rest.size:
+            bits = words[rest].astype(np.uint64) << np.uint64(48)
+            bits |= source.words(rest.size, np.uint64) >> np.uint64(16)
+            index = np.searchsorted(self.thresholds, bits)
+            out[rest] = _unfold(index)
+            for i in np.flatnonzero(self.thresholds[index] == bits):
+                out[rest[i]] = self.untie(int(bits[i]), source)
+
+    def untie(self, value: int, source: Source) -> int:
+        """The strip where the 64 bits ``value`` equal a threshold: more bits decide."""
+        bits = 64
+        while True:
+            value = value << 64 | int.from_bytes(source.bytes(8), "little")
+            bits += 64
+            thresholds = _thresholds(self.law, self.shift, bits)
+            index = bisect_left(thresholds, value)
+            if thresholds[index] != value:
+                return index >> 1 ^ -(index & 1)
+
+
+def _unfold(index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, 2, 3, ... to 0, -1, 1, -2, ..."""
+    return index >> 1 ^ -(index & 1)
+
+
+@lru_cache(maxsize=64)
+def _table(law: _Law, shift: int) -> _Table:
+    thresholds = np.array(_thresholds(law, shift, 64), np.uint64)
+    buckets = (thresholds >> np.uint64(48)).astype(np.int64)
+    index = np.searchsorted(buckets, np.arange(2**16))
+    lookup = _unfold(index)
+    lookup[buckets] = _OPEN
+    table = _Table(law, shift, lookup.astype(np.int16), thresholds)
+    table.lookup.setflags(write=False)
+    table.thresholds.setflags(write=False)
+    return table
+
+
+def _many(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
+    table = _table(law, law.shift)
+    out = np.empty(size, np.int64)
+    if table.shift == 0:
+        for start in range(0, size, _BLOCK):
+            table.fill(out[start : start + _BLOCK], source)
+        return out
+    done = 0
+    while done < size:
+        need = size - done
+        drawn = _strips(table, min(_BLOCK, need + need // 32 + 16), source)[:need]
+        out[done : done + drawn.size] = drawn
+        done += drawn.size
+    return out
+
+
+def _strips(table: _Table, count: int, source: Source) -> NDArray[np.int64]:
+    """Those of ``count`` proposals that were accepted.
+
+    The weight of a strip is that of its member nearest to zero times its
+    width; a member at distance step from there is accepted with exp(-gamma),
+    gamma the exponent from there to the member: every integer is proposed and
+    accepted in proportion to its probability.
+    """
+    shift = table.shift
+    strip = np.empty(count, np.int64)
+    table.fill(strip, source)
+    # A word holds 16 bits for the acceptance and, apart from them, the step.
+    words = (
+        source.words(count, np.uint32).astype(np.int64)
+        if shift <= 16
+        else source.words(count, np.uint64).view(np.int64)
+    )
+    step = words >> 16 & ((1 << shift) - 1)
+    sign = strip >> 63
+    start = (strip ^ sign) << shift
+    result = (start | step) ^ sign
+    start -= sign
+    gamma = table.law.exponents(start, step)
+    coin = words & 0xFFFF
+    # exp(-gamma) >= 1 - gamma decides for nearly all; a unit of the 16 bits is spared for rounding.
+    rest = np.flatnonzero(coin > 65534.0 - 65536.0 * gamma)
+    if rest.size == 0:
+        return result
+    bits = (words[rest].astype(np.uint64) << np.uint64(48)) | (
+        source.words(rest.size, np.uint64) >> np.uint64(16)
+    )
+    gap = np.exp(-gamma[rest]) - bits * 2.0**-64
+    accepted = np.ones(count, np.bool_)
+    accepted[rest] = gap > 0
+    for i in np.flatnonzero(np.abs(gap) < _MARGIN):
+        at = rest[i]
+        exponent = table.law.exponent(int(start[at]), int(start[at]) + int(step[at]))
+        accepted[at] = _accept(exponent, int(bits[i]), source)
+    return result[accepted]
+
+
+def _accept(exponent: Fraction, value: int, source: Source) -> bool:
+    """Whether the uniform number that starts with the 64 bits ``value`` is below exp(-exponent)."""
+    bits = 64
+    while True:
+        value = value << 64 | int.from_bytes(source.bytes(8), "little")
+        bits += 64
+        bound = _exp(exponent, bits)
+        if value < bound:
+            return True
+        if value >= bound + _SLIP:
+            return False

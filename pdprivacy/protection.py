@@ -1,0 +1,279 @@
+"""Protected frames: which frame is protected, by what declaration and budget.
+
+A protected frame is known by identity, and by nothing that pandas could copy.
+Releases read a snapshot taken at protection, so no later change of any frame
+can reach them; a frame whose columns are no longer those of the snapshot is
+refused all the same, because its owner would expect other numbers.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+import weakref
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy import query as queries
+from pdprivacy import schema as schemas
+from pdprivacy.conform import Conformed, Fate, conform
+from pdprivacy.domain import Domain
+from pdprivacy.engine import PandasEngine
+from pdprivacy.errors import (
+    DeclarationWarning,
+    DerivedFrameError,
+    InvalidDataError,
+    ModifiedFrameError,
+    NotProtectedError,
+    ParameterError,
+)
+from pdprivacy.ledger import Budget
+from pdprivacy.metadata import KEY
+from pdprivacy.privacy import Neighbors, Rational, Unit
+from pdprivacy.statistic import Scope
+
+__all__ = ["Protected", "find", "protect", "restrict"]
+
+_MARK = "protected"
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """What stands behind a protected frame; everything a release needs."""
+
+    snapshot: pd.DataFrame
+    domain: Domain
+    unit: Unit
+    budget: Budget
+    scope: Scope
+    lineage: tuple[str, ...]
+    quality: pd.DataFrame
+
+    @property
+    def engine(self) -> PandasEngine:
+        """The exact sufficient statistics of the snapshot."""
+        return PandasEngine(self.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    frame: weakref.ref[pd.DataFrame]
+    protected: Protected
+    columns: pd.Index[Any]
+    buffers: tuple[Any, ...]
+
+
+_registry: dict[int, _Entry] = {}
+
+
+def protect(
+    frame: pd.DataFrame,
+    schema: Any,
+    *,
+    epsilon: Rational | None = None,
+    delta: Rational = 0,
+    budget: Budget | None = None,
+    neighbors: Neighbors = "add_remove",
+    public_rows: int | None = None,
+    on_invalid: Fate = "raise",
+) -> pd.DataFrame:
+    """The frame, bound to its declaration and a budget; see `DataFrame.dp.protect`."""
+    unit = Unit(neighbors)
+    if not isinstance(frame, pd.DataFrame):
+        raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
+    purse = _budget(epsilon, delta, budget)
+    _refuse_reprotection(frame, budget)
+    domain = schemas.read_schema(schema)
+    found = _meet(frame, schema, domain, on_invalid)
+    rows = _public_rows(len(found.frame), unit, public_rows)
+    purse.bind(unit)
+    if found.touching:
+        named = ", ".join(repr(name) for name in found.touching)
+        warnings.warn(
+            f"A declared bound of {named} equals the data's own minimum or maximum. Bounds read off the "
+            "data are not public knowledge; declare what is known without looking.",
+            DeclarationWarning,
+            stacklevel=3,
+        )
+    # records left out one by one: under replacement a neighbour's record may come or go
+    scope = Scope(neighbors, None if on_invalid == "drop" else rows, filtered=on_invalid == "drop")
+    if on_invalid == "drop" and neighbors == "add_remove":
+        scope = Scope(neighbors, rows, filtered=False)
+    step = f'protect(on_invalid="{on_invalid}")'
+    return _register(found.frame, Protected(found.frame, domain, unit, purse, scope, (step,), found.quality))
+
+
+def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) -> Budget:
+    if budget is None:
+        if epsilon is None:
+            raise ParameterError(
+                "'epsilon' is missing: protection needs a budget.",
+                "df.dp.protect(schema, epsilon=1.0), or budget=pdprivacy.Budget(epsilon=1.0).",
+            )
+        return Budget(epsilon, delta)
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"'budget' must be a pdprivacy.Budget (got {type(budget).__name__}).")
+    if epsilon is not None and Budget(epsilon, delta).total != budget.total:
+        raise ParameterError(
+            "'epsilon' and 'delta' differ from the total of 'budget'.", "pass budget= alone."
+        )
+    return budget
+
+
+def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
+    entry = _registry.get(id(frame))
+    if entry is not None and entry.frame() is frame:
+        if budget is not entry.protected.budget:
+            raise ParameterError(
+                "The frame is protected already, and a new budget would not know what was spent.",
+                "pass budget=private.dp.budget to go on with the same one, "
+                "or protect the raw frame again.",
+            )
+    elif _marked(frame):
+        raise _derived()
+
+
+def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
+    """The frame made to meet the declaration, then the whole schema."""
+    if on_invalid == "raise":
+        found = conform(schemas.validate(frame, schema), domain, on_invalid)
+        return found
+    found = conform(schemas.coerce(frame, schema), domain, on_invalid)
+    return replace(found, frame=schemas.validate(found.frame, schema))
+
+
+def _public_rows(rows: int, unit: Unit, public_rows: int | None) -> int | None:
+    """What a release may know of the number of rows."""
+    if public_rows is None:
+        return rows if unit.neighbors == "replace_one" else None
+    if isinstance(public_rows, bool) or not isinstance(public_rows, int | np.integer) or public_rows < 1:
+        raise ParameterError(f"'public_rows' must be a positive whole number (got {public_rows!r}).")
+    if unit.neighbors == "replace_one":
+        raise ParameterError(
+            "'public_rows' is for neighbors='add_remove'; under 'replace_one' the number of rows is public."
+        )
+    if rows < public_rows:
+        raise InvalidDataError(
+            f"The frame has fewer rows than public_rows={public_rows} states.",
+            "public_rows is a number of rows that everybody knows the table to have at least.",
+        )
+    return int(public_rows)
+
+
+def restrict(protected: Protected, expression: str) -> pd.DataFrame:
+    """A protected frame of the records that meet ``expression``; see `DataFrame.dp.query`."""
+    condition = queries.parse(expression, protected.domain)
+    narrowed = condition.narrow()
+    kept = protected.snapshot.loc[condition.mask(protected.snapshot)]
+    scope = Scope(protected.scope.neighbors, None, filtered=True)
+    lineage = (*protected.lineage, f"query({expression!r})")
+    return _register(kept, replace(protected, snapshot=kept, domain=narrowed, scope=scope, lineage=lineage))
+
+
+# ---------------------------------------------------------------- identity
+
+
+def _copy_on_write() -> bool:
+    """Whether pandas copies a column that is shared before it writes to it."""
+    if int(pd.__version__.split(".")[0]) >= 3:
+        return True
+    return pd.get_option("mode.copy_on_write") is True
+
+
+def _register(frame: pd.DataFrame, protected: Protected) -> pd.DataFrame:
+    """A new frame of the same cells, known by identity from now on."""
+    shared = _copy_on_write()
+    private = frame.copy(deep=not shared)
+    snapshot = private.copy(deep=not shared)
+    private.attrs = {**frame.attrs, KEY: {_MARK: uuid.uuid4().hex}}
+    snapshot.attrs = {}
+    protected = replace(protected, snapshot=snapshot)
+    buffers = tuple(_buffer(snapshot[name].array) for name in protected.domain) if shared else ()
+    key = id(private)
+    reference = weakref.ref(private, lambda _: _registry.pop(key, None))
+    _registry[key] = _Entry(reference, protected, snapshot.columns, buffers)
+    return private
+
+
+def _buffer(array: Any) -> Any:
+    """What identifies the memory behind a column: a new one after any write (copy on write)."""
+    inner = getattr(array, "_pa_array", None)
+    if inner is not None:
+        return ("arrow", id(inner))
+    inner = getattr(array, "_ndarray", getattr(array, "_codes", getattr(array, "_data", None)))
+    if isinstance(inner, np.ndarray):
+        address = inner.__array_interface__["data"][0], inner.shape, inner.strides, str(inner.dtype)
+        mask = getattr(array, "_mask", None)
+        if isinstance(mask, np.ndarray):
+            address += (mask.__array_interface__["data"][0],)
+        return address
+    return None
+
+
+def _same(frame: pd.DataFrame, entry: _Entry) -> bool:
+    """Whether the declared columns of a protected frame are those of its snapshot."""
+    snapshot = entry.protected.snapshot
+    if len(frame) != len(snapshot) or not frame.columns.equals(entry.columns):
+        return False
+    if not entry.buffers:
+        return all(_equal(frame[name], snapshot[name]) for name in entry.protected.domain)
+    for name, buffer in zip(entry.protected.domain, entry.buffers, strict=True):
+        if buffer is None:
+            if not _equal(frame[name], snapshot[name]):
+                return False
+        elif _buffer(frame[name].array) != buffer:
+            return False
+    return True
+
+
+def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
+    return first.dtype == second.dtype and bool(first.array.equals(second.array))
+
+
+def _marked(frame: Any) -> bool:
+    mark = frame.attrs.get(KEY)
+    return isinstance(mark, dict) and _MARK in mark
+
+
+def _derived() -> DerivedFrameError:
+    return DerivedFrameError(
+        "This frame was made by pandas from a protected one, and how is not known; a filter or a sum "
+        "may depend on other records.",
+        "release from the protected frame itself: private.dp.mean(...); for a filter, "
+        "private.dp.query(\"age >= 30\") first. To start anew with a budget of its own, clear "
+        "frame.attrs and protect it.",
+    )
+
+
+def find(frame: Any) -> Protected:
+    """What stands behind a protected frame.
+
+    Raises
+    ------
+    NotProtectedError : the frame was never protected.
+    DerivedFrameError : pandas made it from a protected one.
+    ModifiedFrameError : it was changed in place since.
+    """
+    entry = _registry.get(id(frame))
+    if entry is None or entry.frame() is not frame:
+        if _marked(frame):
+            raise _derived()
+        raise NotProtectedError(
+            "The frame is not protected: nothing is declared about it.",
+            "private = df.dp.protect(schema, epsilon=1.0); private.dp.mean(\"age\", epsilon=0.1).",
+        )
+    if not _same(frame, entry):
+        raise ModifiedFrameError(
+            "The protected frame was changed in place, so it no longer is what was protected.",
+            "make the change before df.dp.protect(...), and keep the protected frame as it is.",
+        )
+    return entry.protected
+
+
+def declared(protected: Protected, name: Hashable) -> bool:
+    """Whether a column may be released at all."""
+    return name in protected.domain and protected.domain[name].role != "identifier"

@@ -1,0 +1,397 @@
+"""Global sensitivities in closed form: numbers in, numbers out.
+
+The sensitivity of a statistic is how far it can move between two neighbouring
+tables, over all tables whose values lie in their declared bounds. Every
+function here depends on declared facts only, never on data.
+
+Conventions of this page, which the docstrings do not repeat:
+
+- ``neighbors="add_remove"``: one table has one record more than the other.
+  ``neighbors="replace_one"``: both have n records and differ in one of them.
+- ``n`` is a public number. Under "replace_one" it is the number of rows. Under
+  "add_remove" it is a lower bound on the rows of the *larger* table; every
+  formula falls as n grows, so it holds for all larger tables too. n must be
+  large enough for both tables to have the statistic.
+- R is ``upper - lower``, of the second column ``other_upper - other_lower``.
+- For a single number the l1 and the l2 sensitivity are the same; functions
+  whose statistic is a vector take ``norm``.
+- *Tight* means that two neighbours attain the value; an *upper bound* is not
+  attained, and the docstring says how far off it is.
+- Bounds may be floats or Fractions. Fractions in give a Fraction out, exactly;
+  floats are rounded to nearest at each step. What needs no bounds is exact.
+- ParameterError is raised for bounds that are not finite or not in order, for
+  an n or a number of groups that is too small, and for an unknown name.
+
+"Liu D" to "Liu H" are the appendices of F. Liu, "Statistical properties of
+sanitized results from differentially private Laplace mechanism with univariate
+bounding constraints".
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from fractions import Fraction
+from typing import Literal, TypeAlias, TypeVar, get_args
+
+from pdprivacy.errors import ParameterError
+from pdprivacy.privacy import Neighbors
+
+__all__ = [
+    "Norm",
+    "centered_product",
+    "centered_square",
+    "count",
+    "cov",
+    "histogram",
+    "mean",
+    "pooled_cov",
+    "pooled_var",
+    "proportion",
+    "proportions",
+    "sum",
+    "var",
+]
+
+Norm: TypeAlias = Literal["l1", "l2"]
+Number = TypeVar("Number", float, Fraction)
+
+
+def _replaces(neighbors: Neighbors) -> bool:
+    if neighbors not in get_args(Neighbors):
+        raise ParameterError(f"'neighbors' must be one of 'add_remove', 'replace_one' (got {neighbors!r}).")
+    return neighbors == "replace_one"
+
+
+def _range(lower: Number, upper: Number, prefix: str = "") -> Number:
+    # Fixed-width integers of numpy are refused: upper - lower could wrap around.
+    for name, bound in (("lower", lower), ("upper", upper)):
+        exact = isinstance(bound, int | Fraction) and not isinstance(bound, bool)
+        if not exact and not (isinstance(bound, float) and math.isfinite(bound)):
+            raise ParameterError(f"'{prefix}{name}' must be a finite int, float or Fraction (got {bound!r}).")
+    if not lower < upper:
+        raise ParameterError(f"'{prefix}lower' must be less than '{prefix}upper' (got {lower} and {upper}).")
+    return upper - lower
+
+
+def _at_least(least: int, value: int, name: str = "n") -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ParameterError(f"{name!r} must be a whole number (got {value!r}).")
+    if value < least:
+        raise ParameterError(f"{name!r} must be at least {least} (got {value}).")
+    return int(value)
+
+
+def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
+    """The norm of a vector in which so many ``cells`` move by 1/n each; the l2 float is rounded up."""
+    if norm not in get_args(Norm):
+        raise ParameterError(f"'norm' must be one of 'l1', 'l2' (got {norm!r}).")
+    if norm == "l1":
+        return Fraction(cells, n) ** 2 if squared else Fraction(cells, n)
+    square = Fraction(cells, n * n)
+    if squared:
+        return square
+    root = math.sqrt(square)
+    return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
+
+
+def count(*, neighbors: Neighbors) -> int:
+    """1: the number of records that meet a condition. Tight.
+
+    Under "replace_one" the number of all records is public, and the replaced
+    record may meet the condition before, after, both or neither.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.count(neighbors="add_remove")
+    1
+    """
+    _replaces(neighbors)
+    return 1
+
+
+def sum(  # noqa: A001 - named after the statistic, as numpy.sum
+    lower: Number,
+    upper: Number,
+    *,
+    neighbors: Neighbors,
+    centered: bool = False,
+    may_vanish: bool = False,
+) -> Number:
+    """The sum of a column: max(|lower|, |upper|) under "add_remove", R under "replace_one". Tight.
+
+    ``centered``: the sum of x - (lower + upper)/2 over the records that
+    contribute: R/2 under "add_remove", R under "replace_one".
+
+    ``may_vanish``: a replaced record may also drop out of the sum (a null, a
+    filter): max(R, |lower|, |upper|) under "replace_one", and R if centered. It
+    changes nothing under "add_remove".
+
+    Source: one record moves the sum by its own term; the centred form follows
+    from bounds -R/2 and R/2.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.sum(18.0, 65.0, neighbors="add_remove")
+    65.0
+    >>> sensitivity.sum(18.0, 65.0, neighbors="add_remove", centered=True)
+    23.5
+    """
+    width = _range(lower, upper)
+    alone = width / 2 if centered else max(abs(lower), abs(upper))
+    if not _replaces(neighbors):
+        return alone
+    return max(width, alone) if may_vanish else width
+
+
+def centered_square(
+    lower: Number, upper: Number, *, neighbors: Neighbors, may_vanish: bool = False
+) -> Number:
+    """The sum of (x - c)² - R²/8, c the middle of the bounds: R²/8, or R²/4 if replaced. Tight.
+
+    A term lies in [-R²/8, R²/8]: the subtracted constant halves what one record
+    more or less can do. A record that vanishes (``may_vanish``) moves the sum
+    by R²/8 at most, less than a replaced one, so the value is the same.
+
+    Source: the bounds of one term.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.centered_square(0.0, 4.0, neighbors="add_remove")
+    2.0
+    """
+    del may_vanish  # R²/4 covers it
+    width = _range(lower, upper)
+    return width * width / (4 if _replaces(neighbors) else 8)
+
+
+def centered_product(
+    lower: Number,
+    upper: Number,
+    other_lower: Number,
+    other_upper: Number,
+    *,
+    neighbors: Neighbors,
+    may_vanish: bool = False,
+) -> Number:
+    """The sum of (x - c₁)(y - c₂), c the middles of the bounds: R₁R₂/4; R₁R₂/2 if replaced. Tight.
+
+    A term lies in [-R₁R₂/4, R₁R₂/4]; a record that vanishes (``may_vanish``)
+    moves the sum by no more than R₁R₂/4.
+
+    Source: the bounds of one term.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.centered_product(0.0, 4.0, 0.0, 1.0, neighbors="replace_one")
+    2.0
+    """
+    del may_vanish  # R₁R₂/2 covers it
+    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
+    return area / (2 if _replaces(neighbors) else 4)
+
+
+def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:
+    """The mean of a column: R/n. Tight.
+
+    n is at least 1 under "replace_one", 2 under "add_remove".
+
+    Source: Liu D. Under "add_remove" the mean moves by (x - mean of the others)/n.
+
+    >>> from fractions import Fraction
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.mean(Fraction(18), Fraction(65), 100, neighbors="replace_one")
+    Fraction(47, 100)
+    """
+    width = _range(lower, upper)
+    return width / _at_least(1 if _replaces(neighbors) else 2, n)
+
+
+def proportion(n: int, *, neighbors: Neighbors) -> Fraction:
+    """The share of the records that meet a condition: 1/n, the mean of an indicator. Tight.
+
+    n is at least 1 under "replace_one", 2 under "add_remove".
+
+    Source: Liu D.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.proportion(250, neighbors="add_remove")
+    Fraction(1, 250)
+    """
+    return Fraction(1, _at_least(1 if _replaces(neighbors) else 2, n))
+
+
+def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False) -> Fraction | float:
+    """All counts of a table of disjoint cells: 1 under "add_remove"; 2 (l1), √2 (l2) if replaced. Tight.
+
+    ``squared`` gives the square of the sensitivity, which is exact in l2 too.
+    The l2 float is rounded up.
+
+    Source: Liu D for l1; a replaced record takes 1 from one cell and adds 1 to
+    another, hence √2 in l2.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.histogram(neighbors="replace_one")
+    Fraction(2, 1)
+    >>> sensitivity.histogram(neighbors="replace_one", norm="l2", squared=True)
+    Fraction(2, 1)
+    """
+    return _moves(2 if _replaces(neighbors) else 1, 1, norm, squared)
+
+
+def proportions(
+    n: int, *, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False
+) -> Fraction | float:
+    """All shares of a table of disjoint cells: 2/n (l1), √2/n (l2). Tight.
+
+    Each table is divided by its own number of records; n is at least 1 under
+    "replace_one", 2 under "add_remove". ``squared`` gives the square, which is
+    exact in l2 too. The l2 float is rounded up.
+
+    Source: under "replace_one" Liu D. Under "add_remove" Liu D says 1/n, which is
+    too small: a record in cell k moves the shares p of the n - 1 others by
+    (e_k - p)/n, whose l1 norm is 2(1 - p_k)/n and whose squared l2 norm is at
+    most 2/n²; both are attained if all others share one other cell. 1/n holds
+    for counts divided by the same public number in both tables, which is
+    ``histogram`` divided by that number.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.proportions(50, neighbors="add_remove")
+    Fraction(1, 25)
+    """
+    rows = _at_least(1 if _replaces(neighbors) else 2, n)
+    return _moves(2, rows, norm, squared)  # one record more moves shares as far as one replaced
+
+
+def var(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:
+    """The sample variance (divisor n - 1): R²/n. Tight.
+
+    n is at least 2 under "replace_one", 3 under "add_remove".
+
+    Source: Liu E. With m and s² of the n - 1 other records, a record at x adds
+    (x - m)²/n - s²/(n - 1), and s²/(n - 1) is at most R²/(4(n - 2)).
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.var(0.0, 10.0, 50, neighbors="add_remove")
+    2.0
+    """
+    width = _range(lower, upper)
+    return width * width / _at_least(2 if _replaces(neighbors) else 3, n)
+
+
+def cov(
+    lower: Number,
+    upper: Number,
+    other_lower: Number,
+    other_upper: Number,
+    n: int,
+    *,
+    neighbors: Neighbors,
+) -> Number:
+    """The sample covariance (divisor n - 1) of two columns: R₁R₂/n. Tight.
+
+    n is at least 2 under "replace_one", 3 under "add_remove".
+
+    Source: Liu F. For the proof under "add_remove" take R₁ = R₂ = 1 and, the
+    change being linear in every value, all values at a bound; reflect the
+    columns so that the added record is (0, 0). If shares a, b, c of the others
+    have x = 1, y = 1 and both, the change is ab(1/n + 1/(n - 2)) - c/(n - 2) with
+    max(0, a + b - 1) <= c <= min(a, b). Its largest value is at a = b = 1, where
+    it is 1/n, or at a = b = 1/2, c = 0; its smallest is at least -1/(4(n - 2)).
+    None exceeds 1/n for n >= 3.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.cov(0.0, 10.0, 0.0, 1.0, 50, neighbors="add_remove")
+    0.2
+    """
+    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
+    return area / _at_least(2 if _replaces(neighbors) else 3, n)
+
+
+def pooled_var(lower: Number, upper: Number, n: int, groups: int, *, neighbors: Neighbors) -> Number:
+    """The pooled within-group variance: R²/(n - J), an upper bound.
+
+    The statistic is the sum over the J = ``groups`` declared groups of the sums
+    of squares about the group means, divided by (records - J); a group with
+    fewer than two records adds nothing. A replaced record may change its group.
+    n is at least J + 1 under "replace_one", J + 2 under "add_remove".
+
+    Under "add_remove" with fewer than 1 + 4J/3 records the value is larger,
+    R²(n - 1) / (4(n - 1 - J)(n - J)): the divisor alone moves it that far.
+
+    From n = 4(J + 1)/3 on the supremum is 1 - 1/n times R²/(n - J): all records
+    in one group.
+
+    Source: Liu G. A record enters a group of k others at distance d of their mean
+    and adds kd²/(k + 1) to the sum of squares, between 0 and R²(1 - 1/n). Under
+    "replace_one" one such term goes and one comes: the larger counts, in one
+    group or in two. Under "add_remove" the change is (one term - old pooled
+    variance)/(n - J), and the old one is at most R²(n - 1)/(4(n - 1 - J)).
+    The paper's values depend on the group sizes, which are private.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.pooled_var(0.0, 10.0, 104, 4, neighbors="replace_one")
+    1.0
+    """
+    width = _range(lower, upper)
+    replaced = _replaces(neighbors)
+    cells = _at_least(1, groups, "groups")
+    rows = _at_least(cells + (1 if replaced else 2), n)
+    bound = width * width / (rows - cells)
+    if replaced:
+        return bound
+    return max(bound, bound * (rows - 1) / (4 * (rows - 1 - cells)))
+
+
+def pooled_cov(
+    lower: Number,
+    upper: Number,
+    other_lower: Number,
+    other_upper: Number,
+    n: int,
+    groups: int,
+    *,
+    neighbors: Neighbors,
+    group_changes: bool = True,
+) -> Number:
+    """The pooled within-group covariance of two columns, J = ``groups``. Upper bounds.
+
+    The statistic is that of `pooled_var` with products in place of squares.
+
+    - "replace_one": 2R₁R₂/(n - J) for a group that belongs to the record and may
+      be replaced with it; R₁R₂/(n - J) with ``group_changes=False``, where
+      neighbours agree in every record's group. The suprema are
+      2(n - 1)/(n + 1) and 1 - 1/n in place of 2 and 1 (the first for two or
+      more groups and odd n).
+    - "add_remove": R₁R₂/(n - J) · f(t), f(t) = 1 - 1/t + (n - t)/(4D), D = n - 1 - J, at
+      the t where f is largest, the last with t(t - 1) <= 4D. f(t) is about
+      5/4 - 1/√D in large tables. The supremum is as much if there are two or
+      more groups, up to the rounding of odd group sizes.
+
+    n is at least J + 1 under "replace_one", J + 2 under "add_remove".
+
+    Source: Liu H for fixed groups. A record at distances d and e from the means
+    of the k others of its group adds kde/(k + 1), at most R₁R₂ either way. A
+    record that changes its group takes one such term away and brings one of the
+    opposite sign.
+
+    Under "add_remove" Liu H prints R₁R₂/(n - J), which is too small: the added
+    record may raise the covariance in its group of t while the other groups hold a
+    negative one that now counts for less. With R₁ = R₂ = 1 and C the old sum of
+    products, the change is [kde/(k + 1) - C/D]/(n - J), k = t - 1. The n - t records of
+    the other groups have at most (n - t)/4 of -C. As in `cov`, the rest of the bracket
+    is at most k/(k + 1), which makes f(t), or (k/(k + 1) + k/D)/4, which makes less
+    than 1/4 + (n - 1)/(4D) <= f(2). An empty group (k = 0) and the negative side give
+    at most (n - 1)/(4D) <= f(2). f(t) - f(t - 1) = 1/(t(t - 1)) - 1/(4D). Attained by
+    (1, 1) added to t - 1 records at (0, 0), the other groups half (0, 1), half (1, 0).
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.pooled_cov(0.0, 10.0, 0.0, 1.0, 104, 4, neighbors="replace_one")
+    0.2
+    """
+    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
+    replaced = _replaces(neighbors)
+    cells = _at_least(1, groups, "groups")
+    rows = _at_least(cells + (1 if replaced else 2), n)
+    bound = area / (rows - cells)
+    if replaced:
+        return 2 * bound if group_changes else bound
+    spare = rows - 1 - cells
+    worst = (1 + math.isqrt(1 + 16 * spare)) // 2  # the largest t with t(t - 1) <= 4 spare
+    return bound - bound / worst + bound * (rows - worst) / (4 * spare)

@@ -1,0 +1,515 @@
+from __future__ import annotations
+
+import enum
+import subprocess
+import sys
+import traceback
+from typing import Annotated, Literal, Optional
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandera.typing import Series
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from pdprivacy.schema import read_schema, validate
+
+DP = {"dp": {}}
+CANARY = "canary-7f3a"
+NUMBER = 73517351
+
+
+class Colour(enum.Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+class Grade(str, enum.Enum):
+    GOOD = "good"
+    POOR = "poor"
+
+
+def column(dtype, checks=None, dp=None, **options) -> Column:
+    metadata = {"dp": {} if dp is None else dp}
+    return read_schema(pa.DataFrameSchema({"x": pa.Column(dtype, checks, metadata=metadata, **options)}))["x"]
+
+
+def test_the_package_does_not_import_pandera():
+    code = "import sys, pdprivacy.schema; print('pandera' in sys.modules)"
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_only_columns_that_opt_in_are_declared():
+    schema = pa.DataFrameSchema(
+        {
+            "a": pa.Column(int, metadata=DP),
+            "b": pa.Column(int),
+            "c": pa.Column(int, metadata={"owner": "me"}),
+            "d": pa.Column(str, metadata=DP, nullable=True),
+        }
+    )
+    domain = read_schema(schema)
+    assert domain.names == ("a", "d")
+    assert (domain["a"].nullable, domain["d"].nullable) == (False, True)
+    assert read_schema(domain) is domain
+
+
+def test_an_inferred_schema_declares_nothing():
+    inferred = pa.infer_schema(pd.DataFrame({"age": [NUMBER, 2]}))
+    with pytest.raises(DeclarationError, match="no column is declared for release") as caught:
+        read_schema(inferred)
+    assert caught.value.hint == '"age": pa.Column(..., metadata={"dp": {}})'
+    assert str(NUMBER) not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [3, None, {"age": int}, int, pd.DataFrame({"age": [1]}), pa.Column(int)])
+def test_what_is_not_a_schema_is_refused(other):
+    for use in (read_schema, lambda schema: validate(pd.DataFrame({"age": [1]}), schema)):
+        with pytest.raises(ParameterError, match="'schema' must be a pandera DataFrameSchema") as caught:
+            use(other)
+        assert "pa.DataFrameSchema({" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        (float, "float"),
+        ("float32", "float"),
+        ("Float64", "float"),
+        ("double[pyarrow]", "float"),
+        (int, "integer"),
+        ("uint8", "integer"),
+        ("Int64", "integer"),
+        ("UInt16", "integer"),
+        ("int32[pyarrow]", "integer"),
+        (bool, "boolean"),
+        ("boolean", "boolean"),
+        ("bool[pyarrow]", "boolean"),
+        (str, "category"),
+        (object, "category"),
+        ("string[pyarrow]", "category"),
+        ("category", "category"),
+        ("datetime64[ns]", "category"),
+        (pa.Decimal, "category"),
+        (complex, "category"),
+        (None, "category"),
+    ],
+)
+def test_the_kind_follows_the_dtype(dtype, kind):
+    read = column(dtype)
+    assert read.kind == kind
+    assert read.categories == ((False, True) if kind == "boolean" else None)
+
+
+def test_a_column_without_dtype_is_numeric_where_it_is_bounded():
+    assert column(None, pa.Check.ge(0)).kind == "float"
+    assert column(None, dp={"bounds": [0, 1]}).kind == "float"
+    assert column(None, dp={"bins": [0, 1]}).bounds("m") == (0.0, 1.0)
+    assert column(None, pa.Check.isin([2, 1])).categories == (2, 1)
+    assert column(None, pa.Check.ge(pd.Timestamp("2020"))).kind == "category"
+
+
+def test_the_dtype_of_the_schema_rules():
+    schema = pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, dtype=int)
+    assert read_schema(schema)["x"].kind == "integer"
+
+
+@pytest.mark.parametrize(
+    ("checks", "integer", "real"),
+    [
+        ([pa.Check.in_range(1, 5)], (1, 5), (1, 5)),
+        ([pa.Check.between(1, 5)], (1, 5), (1, 5)),
+        ([pa.Check.in_range(1, 5, include_min=False, include_max=False)], (2, 4), (1, 5)),
+        ([pa.Check.in_range(0.5, 5.5)], (1, 5), (0.5, 5.5)),
+        ([pa.Check.in_range(0.5, 5.5, include_min=False, include_max=False)], (1, 5), (0.5, 5.5)),
+        ([pa.Check.ge(1), pa.Check.le(5)], (1, 5), (1, 5)),
+        ([pa.Check.gt(1), pa.Check.lt(5)], (2, 4), (1, 5)),
+        ([pa.Check.ge(1)], (1, None), (1, None)),
+        ([pa.Check.lt(5)], (None, 4), (None, 5)),
+        ([pa.Check.in_range(0, float("inf"))], (0, None), (0, None)),
+        ([pa.Check.in_range(0, 9), pa.Check.in_range(3, 20), pa.Check.lt(9)], (3, 8), (3, 9)),
+        ([pa.Check.eq(3)], (3, 3), (3, 3)),
+        ([pa.Check.isin([4, 2, 9]), pa.Check.le(5)], (2, 4), (2, 4)),
+        ([pa.Check(lambda s: s > 0), pa.Check.ne(3)], (None, None), (None, None)),
+    ],
+)
+def test_bounds_are_the_checks_intersected(checks, integer, real):
+    read = column(int, checks)
+    assert (read.lower, read.upper) == integer
+    read = column(float, checks)
+    assert (read.lower, read.upper) == real
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["ge", "gt", "le", "lt", "eq"]),
+            st.integers(-4, 4) | st.sampled_from([-2.5, -0.5, 0.5, 1.5]),
+        ),
+        max_size=4,
+    )
+)
+def test_integer_bounds_hold_exactly_what_the_checks_admit(drawn):
+    compare = {"ge": "__ge__", "gt": "__gt__", "le": "__le__", "lt": "__lt__", "eq": "__eq__"}
+    admitted = [
+        value
+        for value in range(-8, 9)
+        if all(getattr(float(value), compare[name])(float(end)) for name, end in drawn)
+    ]
+    checks = [getattr(pa.Check, name)(end) for name, end in drawn]
+    if not admitted:
+        with pytest.raises(DeclarationError, match="no value of column 'x' can meet all of its checks"):
+            column(int, checks)
+        return
+    read = column(int, checks)
+    assert (-8 if read.lower is None else read.lower, 8 if read.upper is None else read.upper) == (
+        admitted[0],
+        admitted[-1],
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "checks"),
+    [
+        (float, [pa.Check.ge(2), pa.Check.le(1)]),
+        (float, [pa.Check.gt(1), pa.Check.le(1)]),
+        (int, [pa.Check.gt(1), pa.Check.lt(2)]),
+        (int, [pa.Check.isin([1.5])]),
+        (int, [pa.Check.isin(["a"])]),
+        (str, [pa.Check.isin(["a"]), pa.Check.isin(["b"])]),
+        (bool, [pa.Check.isin(["yes"])]),
+        (pd.CategoricalDtype(["a"]), [pa.Check.isin(["b"])]),
+    ],
+)
+def test_checks_that_exclude_each_other_are_refused(dtype, checks):
+    with pytest.raises(DeclarationError, match="no value of column 'x' can meet all of its checks"):
+        column(dtype, checks)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "checks", "labels"),
+    [
+        (str, pa.Check.isin(["b", "a"]), ("b", "a")),
+        (str, pa.Check.isin({"b", "a"}), ("a", "b")),
+        (None, pa.Check.isin({"b", 2, 1}), (1, 2, "b")),
+        (str, pa.Check.isin(["b", None, "b"]), ("b",)),
+        (str, pa.Check.eq("b"), ("b",)),
+        (str, [pa.Check.isin(["c", "b", "a"]), pa.Check.isin(["a", "b"])], ("b", "a")),
+        (pd.CategoricalDtype(["b", "a"]), None, ("b", "a")),
+        (pd.CategoricalDtype(["b", "a"]), pa.Check.isin(["a"]), ("a",)),
+        (pa.Category(["b", "a"]), None, ("b", "a")),
+        (Colour, None, (Colour.RED, Colour.BLUE)),
+        (bool, pa.Check.isin([True]), (True,)),
+        (int, pa.Check.isin([3, 1]), (3, 1)),
+        (int, [pa.Check.isin([3, 1]), pa.Check.le(2)], (1,)),
+    ],
+)
+def test_labels_come_in_declared_order(dtype, checks, labels):
+    assert column(dtype, checks).categories == labels
+
+
+def test_the_metadata_overrides_the_checks():
+    read = column(int, pa.Check.in_range(0, 120), {"bounds": (18, 65), "role": "sensitive"})
+    assert (read.lower, read.upper, read.role) == (18, 65, "sensitive")
+    assert column(int, pa.Check.in_range(0, 9), {"bounds": [0.5, 5.5]}).bounds("m") == (1.0, 5.0)
+    assert column(int, pa.Check.isin([1, 2, 9]), {"bounds": [0, 5]}).categories == (1, 2)
+    assert column(str, pa.Check.isin(["a"]), {"categories": ["b", "a"]}).categories == ("b", "a")
+    assert column(str, None, {"categories": {"b", "a"}}).categories == ("a", "b")
+    read = column(int, pa.Check.in_range(0, 9), {"categories": [3, 1]})
+    assert (read.categories, read.lower, read.upper) == ((3, 1), 1, 3)
+    read = column(int, None, {"categories": [3, 1], "bounds": [0, 9]})
+    assert (read.categories, read.lower, read.upper) == ((3, 1), 0, 9)
+
+
+def test_bins_give_the_bounds_that_are_missing():
+    assert column(int, None, {"bins": [0.5, 3, 9.5]}).bounds("m") == (1.0, 9.0)
+    assert column(float, pa.Check.ge(1), {"bins": [0, 3, 9]}).bounds("m") == (1.0, 9.0)
+    assert column(int, pa.Check.in_range(18, 65), {"bins": np.array([18, 30, 65])}).bins == (18.0, 30.0, 65.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dp", "message"),
+    [
+        (int, {"bound": [1, 2]}, "unknown key 'bound' (allowed: \"role\", \"bins\", \"bounds\", \"categories\")"),
+        (int, {"bounds": [2, 1]}, "must be below the upper"),
+        (int, {"bounds": [1]}, "must be a pair of numbers"),
+        (int, {"bounds": "12"}, "must be a pair of numbers"),
+        (int, {"bounds": [1, None]}, "must be finite numbers"),
+        (int, {"bounds": [1, float("inf")]}, "must be finite numbers"),
+        (int, {"bounds": [0.2, 0.8]}, "hold no integer"),
+        (int, {"bins": [2, 1]}, "strictly increasing"),
+        (int, {"bins": [3, 4], "bounds": [1, 9]}, "must cover its bounds"),
+        (int, {"categories": 3}, "must be a list of labels"),
+        (str, {"categories": "ab"}, "must be a list of labels"),
+        (int, {"categories": ["a"]}, "must be finite numbers"),
+        (int, {"categories": []}, "at least one label"),
+        (int, {"role": "secret"}, "'role' of column 'x' must be one of"),
+        (int, True, 'metadata "dp" of column \'x\' must be a dict'),
+        (str, {"bounds": [1, 2]}, '"bounds" of column \'x\' needs a numeric column'),
+        ("datetime64[ns]", {"bounds": [1, 2]}, '"bounds" of column \'x\' needs a numeric column'),
+        (pa.Decimal, {"bounds": [1, 2]}, '"bounds" of column \'x\' needs a numeric column'),
+        (bool, {"bins": [0, 1]}, '"bins" of column \'x\' needs a numeric column'),
+    ],
+)
+def test_metadata_that_is_off_is_refused(dtype, dp, message):
+    with pytest.raises(DeclarationError) as caught:
+        column(dtype, None, dp)
+    assert message in str(caught.value)
+    assert "'x'" in str(caught.value)
+
+
+def test_a_check_on_timestamps_is_no_bound():
+    read = column("datetime64[ns]", pa.Check.ge(pd.Timestamp("2020")))
+    assert (read.kind, read.lower, read.upper) == ("category", None, None)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, parsers=pa.Parser(lambda df: df)),
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP, parsers=pa.Parser(lambda s: s))}),
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP), "y": pa.Column(parsers=pa.Parser(lambda s: s))}),
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, drop_invalid_rows=True),
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP, drop_invalid_rows=True)}),
+    ],
+)
+def test_a_schema_that_changes_rows_is_refused(schema):
+    for use in (read_schema, lambda schema: validate(pd.DataFrame({"x": [1]}), schema)):
+        with pytest.raises(DeclarationError, match="may change records in the light of") as caught:
+            use(schema)
+        assert "schema.validate(df) first" in caught.value.hint
+
+
+def test_a_regular_expression_declares_no_column():
+    with pytest.raises(DeclarationError, match="is a regular expression"):
+        column(int, regex=True)
+    schema = pa.DataFrameSchema({"x": pa.Column(int, metadata=DP), "^y": pa.Column(int, regex=True)})
+    assert read_schema(schema).names == ("x",)
+
+
+@pytest.mark.parametrize(
+    "index", [pa.Index(int, name="i", metadata=DP), pa.MultiIndex([pa.Index(int, name="i", metadata=DP)])]
+)
+def test_an_index_is_not_released(index):
+    with pytest.raises(DeclarationError, match="the index 'i'") as caught:
+        read_schema(pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, index=index))
+    assert "reset_index" in caught.value.hint
+
+
+class People(pa.DataFrameModel):
+    age: int = pa.Field(in_range={"min_value": 18, "max_value": 65}, metadata=DP)
+    region: str = pa.Field(isin=["b", "a"], metadata=DP)
+    score: Optional[Series[float]] = pa.Field(ge=0, lt=1, nullable=True, metadata=DP)  # noqa: UP045
+    colour: Series[Colour] = pa.Field(metadata=DP)
+    kind: Annotated[pd.CategoricalDtype, ["x", "y"], False] = pa.Field(metadata=DP)
+    secret: int
+
+
+def test_a_model_is_read_as_its_schema():
+    domain = read_schema(People)
+    assert domain == read_schema(People.to_schema())
+    assert domain.names == ("age", "region", "score", "colour", "kind")
+    assert domain["age"].bounds("m") == (18.0, 65.0)
+    assert domain["region"].categories == ("b", "a")
+    assert (domain["score"].lower, domain["score"].upper, domain["score"].nullable) == (0, 1, True)
+    assert domain["colour"].categories == (Colour.RED, Colour.BLUE)
+    assert domain["kind"].categories == ("x", "y")
+
+
+class PlainLiteral(pa.DataFrameModel):
+    region: Literal["yes", "no"] = pa.Field(metadata=DP)
+
+
+class SeriesLiteral(pa.DataFrameModel):
+    region: Series[Literal["yes", "no"]] = pa.Field(metadata=DP)
+
+
+class AnnotatedLiteral(pa.DataFrameModel):
+    region: Annotated[str, Literal["yes", "no"]] = pa.Field(metadata=DP)
+
+
+@pytest.mark.parametrize("model", [PlainLiteral, SeriesLiteral, AnnotatedLiteral])
+def test_a_literal_is_refused_with_the_field_that_says_the_same(model):
+    with pytest.raises(DeclarationError, match="annotation Literal of field 'region'") as caught:
+        read_schema(model)
+    assert caught.value.hint == "region: str = pa.Field(isin=['yes', 'no'], metadata={\"dp\": {}})"
+
+
+def test_a_model_that_pandera_refuses_is_a_declaration_error():
+    class Broken(pa.DataFrameModel):
+        age: dict[str, int] = pa.Field(metadata=DP)
+
+    with pytest.raises(DeclarationError, match="pandera cannot read the model 'Broken'"):
+        read_schema(Broken)
+
+
+# ------------------------------------------------------------------ validate
+
+
+def refused(frame: pd.DataFrame, schema) -> str:
+    """The message of the refusal, after looking for cells in every text the error can give."""
+    with pytest.raises(InvalidDataError) as caught:
+        validate(frame, schema)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    texts = [str(error), repr(error), *traceback.format_exception(error)]
+    for text in texts:
+        assert CANARY not in text
+        assert str(NUMBER) not in text
+    assert 'on_invalid="clip"' in error.hint
+    assert not set(vars(error)) - {"hint"}
+    return str(error)
+
+
+def one(*arguments, **options) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema({"x": pa.Column(*arguments, metadata=DP, **options)})
+
+
+def explode(series):
+    raise ValueError(f"cells: {list(series)}")
+
+
+@pytest.mark.parametrize(
+    ("cells", "schema", "named"),
+    [
+        ([1, NUMBER], one(int, pa.Check.in_range(18, 65)), "column 'x': in_range(18, 65)"),
+        ([1, NUMBER], one(int, pa.Check.lt(5)), "column 'x': less_than(5)"),
+        (["a", CANARY], one(str, pa.Check.isin(["a"])), "column 'x': isin(['a'])"),
+        (["a", CANARY], one(str, pa.Check.isin({"b", "a"})), "column 'x': isin(['a', 'b'])"),
+        (["a", CANARY], one(int), "column 'x': dtype('int64')"),
+        ([1, NUMBER], one(str), "column 'x': dtype("),
+        (["a", CANARY], one(int, coerce=True), "coerce_dtype('int64')"),
+        (["a", CANARY], one("datetime64[ns]", coerce=True), "coerce_dtype('datetime64[ns]')"),
+        (["a", CANARY], one(Colour, coerce=True), "coerce_dtype('category')"),
+        ([CANARY, None], one(str), "column 'x': not_nullable"),
+        ([NUMBER, NUMBER], one(int, unique=True), "column 'x': field_uniqueness"),
+        ([CANARY, 3], one(None, pa.Check.ge(3)), "column 'x': greater_than_or_equal_to(3)"),
+        ([CANARY, "a"], one(None, pa.Check(explode)), "column 'x': explode"),
+        ([CANARY, "a"], one(None, pa.Check(lambda s: s == "a")), "column 'x': a check without a name"),
+        ([CANARY, "a"], one(None, pa.Check(lambda s: s == "a", error="says a")), "column 'x': says a"),
+        ([CANARY, "a"], one(None, pa.Check(lambda s: s == "a", name="says_a")), "column 'x': says_a"),
+        ([CANARY, "a"], one(None, pa.Check.str_matches("^a$")), "column 'x': str_matches("),
+        ([CANARY], pa.DataFrameSchema({"y": pa.Column(metadata=DP)}), "column 'y': column_in_dataframe"),
+        ([1], pa.DataFrameSchema({"y": pa.Column(metadata=DP, required=False)}), "'y': column_in_dataframe"),
+        (
+            [NUMBER],
+            pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, checks=pa.Check(explode)),
+            "schema: explode",
+        ),
+        (
+            [NUMBER, NUMBER],
+            pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, unique=["x"]),
+            "schema: multiple_fields_uniqueness",
+        ),
+        (
+            [CANARY],
+            pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, dtype=int, coerce=True),
+            "schema: coerce_dtype('int64')",
+        ),
+        (
+            [NUMBER],
+            pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, index=pa.Index(int, pa.Check.ge(1))),
+            "index: greater_than_or_equal_to(1)",
+        ),
+    ],
+)
+def test_invalid_data_is_reported_without_a_cell(cells, schema, named):
+    message = refused(pd.DataFrame({"x": cells}), schema)
+    assert named in message
+    assert "in 1 place (" in message
+
+
+def test_several_columns_are_reported_at_once():
+    schema = pa.DataFrameSchema(
+        {
+            "x": pa.Column(int, [pa.Check.lt(5), pa.Check.ge(0)], metadata=DP),
+            "y": pa.Column(str, pa.Check.isin(["a"]), metadata=DP),
+        }
+    )
+    message = refused(pd.DataFrame({"x": [-1, NUMBER], "y": ["a", CANARY]}, index=[CANARY, "b"]), schema)
+    assert "in 2 places (column 'x': less_than(5), greater_than_or_equal_to(0); column 'y': isin(['a']))" in (
+        message
+    )
+
+
+def test_a_label_that_is_not_declared_is_not_named():
+    strict = pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, strict=True)
+    assert "schema: column_in_schema" in refused(pd.DataFrame({"x": [1], CANARY: [2]}), strict)
+    found = pa.DataFrameSchema({"x": pa.Column(metadata=DP), "^c": pa.Column(pa_check := int, regex=True)})
+    assert pa_check is int
+    assert "schema: dtype('int64')" in refused(pd.DataFrame({"x": [1], CANARY: ["a"]}), found)
+
+
+def test_duplicate_labels_are_refused_and_named_where_declared():
+    schema = one(int)
+    for labels, named in ((["x", "x"], " ('x')"), (["x", CANARY, CANARY], ".")):
+        frame = pd.DataFrame([range(len(labels))], columns=labels)
+        with pytest.raises(InvalidDataError, match="a column label appears more than once") as caught:
+            validate(frame, schema)
+        assert f"more than once{named}" in str(caught.value)
+        assert CANARY not in str(caught.value)
+
+
+def test_a_pandera_that_breaks_is_reported_by_the_kind_of_its_error(monkeypatch):
+    def stop(self, *arguments, **options):
+        raise KeyError(CANARY)
+
+    schema = one(int)
+    monkeypatch.setattr(pa.DataFrameSchema, "validate", stop)
+    assert "schema: pandera stopped with KeyError" in refused(pd.DataFrame({"x": [1]}), schema)
+
+
+def test_an_error_of_pandera_that_is_not_lazy_is_reported(monkeypatch):
+    eager = pa.DataFrameSchema.validate
+
+    def stop(self, frame, lazy=False, inplace=False):
+        return eager(self, frame, lazy=False, inplace=inplace)
+
+    monkeypatch.setattr(pa.DataFrameSchema, "validate", stop)
+    assert "column 'x': less_than(5)" in refused(pd.DataFrame({"x": [NUMBER]}), one(int, pa.Check.lt(5)))
+
+
+def test_a_valid_frame_is_returned_and_the_input_left_alone():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]})
+    before = frame.copy()
+    validated = validate(frame, one(int, coerce=True))
+    assert validated["x"].dtype == np.int64
+    assert validated["y"].tolist() == ["a", "b"]
+    pd.testing.assert_frame_equal(frame, before)
+    assert validated is not frame
+
+
+def test_an_enum_column_holds_members():
+    frame = pd.DataFrame({"x": pd.Categorical([Colour.RED, None], categories=list(Colour))})
+    assert validate(frame, one(Colour, nullable=True))["x"].iloc[0] is Colour.RED
+    assert validate(pd.DataFrame({"x": ["good"]}), one(Grade, coerce=True))["x"].dtype == "category"
+
+
+def test_a_domain_checks_nothing():
+    frame = pd.DataFrame({"x": [NUMBER]})
+    assert validate(frame, Domain((Column("x", "integer", lower=0, upper=1),))) is frame
+
+
+def test_what_is_not_a_frame_is_refused():
+    with pytest.raises(ParameterError, match="'frame' must be a pandas DataFrame"):
+        validate([1], one(int))
+
+
+def test_a_warning_of_a_check_shows_nothing(recwarn):
+    schema = one(int, pa.Check.lt(5, raise_warning=True))
+    assert validate(pd.DataFrame({"x": [NUMBER]}), schema)["x"].tolist() == [NUMBER]
+    assert not [warning for warning in recwarn if str(NUMBER) in str(warning.message)]
+
+
+def test_the_schema_is_run_even_where_pandera_is_switched_off():
+    from pandera.config import config_context
+
+    with config_context(validation_enabled=False, validation_depth="SCHEMA_ONLY"):
+        assert "in_range(0, 5)" in refused(pd.DataFrame({"x": [NUMBER]}), one(int, pa.Check.in_range(0, 5)))

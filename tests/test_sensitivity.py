@@ -1,0 +1,519 @@
+"""Each closed form against a search over all small tables, then over random and large ones.
+
+A search takes every multiset of n - 1 records and joins each record in turn.
+The results for one multiset are neighbours of each other by replacement, and of
+the multiset alone by adding a record.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdprivacy import sensitivity
+from pdprivacy.errors import ParameterError
+
+BOTH = ("add_remove", "replace_one")
+ROWS = [*itertools.product(BOTH, [3, 4, 5, 6]), ("replace_one", 2)]  # both tables have a variance
+GRID = (0.0, 0.5, 1.0)
+CLOSE = 1e-12
+
+
+def multisets(records, size):
+    """Every multiset of ``size`` records: an array of (multisets, size, fields)."""
+    table = np.asarray(records, dtype=float)
+    index = np.array(list(itertools.combinations_with_replacement(range(len(table)), size)), dtype=int)
+    return table[index.reshape(-1, size)]
+
+
+def length(change, norm):
+    return np.abs(change).sum(axis=-1) if norm == "l1" else np.sqrt((change**2).sum(axis=-1))
+
+
+def search(statistic, records, n, *, neighbors, norm="l1", may_vanish=False, same=lambda a, b: True):
+    """The largest change of a statistic (tables of rows of fields, to vectors) over neighbours."""
+    others = multisets(records, n - 1)
+    joined = []
+    for record in records:
+        row = np.broadcast_to(np.asarray(record, dtype=float), (len(others), 1, len(record)))
+        joined.append(statistic(np.concatenate([others, row], axis=1)))
+    if neighbors == "add_remove":
+        alone = statistic(others)
+        return max(length(value - alone, norm).max() for value in joined)
+    if may_vanish:
+        joined.append(statistic(others))
+    pairs = [
+        length(joined[i] - joined[j], norm).max()
+        for i, j in itertools.combinations(range(len(joined)), 2)
+        if max(i, j) >= len(records) or same(records[i], records[j])
+    ]
+    return max(pairs)
+
+
+def one_column(values):
+    return [(value,) for value in values]
+
+
+def two_columns(values):
+    return list(itertools.product(values, values))
+
+
+def pooled(tables, groups, first=0, second=0):
+    """The pooled covariance of two fields, the last field being the group."""
+    total = np.zeros(tables.shape[0])
+    group = tables[..., -1]
+    for label in range(groups):
+        inside = (group == label).astype(float)
+        size = np.maximum(inside.sum(axis=1), 1)
+        x, y = tables[..., first], tables[..., second]
+        x_mean = (inside * x).sum(axis=1) / size
+        y_mean = (inside * y).sum(axis=1) / size
+        total += (inside * (x - x_mean[:, None]) * (y - y_mean[:, None])).sum(axis=1)
+    return (total / (tables.shape[1] - groups))[:, None]
+
+
+def covariance(tables):
+    x = tables[..., 0] - tables[..., 0].mean(axis=1, keepdims=True)
+    y = tables[..., -1] - tables[..., -1].mean(axis=1, keepdims=True)
+    return ((x * y).sum(axis=1) / (tables.shape[1] - 1))[:, None]
+
+
+# Sums and counts
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_count_is_tight(neighbors):
+    found = search(lambda t: (t == 1).sum(axis=1), one_column(GRID), 4, neighbors=neighbors)
+    assert found == sensitivity.count(neighbors=neighbors) == 1
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 3.0), (2.0, 5.0), (-4.0, -1.0), (-3.0, 1.0)])
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("may_vanish", [False, True])
+def test_sums_are_tight(bounds, neighbors, may_vanish):
+    lower, upper = bounds
+    width, middle = upper - lower, (lower + upper) / 2
+    values = np.linspace(lower, upper, 5)  # holds the middle: the smallest square
+    options = {"neighbors": neighbors, "may_vanish": may_vanish}
+    cases = [
+        (lambda t: t[..., 0].sum(axis=1), sensitivity.sum(lower, upper, **options)),
+        (lambda t: (t[..., 0] - middle).sum(axis=1), sensitivity.sum(lower, upper, centered=True, **options)),
+        (
+            lambda t: ((t[..., 0] - middle) ** 2 - width**2 / 8).sum(axis=1),
+            sensitivity.centered_square(lower, upper, **options),
+        ),
+    ]
+    for statistic, value in cases:
+        found = search(lambda t, s=statistic: s(t)[:, None], one_column(values), 3, **options)
+        assert found == pytest.approx(value, abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("may_vanish", [False, True])
+def test_centered_product_is_tight(neighbors, may_vanish):
+    records = list(itertools.product((-1.0, 1.0, 3.0), (2.0, 2.5, 3.0)))
+    found = search(
+        lambda t: ((t[..., 0] - 1) * (t[..., 1] - 2.5)).sum(axis=1)[:, None],
+        records,
+        3,
+        neighbors=neighbors,
+        may_vanish=may_vanish,
+    )
+    value = sensitivity.centered_product(-1.0, 3.0, 2.0, 3.0, neighbors=neighbors, may_vanish=may_vanish)
+    assert found == pytest.approx(value, abs=CLOSE)
+
+
+def test_a_vanishing_record_matters_only_far_from_zero():
+    assert sensitivity.sum(18, 65, neighbors="replace_one") == 47
+    assert sensitivity.sum(18, 65, neighbors="replace_one", may_vanish=True) == 65
+    assert sensitivity.sum(18, 65, neighbors="add_remove", may_vanish=True) == 65
+    assert sensitivity.sum(-5, 65, neighbors="replace_one", may_vanish=True) == 70
+
+
+# Means and shares
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_mean_is_tight(neighbors, n):
+    found = search(lambda t: t.mean(axis=1), one_column(GRID), n, neighbors=neighbors)
+    assert found == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_proportion_is_tight(neighbors, n):
+    found = search(lambda t: (t == 1).mean(axis=1), one_column(GRID), n, neighbors=neighbors)
+    assert found == pytest.approx(float(sensitivity.proportion(n, neighbors=neighbors)), abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("cells", [2, 3, 4])
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_histogram_and_proportions_are_tight(neighbors, norm, cells, n):
+    labels = np.arange(cells)
+    records = one_column(labels)
+
+    def counts(tables):
+        return (tables == labels).sum(axis=1)
+
+    found = search(counts, records, n, neighbors=neighbors, norm=norm)
+    assert found == pytest.approx(float(sensitivity.histogram(neighbors=neighbors, norm=norm)), abs=CLOSE)
+    found = search(lambda t: counts(t) / t.shape[1], records, n, neighbors=neighbors, norm=norm)
+    value = sensitivity.proportions(n, neighbors=neighbors, norm=norm)
+    assert found == pytest.approx(float(value), abs=CLOSE)
+
+
+def test_one_record_more_moves_all_shares_by_two_nths():
+    # Ten records in one cell; the eleventh falls into another.
+    before = [Fraction(10, 10), Fraction(0)]
+    after = [Fraction(10, 11), Fraction(1, 11)]
+    moved = abs(before[0] - after[0]) + abs(before[1] - after[1])
+    assert moved == Fraction(2, 11) == sensitivity.proportions(11, neighbors="add_remove")
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("n", [2, 3, 7, 1000, 12345])
+def test_the_l2_float_is_the_next_one_above_the_root(neighbors, n):
+    exact = sensitivity.proportions(n, neighbors=neighbors, norm="l2", squared=True)
+    assert exact == Fraction(2, n * n)
+    root = sensitivity.proportions(n, neighbors=neighbors, norm="l2")
+    assert isinstance(root, float)
+    assert Fraction(root) ** 2 >= exact > Fraction(math.nextafter(root, 0)) ** 2
+
+
+def test_squares_are_exact():
+    def squared(neighbors, norm):
+        return sensitivity.histogram(neighbors=neighbors, norm=norm, squared=True)
+
+    assert [squared(n, "l1") for n in BOTH] == [1, 4]
+    assert [squared(n, "l2") for n in BOTH] == [1, 2]
+    assert sensitivity.proportions(5, neighbors="add_remove", squared=True) == Fraction(4, 25)
+    assert sensitivity.histogram(neighbors="add_remove", norm="l2") == 1.0
+
+
+# Variance and covariance
+
+
+@pytest.mark.parametrize(("neighbors", "n"), ROWS)
+def test_var_is_tight(neighbors, n):
+    found = search(covariance, one_column(GRID), n, neighbors=neighbors)
+    assert found == pytest.approx(sensitivity.var(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+
+
+@pytest.mark.parametrize(("neighbors", "n"), ROWS)
+def test_cov_is_tight(neighbors, n):
+    found = search(covariance, two_columns(GRID), n, neighbors=neighbors)
+    assert found == pytest.approx(sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+
+
+@pytest.mark.parametrize("n", [10, 20, 40])
+def test_cov_holds_at_every_corner_of_larger_tables(n):
+    # Linear in each value, so the corners hold the extremes over all real values.
+    found = max(abs(change) for change in corner_changes(n, 1))
+    assert found == pytest.approx(1 / n, abs=CLOSE)
+    assert found <= sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors="add_remove") + CLOSE
+
+
+# Pooled variance
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize(
+    ("n", "groups"), [(3, 1), (5, 1), (4, 2), (5, 2), (6, 2), (6, 3), (7, 3), (6, 4), (7, 4)]
+)
+def test_pooled_var_bound_and_supremum(neighbors, n, groups):
+    records = list(itertools.product(GRID, range(groups)))
+    found = search(lambda t: pooled(t, groups), records, n, neighbors=neighbors)
+    value = sensitivity.pooled_var(0.0, 1.0, n, groups, neighbors=neighbors)
+    assert found <= value + CLOSE
+    if neighbors == "replace_one" or 3 * n >= 4 * (groups + 1):
+        assert found == pytest.approx((1 - 1 / n) / (n - groups), abs=CLOSE)
+
+
+def test_pooled_var_of_few_records_exceeds_the_plain_bound():
+    records = list(itertools.product((0.0, 1.0), range(5)))
+    found = search(lambda t: pooled(t, 5), records, 7, neighbors="add_remove")
+    value = sensitivity.pooled_var(0.0, 1.0, 7, 5, neighbors="add_remove")
+    assert found > 1 / (7 - 5)
+    assert found == pytest.approx(value, abs=CLOSE)  # three pairs (0, 1), an empty group for the seventh
+
+
+# Pooled covariance
+
+
+@pytest.mark.parametrize(("n", "groups"), [(3, 1), (5, 1), (4, 2), (5, 2), (6, 2), (5, 3)])
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_pooled_cov_dominates(neighbors, n, groups):
+    records = [(x, y, g) for x, y in two_columns(GRID) for g in range(groups)]
+    found = search(lambda t: pooled(t, groups, 0, 1), records, n, neighbors=neighbors)
+    value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, neighbors=neighbors)
+    assert found <= value + CLOSE
+    if neighbors == "replace_one":
+        fixed = search(
+            lambda t: pooled(t, groups, 0, 1),
+            records,
+            n,
+            neighbors=neighbors,
+            same=lambda a, b: a[-1] == b[-1],
+        )
+        bound = sensitivity.pooled_cov(
+            0.0, 1.0, 0.0, 1.0, n, groups, neighbors=neighbors, group_changes=False
+        )
+        assert fixed <= bound + CLOSE
+        assert fixed == pytest.approx((1 - 1 / n) * bound, abs=CLOSE)
+        if groups > 1 and n % 2:
+            assert found == pytest.approx((n - 1) / (n + 1) * value, abs=CLOSE)
+
+
+def test_pooled_cov_of_a_record_that_changes_its_group():
+    records = [(x, y, g) for x, y in two_columns((0.0, 1.0)) for g in range(2)]
+    found = search(lambda t: pooled(t, 2, 0, 1), records, 6, neighbors="replace_one")
+    fixed = sensitivity.pooled_cov(0, 1, 0, 1, 6, 2, neighbors="replace_one", group_changes=False)
+    assert fixed == 0.25
+    assert found == pytest.approx(17 / 48, abs=CLOSE)
+    assert found <= sensitivity.pooled_cov(0, 1, 0, 1, 6, 2, neighbors="replace_one") == 0.5
+
+
+def compositions(total, parts):
+    """All ways to put ``total`` records into ``parts`` kinds, one row each."""
+    bars = np.array(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=int)
+    edges = np.hstack(
+        [
+            np.full((len(bars), 1), -1),
+            bars.reshape(len(bars), parts - 1),
+            np.full((len(bars), 1), total + parts - 1),
+        ]
+    )
+    return np.diff(edges, axis=1) - 1
+
+
+def products(kinds):
+    """Sum of products about the means of a group with counts of (0,0), (0,1), (1,0), (1,1)."""
+    size = np.maximum(kinds.sum(axis=1), 1)
+    return kinds[:, 3] - (kinds[:, 2] + kinds[:, 3]) * (kinds[:, 1] + kinds[:, 3]) / size
+
+
+def corner_changes(n, groups):
+    """Smallest and largest change of the pooled covariance when (0, 0) joins, all values at a bound.
+
+    Other corners are reflections of this one. The other groups matter only
+    through the extremes of their sums, taken over all splits of their records.
+    """
+    extremes = {0: (0.0, 0.0)}
+    for size in range(1, n):
+        sums = products(compositions(size, 4))
+        extremes[size] = (sums.min(), sums.max())
+    others = {0: (0.0, 0.0)} if groups == 1 else dict(extremes)
+    for _ in range(groups - 2):
+        others = {
+            size: (
+                min(others[part][0] + extremes[size - part][0] for part in range(size + 1)),
+                max(others[part][1] + extremes[size - part][1] for part in range(size + 1)),
+            )
+            for size in range(n)
+        }
+    smallest, largest = math.inf, -math.inf
+    for rest, (low, high) in others.items():
+        kinds = compositions(n - 1 - rest, 4)
+        before = products(kinds)
+        after = products(kinds + np.array([1, 0, 0, 0]))
+        for rest_sum in (low, high):
+            change = (after + rest_sum) / (n - groups) - (before + rest_sum) / (n - 1 - groups)
+            smallest, largest = min(smallest, change.min()), max(largest, change.max())
+    return smallest, largest
+
+
+@pytest.mark.parametrize("groups", [2, 3, 4])
+@pytest.mark.parametrize("n", [6, 9, 13, 18, 25])
+def test_pooled_cov_holds_at_every_corner(n, groups):
+    found = max(abs(change) for change in corner_changes(n, groups))
+    value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, neighbors="add_remove")
+    assert found <= value + CLOSE
+    # Tight, but for groups of odd size g, which fall 1/(4g) short of g/4.
+    assert found >= value - 1 / (4 * (n - 1 - groups) * (n - groups)) - CLOSE
+
+
+@pytest.mark.parametrize(("n", "groups"), [(40, 2), (110, 2), (110, 5), (1000, 3), (20001, 2)])
+def test_pooled_cov_exceeds_the_printed_bound_in_large_tables(n, groups):
+    size = {t: 1 - 1 / t + (n - t) / (4 * (n - 1 - groups)) for t in range(2, n)}
+    together = max(size, key=lambda t: size[t])
+    rest = n - together
+    half = rest // 2
+    x = np.concatenate([np.zeros(together - 1), np.zeros(half), np.ones(rest - half)])
+    y = np.concatenate([np.zeros(together - 1), np.ones(half), np.zeros(rest - half)])
+    group = np.concatenate([np.zeros(together - 1), np.ones(rest)])
+    before = np.stack([x, y, group], axis=1)[None]
+    after = np.concatenate([before, np.array([[[1.0, 1.0, 0.0]]])], axis=1)
+    change = (pooled(after, groups, 0, 1) - pooled(before, groups, 0, 1)).item()
+    printed = 1 / (n - groups)
+    value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, neighbors="add_remove")
+    assert change > 1.1 * printed
+    assert value - printed / (4 * (n - 1 - groups)) <= change <= value + 1e-15
+
+
+# All of them: random tables, monotony, exactness, errors
+
+
+def released(rows, groups):
+    """Every statistic of rows (x, y, group): a dictionary of vectors."""
+    table = np.asarray(rows, dtype=float)[None]
+    counts = np.bincount(table[0, :, 2].astype(int), minlength=groups)
+    return {
+        "mean": table[..., 0].mean(axis=1),
+        "var": covariance(table[..., [0]])[0],
+        "cov": covariance(table[..., :2])[0],
+        "pooled_var": pooled(table, groups)[0],
+        "pooled_cov": pooled(table, groups, 0, 1)[0],
+        "histogram": counts,
+        "proportions": counts / len(rows),
+        "sum": table[..., 0].sum(axis=1),
+    }
+
+
+def claimed(bounds, other, n, groups, neighbors):
+    lower, upper = bounds
+    named = {"neighbors": neighbors}
+    return {
+        "mean": sensitivity.mean(lower, upper, n, **named),
+        "var": sensitivity.var(lower, upper, n, **named),
+        "cov": sensitivity.cov(lower, upper, *other, n, **named),
+        "pooled_var": sensitivity.pooled_var(lower, upper, n, groups, **named),
+        "pooled_cov": sensitivity.pooled_cov(lower, upper, *other, n, groups, **named),
+        "histogram": sensitivity.histogram(**named),
+        "proportions": sensitivity.proportions(n, **named),
+        "sum": sensitivity.sum(lower, upper, **named),
+    }
+
+
+bound = st.floats(-100, 100, allow_nan=False)
+share = st.floats(0, 1) | st.sampled_from([0.0, 1.0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_random_tables_stay_within_every_sensitivity(data):
+    groups = data.draw(st.integers(1, 4))
+    n = data.draw(st.integers(groups + 2, 14))
+    ends = []
+    for _ in range(2):
+        lower = data.draw(bound)
+        ends.append((lower, lower + data.draw(st.floats(0.01, 50))))
+    row = st.tuples(share, share, st.integers(0, groups - 1))
+
+    def scaled(unit):
+        (a, b), (c, d) = ends
+        return (a + (b - a) * unit[0], c + (d - c) * unit[1], unit[2])
+
+    rows = [scaled(unit) for unit in data.draw(st.lists(row, min_size=n, max_size=n))]
+    replaced = [*rows[1:], scaled(data.draw(row))]
+    full = released(rows, groups)
+    for neighbors, changed in (("add_remove", rows[1:]), ("replace_one", replaced)):
+        limit = claimed(ends[0], ends[1], n, groups, neighbors)
+        for name, value in released(changed, groups).items():
+            moved = length(np.atleast_1d(full[name] - value), "l1")
+            assert moved <= float(limit[name]) * (1 + 1e-9) + 1e-9, (name, neighbors)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("groups", [1, 2, 5, 20])
+def test_no_sensitivity_grows_with_n(neighbors, groups):
+    ends = (Fraction(0), Fraction(1))
+    values = [claimed(ends, ends, n, groups, neighbors) for n in range(groups + 2, 300)]
+    for before, after in itertools.pairwise(values):
+        assert all(after[name] <= before[name] for name in before)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_fractions_stay_exact(neighbors):
+    ends, other = (Fraction(-1, 3), Fraction(3, 7)), (Fraction(1, 9), Fraction(2))
+    width, area = Fraction(16, 21), Fraction(16, 21) * Fraction(17, 9)
+    value = claimed(ends, other, 11, 3, neighbors)
+    assert all(type(number) is Fraction for number in value.values())
+    assert value["mean"] == width / 11
+    assert value["var"] == width**2 / 11
+    assert value["cov"] == area / 11
+    assert value["pooled_var"] == width**2 / 8
+    assert value["proportions"] == Fraction(2, 11)
+    plain = {"neighbors": neighbors}
+    if neighbors == "add_remove":
+        assert value["pooled_cov"] == area / 8 * (1 - Fraction(1, 5) + Fraction(6, 28))
+        assert sensitivity.sum(*ends, centered=True, **plain) == width / 2
+        assert sensitivity.centered_square(*ends, **plain) == width**2 / 8
+        assert sensitivity.centered_product(*ends, *other, **plain) == area / 4
+        assert value["sum"] == Fraction(3, 7)
+    else:
+        assert value["pooled_cov"] == 2 * area / 8
+        assert sensitivity.sum(*ends, centered=True, **plain) == width
+        assert sensitivity.centered_square(*ends, **plain) == width**2 / 4
+        assert sensitivity.centered_product(*ends, *other, **plain) == area / 2
+        assert value["sum"] == width
+    assert sensitivity.proportion(11, **plain) == Fraction(1, 11)
+
+
+def test_integers_larger_than_floats_stay_exact():
+    assert sensitivity.sum(0, 10**400, neighbors="add_remove") == 10**400
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: sensitivity.count(neighbors="swap"),
+            "'neighbors' must be one of 'add_remove', 'replace_one'",
+        ),
+        (lambda: sensitivity.sum(1.0, 1.0, neighbors="add_remove"), "'lower' must be less than 'upper'"),
+        (lambda: sensitivity.mean(2, 1, 5, neighbors="add_remove"), r"\(got 2 and 1\)"),
+        (lambda: sensitivity.sum(math.nan, 1.0, neighbors="add_remove"), "'lower' must be a finite"),
+        (lambda: sensitivity.sum(0.0, math.inf, neighbors="add_remove"), "'upper' must be a finite"),
+        (lambda: sensitivity.sum(False, 1.0, neighbors="add_remove"), "'lower' must be a finite"),
+        (lambda: sensitivity.sum("0", 1.0, neighbors="add_remove"), "'lower' must be a finite"),
+        (lambda: sensitivity.sum(np.int8(-100), 100, neighbors="add_remove"), "'lower' must be a finite int"),
+        (lambda: sensitivity.cov(0, 1, 3, 2, 9, neighbors="add_remove"), "'other_lower' must be less than"),
+        (
+            lambda: sensitivity.cov(0, 1, 0, 1, 2, neighbors="add_remove"),
+            r"'n' must be at least 3 \(got 2\)\.$",
+        ),
+        (lambda: sensitivity.cov(0, 1, 0, 1, 1, neighbors="replace_one"), "'n' must be at least 2"),
+        (lambda: sensitivity.var(0, 1, 2, neighbors="add_remove"), "'n' must be at least 3"),
+        (lambda: sensitivity.var(0, 1, 1, neighbors="replace_one"), "'n' must be at least 2"),
+        (lambda: sensitivity.mean(0, 1, 1, neighbors="add_remove"), "'n' must be at least 2"),
+        (lambda: sensitivity.mean(0, 1, 0, neighbors="replace_one"), "'n' must be at least 1"),
+        (lambda: sensitivity.mean(0, 1, 2.5, neighbors="replace_one"), "'n' must be a whole number"),
+        (lambda: sensitivity.mean(0, 1, True, neighbors="replace_one"), "'n' must be a whole number"),
+        (lambda: sensitivity.proportion(1, neighbors="add_remove"), "'n' must be at least 2"),
+        (lambda: sensitivity.proportions(1, neighbors="add_remove"), "'n' must be at least 2"),
+        (
+            lambda: sensitivity.proportions(9, neighbors="add_remove", norm="l3"),
+            "'norm' must be one of 'l1', 'l2'",
+        ),
+        (
+            lambda: sensitivity.histogram(neighbors="add_remove", norm="max"),
+            "'norm' must be one of 'l1', 'l2'",
+        ),
+        (lambda: sensitivity.pooled_var(0, 1, 9, 0, neighbors="add_remove"), "'groups' must be at least 1"),
+        (lambda: sensitivity.pooled_var(0, 1, 6, 5, neighbors="add_remove"), "'n' must be at least 7"),
+        (lambda: sensitivity.pooled_var(0, 1, 5, 5, neighbors="replace_one"), "'n' must be at least 6"),
+        (lambda: sensitivity.pooled_cov(0, 1, 0, 1, 6, 5, neighbors="add_remove"), "'n' must be at least 7"),
+        (lambda: sensitivity.pooled_cov(0, 1, 0, 1, 5, 5, neighbors="replace_one"), "'n' must be at least 6"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ParameterError, match=message):
+        call()
+
+
+def test_numpy_row_counts_are_accepted():
+    assert sensitivity.mean(0.0, 1.0, np.int64(4), neighbors="add_remove") == 0.25
+
+
+def test_every_public_name_is_documented():
+    for name in set(sensitivity.__all__) - {"Norm"}:
+        text = getattr(sensitivity, name).__doc__
+        assert ">>>" in text, name
+        assert "Tight" in text or "upper bound" in text.lower(), name
