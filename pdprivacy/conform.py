@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
-from pdprivacy.privacy import show
 from pdprivacy.privacy import rational as _rational
+from pdprivacy.privacy import show
 
 __all__ = ["Conformed", "Fate", "conform"]
 
@@ -91,7 +91,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
             keep &= ~_faulty(found, column)
         elif found.outside.any():
             changed[column.name] = _clipped(frame[column.name], column, found)
-    conformed = frame.assign(**{}) if not changed else frame.copy(deep=False)
+    conformed = frame.assign() if not changed else frame.copy(deep=False)
     for name, values in changed.items():
         conformed[name] = values
     if not keep.all():
@@ -214,9 +214,11 @@ def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
     values = frame[column.name]
     if column.kind == "integer" and values.dtype == np.float64 and not values.isna().any():
         if np.isfinite(values.to_numpy()).all():
-            return frame.assign(**{str(column.name): values.astype(np.int64)}) if isinstance(
-                column.name, str
-            ) else frame
+            return (
+                frame.assign(**{str(column.name): values.astype(np.int64)})
+                if isinstance(column.name, str)
+                else frame
+            )
     return frame
 
 

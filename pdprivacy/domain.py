@@ -270,7 +270,7 @@ class Column:
             reason = "is not numeric and has no bounds"
             if self.kind != "category":
                 missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
-                reason = f"has no declared {' and no '.join(missing)} bound"
+                reason = f"has no declared {' or '.join(missing)} bound"
             raise DeclarationError(
                 f"{method!r} needs the bounds of column {self.name!r}, which {reason}.",
                 declaration_hint(self.name, self.kind, "bounds"),

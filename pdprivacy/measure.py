@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.engine import Engine
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget
-from pdprivacy.mechanism import GRID_BITS, Gaussian, Geometric, Laplace, noise_multiplier, power_below
+from pdprivacy.mechanism import Gaussian, Geometric, Laplace, noise_multiplier
+from pdprivacy.mechanism.core import GRID_BITS, power_below
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure
-from pdprivacy.statistic import Noisy, Part, Statistic, Whole
+from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
-__all__ = ["MechanismName", "Measurement", "measure"]
+__all__ = ["Measurement", "MechanismName", "measure"]
 
 MechanismName: TypeAlias = Literal["laplace", "gaussian", "geometric"]
 PartMechanism: TypeAlias = Laplace | Gaussian | Geometric

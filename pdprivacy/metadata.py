@@ -70,7 +70,10 @@ class Metadata:
 def _labels(index: pd.Index[Any]) -> str:
     names = ["" if name is None else str(name) for name in index.names]
     cells = [
-        ["" if part is None or part != part else str(part) for part in (label if isinstance(label, tuple) else (label,))]
+        [
+            "" if part is None or part != part else str(part)
+            for part in (label if isinstance(label, tuple) else (label,))
+        ]
         for label in index.tolist()
     ]
     return json.dumps([names, cells])

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pdprivacy.errors import ParameterError
 
-__all__ = ["Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "ZCDP", "loss", "rational", "show"]
+__all__ = ["ZCDP", "Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "loss", "rational", "show"]
 
 Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
@@ -51,7 +51,7 @@ def rational(value: Rational, name: str) -> Fraction:
     raise ParameterError(f"{name!r} must be a finite number (got {value!r}).")
 
 
-def _positive(value: Rational, name: str) -> Fraction:
+def positive(value: Rational, name: str) -> Fraction:
     number = rational(value, name)
     if number <= 0:
         raise ParameterError(f"{name!r} must be positive (got {value}).")
@@ -68,7 +68,7 @@ class Pure:
     epsilon: Fraction
 
     def __init__(self, epsilon: Rational) -> None:
-        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
 
     @property
     def delta(self) -> Fraction:
@@ -91,7 +91,7 @@ class Approx:
     delta: Fraction
 
     def __init__(self, epsilon: Rational, delta: Rational) -> None:
-        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         number = rational(delta, "delta")
         if not 0 <= number < 1:
             raise ParameterError(f"'delta' must be in [0, 1) (got {delta}).")
@@ -112,7 +112,7 @@ class ZCDP:
     rho: Fraction
 
     def __init__(self, rho: Rational) -> None:
-        object.__setattr__(self, "rho", _positive(rho, "rho"))
+        object.__setattr__(self, "rho", positive(rho, "rho"))
 
     def times(self, count: int) -> ZCDP:
         """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""

@@ -130,8 +130,7 @@ def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
         if budget is not entry.protected.budget:
             raise ParameterError(
                 "The frame is protected already, and a new budget would not know what was spent.",
-                "pass budget=private.dp.budget to go on with the same one, "
-                "or protect the raw frame again.",
+                "pass budget=private.dp.budget to go on with the same one, or protect the raw frame again.",
             )
     elif _marked(frame):
         raise _derived()
@@ -244,7 +243,7 @@ def _derived() -> DerivedFrameError:
         "This frame was made by pandas from a protected one, and how is not known; a filter or a sum "
         "may depend on other records.",
         "release from the protected frame itself: private.dp.mean(...); for a filter, "
-        "private.dp.query(\"age >= 30\") first. To start anew with a budget of its own, clear "
+        'private.dp.query("age >= 30") first. To start anew with a budget of its own, clear '
         "frame.attrs and protect it.",
     )
 
@@ -264,7 +263,7 @@ def find(frame: Any) -> Protected:
             raise _derived()
         raise NotProtectedError(
             "The frame is not protected: nothing is declared about it.",
-            "private = df.dp.protect(schema, epsilon=1.0); private.dp.mean(\"age\", epsilon=0.1).",
+            'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1).',
         )
     if not _same(frame, entry):
         raise ModifiedFrameError(

@@ -347,14 +347,14 @@ class _Reader:
         if not isinstance(left, ast.Name) and isinstance(right, ast.Name) and symbol in _FLIPPED:
             left, right, symbol = right, left, _FLIPPED[symbol]
         if not isinstance(left, ast.Name):
-            for side in (left, right):
-                if not self._is_constant(side):
-                    raise self._refusal(side)
-            if symbol in ("in", "not in") and isinstance(right, ast.Name):
+            if isinstance(right, ast.Name) and self._is_constant(left):
                 raise QueryError(
                     f"the column stands on the left of {symbol!r}, not as in {self._show(node)!r}.",
                     f"write column {symbol} [CONSTANT, ...]",
                 )
+            for side in (left, right):
+                if not self._is_constant(side):
+                    raise self._refusal(side)
             raise QueryError(f"{self._show(node)!r} compares constants only.", _SHAPE)
         column = self._column(left)
         if isinstance(right, ast.Name):

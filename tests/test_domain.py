@@ -91,10 +91,10 @@ def test_bins_stand_in_for_missing_bounds():
 @pytest.mark.parametrize(
     ("column", "missing", "hint"),
     [
-        (Column("x", "integer", lower=1), "no upper bound", '"x": pa.Column(int, pa.Check.in_range('),
-        (Column("x", "float"), "no lower and no upper bound", '"x": pa.Column(float, pa.Check.in_range('),
+        (Column("x", "integer", lower=1), "declared upper bound", '"x": pa.Column(int, pa.Check.in_range('),
+        (Column("x", "float"), "declared lower or upper bound", '"x": pa.Column(float, pa.Check.in_range('),
         (Column("x", "category"), "not numeric", '"x": pa.Column(float, pa.Check.in_range('),
-        (Column(3, "float"), "no lower and no upper bound", "3: pa.Column(float"),
+        (Column(3, "float"), "declared lower or upper bound", "3: pa.Column(float"),
     ],
 )
 def test_bounds_name_what_is_missing(column, missing, hint):
@@ -110,7 +110,7 @@ def test_bounds_name_what_is_missing(column, missing, hint):
     [
         (Column("x", "category"), "no categories", '"x": pa.Column(str, pa.Check.isin([LABEL, ...])'),
         (Column("x", "float", lower=0, upper=1), "no bins", '"bins": [LOWER, ..., UPPER]'),
-        (Column("x", "integer", lower=0), "no bins", 'pa.Column(int, pa.Check.in_range(LOWER, UPPER)'),
+        (Column("x", "integer", lower=0), "no bins", "pa.Column(int, pa.Check.in_range(LOWER, UPPER)"),
         (Column("x", "integer", lower=1, upper=MAX_INTEGER_CELLS + 1), "1001 integers", '"bins"'),
     ],
 )
@@ -236,7 +236,9 @@ def test_the_table_of_a_domain_says_what_is_declared():
     assert lines[0].split() == ["name", "kind", "bounds", "or", "categories", "bins", "nullable", "role"]
     assert lines[1].split() == ["age", "integer", "18", "to", "65", "18,", "30,", "45,", "65", "no", AGE.role]
     assert lines[2].split() == ["region", "category", "'south',", "'north'", "yes", "sensitive"]
-    many = repr(Domain((Column("x", "category", categories=tuple("abcdefgh")), Column("y", "float", lower=1))))
+    many = repr(
+        Domain((Column("x", "category", categories=tuple("abcdefgh")), Column("y", "float", lower=1)))
+    )
     assert "'f', ... (2 more)" in many
     assert "1 and up" in many
     assert "up to 1" in repr(Domain((Column("y", "float", upper=1),)))

@@ -1,0 +1,5 @@
+"""Exact sufficient statistics of declared columns, per engine; no noise here."""
+
+from pdprivacy.engine.frame import BLOCK, PandasEngine
+
+__all__ = ["BLOCK", "PandasEngine"]

@@ -1,0 +1,345 @@
+"""Sums, means, variances and covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy import accounting
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.measure import MechanismName
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected
+from pdprivacy.releases.call import (
+    Call,
+    Labels,
+    Request,
+    Split,
+    attach,
+    columns_of,
+    name_index,
+    plus_minus,
+    refuse_shared,
+    run,
+    weights_of,
+)
+from pdprivacy.statistic import (
+    Answer,
+    Covariance,
+    Direct,
+    Means,
+    PooledCovariance,
+    Statistic,
+    Sums,
+    Variances,
+    quantity,
+)
+
+__all__ = ["corr", "cov", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
+
+
+def sum(  # noqa: A001
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    split: Split = None,
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """Sums of columns, nulls left out, values clamped to their bounds.
+
+    ``columns``: a label, a list of labels, or None for all numeric columns with bounds.
+    ``split``: weights by column for sharing ``epsilon``; equal by default.
+
+    Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one".
+    """
+    chosen = columns_of(protected, columns, "sum")
+    quantities = tuple(quantity(column, "sum", centered=False) for column in chosen)
+    call = Call("sum", chosen, epsilon, delta, mechanism, rng)
+    return release_series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
+
+
+def mean(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    split: Split = None,
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """Means of columns, nulls left out, values clamped to their bounds.
+
+    With a public number of rows and no nulls: the mean itself, sensitivity (upper - lower) / n.
+    Else: a centred noisy sum over a noisy count (at least 1), half of the share each.
+
+    Returns a Series labelled by column, as `DataFrame.mean`. ``columns`` and ``split`` as in `sum`.
+    """
+    chosen = columns_of(protected, columns, "mean")
+    quantities = tuple(quantity(column, "mean") for column in chosen)
+    call = Call("mean", chosen, epsilon, delta, mechanism, rng)
+    return release_series(protected, _means(protected, quantities, weights_of(chosen, split)), call)
+
+
+def _means(protected: Protected, quantities: Any, weights: Any) -> Statistic:
+    rows = protected.scope.direct([q.column for q in quantities])
+    if rows is None:
+        return Means(quantities, weights, protected.scope)
+    return Direct("mean", quantities, weights, protected.scope, rows)
+
+
+def proportion(
+    protected: Protected,
+    column: Hashable,
+    value: Any = True,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """The share of records whose ``column`` holds the declared label ``value``, among those without null.
+
+    Returns a Series of one number, labelled by ``value`` under the column's name.
+    """
+    chosen = columns_of(protected, column, "proportion")
+    if len(chosen) != 1:
+        raise ParameterError("'proportion' takes one column and one label.")
+    quantities = (quantity(chosen[0], "proportion", value=value),)
+    call = Call("proportion", chosen, epsilon, delta, mechanism, rng)
+    index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
+    return release_series(protected, _means(protected, quantities, accounting.shares([1])), call, index=index)
+
+
+def var(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    split: Split = None,
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """Sample variances (divisor n - 1) of columns, nulls left out, values clamped to their bounds.
+
+    With a public number of rows and no nulls: the variance itself, sensitivity R^2 / n. Else: noisy
+    sums of centred values and squares over a noisy count, a third of the share each. The noise may
+    make a small variance negative; it is returned as it is.
+
+    Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
+    """
+    chosen = columns_of(protected, columns, "var")
+    call = Call("var", chosen, epsilon, delta, mechanism, rng)
+    return release_series(protected, _variances(protected, chosen, weights_of(chosen, split), "var"), call)
+
+
+def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, method: str) -> Statistic:
+    quantities = tuple(quantity(column, method, products=True) for column in chosen)
+    rows = protected.scope.direct(chosen)
+    if rows is None:
+        return Variances(quantities, weights, protected.scope)
+    return Direct("var", quantities, weights, protected.scope, rows)
+
+
+def std(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    split: Split = None,
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """Standard deviations: square roots of released variances (`var`), 0 where one is negative.
+
+    Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
+    """
+    chosen = columns_of(protected, columns, "std")
+    call = Call("std", chosen, epsilon, delta, mechanism, rng)
+    statistic = _variances(protected, chosen, weights_of(chosen, split), "std")
+
+    def root(answer: Answer) -> Answer:
+        roots = np.sqrt(np.maximum(answer.values, 0.0))
+        # to first order error / (2 root), and never more than the root of the error
+        error = np.asarray(answer.standard_error)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = np.where(roots > 0, error / (2 * roots), np.inf)
+        return Answer(roots, np.minimum(first, np.sqrt(error)), linear=False)
+
+    return release_series(protected, statistic, call, transform=root)
+
+
+def release_series(
+    protected: Protected,
+    statistic: Statistic,
+    call: Call,
+    *,
+    index: pd.Index[Any] | None = None,
+    transform: Callable[[Answer], Answer] | None = None,
+) -> pd.Series[Any]:
+    answer, measurement = run(protected, statistic, call)
+    if transform is not None:
+        answer = transform(answer)
+    released = pd.Series(answer.values, index=name_index(call.columns) if index is None else index)
+    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    return released
+
+
+def cov(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    rng: RandomState = None,
+) -> pd.DataFrame:
+    """The sample covariance matrix (divisor n - 1), values clamped to their bounds.
+
+    With a public number of rows and no nulls each of the d(d+1)/2 entries gets an equal share and
+    its own sensitivity R1 R2 / n. Else: noisy sums, products and a count, equal shares. A record
+    with a null in any column is left out of all entries (pandas leaves it out pair by pair, which
+    would need a count and two sums per pair, each paid for). The noise may make the matrix
+    indefinite; it is returned as it is.
+
+    Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
+    """
+    return _matrix(protected, columns, Request("cov", epsilon, delta, mechanism, rng))
+
+
+def corr(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    rng: RandomState = None,
+) -> pd.DataFrame:
+    """Pearson correlations made of a released covariance matrix (`cov`), within [-1, 1].
+
+    NaN where a released variance is not positive. Returns a DataFrame, as `DataFrame.corr`.
+    """
+    return _matrix(
+        protected, columns, Request("corr", epsilon, delta, mechanism, rng), transform=_correlation
+    )
+
+
+def _correlation(answer: Answer) -> Answer:
+    """Correlations of a covariance matrix, with errors to first order."""
+    values, errors = np.asarray(answer.values), np.asarray(answer.standard_error)
+    variances = np.diagonal(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        roots = np.where(variances > 0, np.sqrt(variances), np.nan)
+        scale = np.outer(roots, roots)
+        raw = values / scale
+        relative = np.diagonal(errors) / (2 * variances)
+        spread = raw**2 * (relative[:, None] ** 2 + relative[None, :] ** 2)
+        error = np.sqrt((errors / scale) ** 2 + spread)
+    ratios = np.clip(raw, -1.0, 1.0)
+    known = np.where(variances > 0, 1.0, np.nan)
+    np.fill_diagonal(ratios, known)
+    np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
+    return Answer(ratios, error, linear=False)
+
+
+def _matrix(
+    protected: Protected,
+    columns: Labels | None,
+    request: Request,
+    *,
+    by: Labels | None = None,
+    transform: Callable[[Answer], Answer] | None = None,
+) -> pd.DataFrame:
+    method = request.statistic
+    chosen = columns_of(protected, columns, method)
+    keys = () if by is None else columns_of(protected, by, method)
+    if len(chosen) < 2:
+        raise ParameterError(f"{method!r} needs at least two columns.", "use var for one column.")
+    refuse_shared(chosen, keys, method)
+    statistic = _covariances(protected, chosen, keys, method)
+    call = request.call(chosen, keys)
+    answer, measurement = run(protected, statistic, call)
+    if transform is not None:
+        answer = transform(answer)
+    names = name_index(chosen)
+    released = pd.DataFrame(answer.values, index=names, columns=names)
+    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    return released
+
+
+def _covariances(
+    protected: Protected, chosen: Sequence[Column], keys: tuple[Column, ...], method: str
+) -> Statistic:
+    quantities = tuple(quantity(column, method, products=True) for column in chosen)
+    rows = protected.scope.direct(chosen)
+    if rows is not None:
+        return Direct("cov", quantities, (), protected.scope, rows, keys)
+    if keys:
+        return PooledCovariance(quantities, keys, protected.scope, matrix=True)
+    return Covariance(quantities, protected.scope)
+
+
+def pooled_var(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    by: Labels,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    rng: RandomState = None,
+) -> pd.Series[Any]:
+    """Pooled within-group variances: sums of squares about group means over (n - J), J declared groups.
+
+    With a public number of rows and no nulls: sensitivity R^2 / (n - J), also where a replaced
+    record changes its group. Else: noisy counts and sums per group and noisy totals of squares.
+    A declared group without records counts in J, because which groups are empty is private.
+
+    Returns a Series labelled by column.
+    """
+    keys = columns_of(protected, by, "pooled_var")
+    names = {key.name for key in keys}
+    chosen = columns_of(protected, columns, "pooled_var")
+    if columns is None:
+        chosen = tuple(column for column in chosen if column.name not in names)
+    refuse_shared(chosen, keys, "pooled_var")
+    quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
+    rows = protected.scope.direct(chosen)
+    statistic: Statistic
+    if rows is None:
+        statistic = PooledCovariance(quantities, keys, protected.scope, matrix=False)
+    else:
+        weights = accounting.shares([1] * len(chosen))
+        statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
+    return release_series(
+        protected, statistic, Call("pooled_var", chosen, epsilon, delta, mechanism, rng, keys)
+    )
+
+
+def pooled_cov(
+    protected: Protected,
+    columns: Labels,
+    *,
+    by: Labels,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: MechanismName = "laplace",
+    rng: RandomState = None,
+) -> pd.DataFrame:
+    """The pooled within-group covariance matrix, as `pooled_var`, entries as in `cov`.
+
+    With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
+    groups that belong to the record.
+    """
+    return _matrix(protected, columns, Request("pooled_cov", epsilon, delta, mechanism, rng), by=by)

@@ -1,0 +1,52 @@
+"""Statistics: what is summed, which bounds clip and calibrate, and how sums become the answer.
+
+A statistic lists its `Part`s (vectors of whole numbers in grid units with their
+l1 and l2 sensitivities), reads them from an engine, and turns the noisy vectors
+into values with their standard errors. Sensitivities are computed here from
+declared facts alone; noise is added in `pdprivacy.measure` and nowhere else.
+
+Two ways lead to a mean or a variance. Where a number of rows is public, the
+statistic itself is computed exactly and gets the paper's sensitivity
+(*direct*). Where it is private, centred sums and a count each get noise, and
+the answer is made of them (*by sums*).
+"""
+
+from pdprivacy.statistic.core import (
+    Answer,
+    Engine,
+    GroupedSums,
+    Moments,
+    Noisy,
+    Part,
+    Scope,
+    Statistic,
+    Whole,
+)
+from pdprivacy.statistic.counts import Cells, Rows
+from pdprivacy.statistic.direct import Direct
+from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.quantity import Quantity, quantity
+from pdprivacy.statistic.sums import Covariance, Means, Sums, Variances
+
+__all__ = [
+    "Answer",
+    "Cells",
+    "Covariance",
+    "Direct",
+    "Engine",
+    "GroupedMoments",
+    "GroupedSums",
+    "Means",
+    "Moments",
+    "Noisy",
+    "Part",
+    "PooledCovariance",
+    "Quantity",
+    "Rows",
+    "Scope",
+    "Statistic",
+    "Sums",
+    "Variances",
+    "Whole",
+    "quantity",
+]

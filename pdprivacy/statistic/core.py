@@ -1,0 +1,155 @@
+"""What every statistic is made of: the public scope of its rows, its parts, and the engine it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy import sensitivity
+from pdprivacy.domain import Column
+from pdprivacy.privacy import Neighbors
+from pdprivacy.statistic.quantity import Quantity
+
+__all__ = ["Answer", "Engine", "GroupedSums", "Moments", "Noisy", "Part", "Scope", "Statistic"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is public about the rows that a statistic sees.
+
+    ``rows``: under "replace_one" their number; under "add_remove" a public lower bound of it;
+    None where it is private. ``filtered``: a record may leave the rows by changing its values.
+    """
+
+    neighbors: Neighbors
+    rows: int | None
+    filtered: bool = False
+
+    def direct(self, columns: Sequence[Column]) -> int | None:
+        """The public number of records complete in ``columns``, or None."""
+        if self.filtered or any(column.nullable for column in columns):
+            return None
+        return self.rows
+
+    def term(self, low: int, high: int, *, nullable: bool) -> int:
+        """How far a sum moves whose terms lie in [low, high]; at least one step."""
+        if low == high:
+            return max(abs(low), 1)
+        moved = sensitivity.sum(
+            Fraction(low), Fraction(high), neighbors=self.neighbors, may_vanish=self.filtered or nullable
+        )
+        return int(moved)
+
+    def disjoint(self, low: int, high: int) -> tuple[int, int]:
+        """The same for one such sum per group: l1, and squared l2.
+
+        A replaced record may leave one group and enter another, or stay in its own.
+        """
+        reach = max(abs(low), abs(high), 1)
+        if self.neighbors == "add_remove":
+            return reach, reach**2
+        return max(2 * reach, high - low), max(2 * reach**2, (high - low) ** 2)
+
+    def cells(self) -> tuple[int, int]:
+        """How far a table of counts moves: l1, and squared l2."""
+        l1 = sensitivity.histogram(neighbors=self.neighbors)
+        return int(l1), int(sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A vector of whole numbers that gets noise of one scale.
+
+    Parameters
+    ----------
+    name : what it is, for the metadata.
+    weight : its share of the loss (of all parts together: one).
+    l1, l2_squared : sensitivities of the vector, in ``unit`` and its square.
+    unit : what one whole number stands for, a power of two.
+    size : length of the vector.
+    counts : whether the numbers count records.
+    """
+
+    name: str
+    weight: Fraction
+    l1: int
+    l2_squared: int
+    unit: Fraction
+    size: int = 1
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """A part with its noise: values in the unit of the statistic, and the noise's standard deviation."""
+
+    values: Floats
+    std: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Released values and the standard error that the noise gives each (not sampling error)."""
+
+    values: Any
+    standard_error: Any
+    linear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, sums and products over the complete records, in grid steps, exact."""
+
+    rows: int
+    sums: list[int]
+    products: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedSums:
+    """Per group: complete records, sums and products per quantity and pair in grid steps, exact."""
+
+    rows: list[int]
+    sums: list[list[int]]
+    products: dict[tuple[int, int], list[int]]
+
+
+class Engine(Protocol):
+    """What a release needs of a table."""
+
+    @property
+    def rows(self) -> int: ...
+    def present(self, column: Column) -> int: ...
+    def table(self, columns: Sequence[Column], method: str) -> Integers: ...
+    def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
+    def sum(self, quantity: Quantity) -> tuple[int, int]: ...
+    def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
+    def grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums: ...
+
+
+class Statistic(Protocol):
+    """What `pdprivacy.measure` needs of a statistic."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+    def read(self, engine: Engine) -> list[Whole]: ...
+    def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
+
+
+def scalar(name: str, weight: Fraction, moved: int, unit: Fraction, *, counts: bool = False) -> Part:
+    return Part(name, weight, moved, moved**2, unit, counts=counts)
+
+
+def named(what: str, *columns: Column) -> str:
+    return f"{what} of {', '.join(str(column.name) for column in columns)}"

@@ -1,0 +1,196 @@
+"""Statistics per declared group, and pooled over groups, with private group sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from pdprivacy.domain import Column
+from pdprivacy.statistic.core import (
+    Answer,
+    Engine,
+    Noisy,
+    Part,
+    Scope,
+    Whole,
+    named,
+    scalar,
+)
+from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.sums import SharedCounts, covariance, half_square
+
+__all__ = ["GroupedMoments", "PooledCovariance"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedMoments:
+    """Sums, means or variances per declared group, charged once: groups are disjoint.
+
+    Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under
+    "replace_one" a record may move, so that two groups change, which the sensitivities hold.
+    """
+
+    kind: str
+    quantities: tuple[Quantity, ...]
+    weights: tuple[Fraction, ...]
+    keys: tuple[Column, ...]
+    scope: Scope
+
+    @property
+    def groups(self) -> int:
+        return math.prod(key.cells("groupby") for key in self.keys)
+
+    @property
+    def _pieces(self) -> int:
+        return {"sum": 1, "mean": 2, "var": 3}[self.kind]
+
+    @property
+    def _counts(self) -> SharedCounts:
+        weights = tuple(weight / self._pieces for weight in self.weights)
+        return SharedCounts(tuple(q.column for q in self.quantities), weights)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        size = self.groups
+        found = [] if self.kind == "sum" else self._counts.parts(*self.scope.cells(), size)
+        for q, weight in zip(self.quantities, self.weights, strict=True):
+            share = weight / self._pieces
+            found.append(
+                Part(named("sum", q.column), share, *self.scope.disjoint(q.low, q.high), q.unit, size)
+            )
+            if self.kind == "var":
+                shift = half_square(q.reach)
+                moved = self.scope.disjoint(-shift, q.reach**2 - shift)
+                found.append(Part(named("squares", q.column), share, *moved, q.unit**2, size))
+        return tuple(found)
+
+    def read(self, engine: Engine) -> list[Whole]:
+        held = [
+            engine.grouped([quantity], self.keys, "groupby", products=self.kind == "var")
+            for quantity in self.quantities
+        ]
+        found: list[Whole] = []
+        if self.kind != "sum":
+            places = self._counts.places()
+            found += [held[places.index(part)].rows for part in range(max(places) + 1)]
+        for quantity, grouped in zip(self.quantities, held, strict=True):
+            found.append(grouped.sums[0])
+            if self.kind == "var":
+                shift = half_square(quantity.reach)
+                squares = grouped.products[0, 0]
+                found.append([square - shift * n for square, n in zip(squares, grouped.rows, strict=True)])
+        return found
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        size, columns = self.groups, len(self.quantities)
+        values, errors = np.empty((size, columns)), np.empty((size, columns))
+        if self.kind == "sum":
+            for column, part in enumerate(noisy):
+                values[:, column], errors[:, column] = part.values, part.std
+            return Answer(values, errors, linear=True)
+        places = self._counts.places()
+        start = max(places) + 1
+        for column, quantity in enumerate(self.quantities):
+            count = noisy[places[column]]
+            if self.kind == "mean":
+                total = noisy[start + column]
+                rows = np.maximum(count.values, 1.0)
+                offset = total.values / rows
+                values[:, column] = quantity.center + offset
+                errors[:, column] = np.hypot(total.std, offset * count.std) / rows
+                continue
+            total, squares = noisy[start + 2 * column : start + 2 * column + 2]
+            shift = half_square(quantity.reach) * float(quantity.unit) ** 2
+            for group in range(size):
+                one = [Noisy(part.values[group : group + 1], part.std) for part in (count, total, squares)]
+                values[group, column], errors[group, column] = covariance(
+                    one[0], one[1], one[1], one[2], shift
+                )
+        return Answer(values, errors, linear=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PooledCovariance:
+    """Pooled variances or a pooled covariance matrix by noisy counts and sums per group.
+
+    Counts and sums get noise per declared group, sums of products as one total each. All parts
+    have equal shares of their column's (variances) or of the call's loss (matrix). Records with a
+    null in any of the columns are left out.
+    """
+
+    quantities: tuple[Quantity, ...]
+    keys: tuple[Column, ...]
+    scope: Scope
+    matrix: bool
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        size = len(self.quantities)
+        return [(i, j) for i in range(size) for j in range(i, size if self.matrix else i + 1)]
+
+    @property
+    def method(self) -> str:
+        return "pooled_cov" if self.matrix else "pooled_var"
+
+    @property
+    def groups(self) -> int:
+        return math.prod(key.cells(self.method) for key in self.keys)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        size = self.groups
+        share = Fraction(1, 1 + len(self.quantities) + len(self._pairs))
+        nullable = any(q.column.nullable for q in self.quantities)
+        found = [Part("counts", share, *self.scope.cells(), Fraction(1), size, counts=True)]
+        for q in self.quantities:
+            found.append(
+                Part(named("sums", q.column), share, *self.scope.disjoint(q.low, q.high), q.unit, size)
+            )
+        for i, j in self._pairs:
+            first, second = self.quantities[i], self.quantities[j]
+            most = first.reach * second.reach
+            shift = half_square(first.reach) if i == j else 0
+            moved = self.scope.term(-shift if i == j else -most, most - shift, nullable=nullable)
+            name = (
+                named("squares", first.column) if i == j else named("products", first.column, second.column)
+            )
+            found.append(scalar(name, share, moved, first.unit * second.unit))
+        return tuple(found)
+
+    def read(self, engine: Engine) -> list[Whole]:
+        grouped = engine.grouped(self.quantities, self.keys, self.method, products=True)
+        found: list[Whole] = [grouped.rows, *grouped.sums]
+        for i, j in self._pairs:
+            shift = half_square(self.quantities[i].reach) if i == j else 0
+            found.append([sum(grouped.products[i, j]) - shift * sum(grouped.rows)])
+        return found
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        size = len(self.quantities)
+        counts = noisy[0]
+        rows = np.maximum(counts.values, 1.0)
+        total = float(counts.values.sum())
+        spare = max(total - self.groups, 1.0)
+        values, errors = np.full((size, size), np.nan), np.full((size, size), np.nan)
+        for place, (i, j) in enumerate(self._pairs):
+            a, b = noisy[1 + i], noisy[1 + j]
+            cross = a.values * b.values - (a.std**2 if i == j else 0.0)
+            quantity = self.quantities[i]
+            shift = half_square(quantity.reach) * float(quantity.unit) ** 2 if i == j else 0.0
+            products = noisy[1 + size + place]
+            value = (float(products.values[0]) + shift * total - float((cross / rows).sum())) / spare
+            by_count = (shift + cross / rows**2 - value) * counts.std
+            if i == j:
+                by_sums = 2 * a.values * a.std / rows
+            else:
+                by_sums = np.hypot(b.values * a.std, a.values * b.std) / rows
+            error = math.sqrt(products.std**2 + float((by_count**2 + by_sums**2).sum())) / spare
+            values[i, j] = values[j, i] = value
+            errors[i, j] = errors[j, i] = error
+        if self.matrix:
+            return Answer(values, errors, linear=False)
+        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy(), linear=False)

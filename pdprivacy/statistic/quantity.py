@@ -1,0 +1,144 @@
+"""A bounded number per record on a grid: the bounds that clip are the bounds that calibrate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import DeclarationError, ParameterError
+
+__all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "quantity"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+SMALLEST_RANGE, LARGEST_RANGE = 2.0**-300, 2.0**300
+
+
+SUM_BITS = 30
+"""Grid steps from the centre to the farther bound in sums: 2**30 at most, 2**47 in a block's sum."""
+
+
+PRODUCT_BITS = 18
+"""The same where values are multiplied: 2**36 a product, 2**53 in a block's sum, exact in a double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A bounded number per record, in whole grid steps from a centre.
+
+    The bounds that clip are the bounds that calibrate: ``low`` and ``high`` are computed from
+    them by the same arithmetic that every record goes through.
+
+    Parameters
+    ----------
+    column : the declared column that is read.
+    lower, upper : its bounds, finite.
+    center : subtracted from each value.
+    bits : the grid is the smallest power of two with at most 2**bits steps to a bound.
+    value : where given, the quantity is 1 in records of this label, 0 in others, null for null.
+    """
+
+    column: Column
+    lower: float
+    upper: float
+    center: float
+    grid: float
+    before: float
+    shift: float
+    low: int
+    high: int
+    value: Any
+
+    def __init__(
+        self,
+        column: Column,
+        lower: float,
+        upper: float,
+        *,
+        centered: bool,
+        bits: int = SUM_BITS,
+        value: Any = None,
+    ) -> None:
+        size = max(abs(lower), abs(upper), upper - lower)
+        if not math.isfinite(upper - lower) or not SMALLEST_RANGE < size < LARGEST_RANGE:
+            raise DeclarationError(
+                f"The bounds of column {column.name!r} must span between 1e-90 and 1e90 "
+                f"(got {lower} and {upper})."
+            )
+        reach = (upper - lower) / 2 if centered else size
+        reach = max(reach, size * 2.0**-40)
+        grid = 2.0 ** (math.frexp(reach)[1] - bits)
+        center = round((lower + upper) / 2 / grid) * grid if centered else 0.0
+        # Adding 1.5 * 2**52 grid steps makes the floating-point unit round to the grid and leaves
+        # the whole number of steps in the low bits; the centre rides along in the same addition
+        # where it is exact there, and is subtracted before where it is not.
+        anchor = 1.5 * 2.0**52 * grid
+        rides = abs(center) < 2.0**50 * grid
+        for name, field in (
+            ("column", column),
+            ("lower", float(lower)),
+            ("upper", float(upper)),
+            ("center", center),
+            ("grid", grid),
+            ("before", 0.0 if rides else center),
+            ("shift", anchor - center if rides else anchor),
+            ("value", value),
+        ):
+            object.__setattr__(self, name, field)
+        object.__setattr__(self, "low", self._steps(lower))
+        object.__setattr__(self, "high", self._steps(upper))
+
+    @property
+    def anchor(self) -> int:
+        """The bits of zero steps."""
+        return int(np.float64(1.5 * 2.0**52 * self.grid).view(np.int64))
+
+    def _steps(self, value: float) -> int:
+        shifted = np.float64((value - self.before) + self.shift)
+        return int(shifted.view(np.int64)) - self.anchor
+
+    @property
+    def reach(self) -> int:
+        """Grid steps from the centre to the farther bound."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def unit(self) -> Fraction:
+        """One grid step, in the unit of the column."""
+        return Fraction(self.grid)
+
+    def anchored(self, block: Any, out: Floats) -> NDArray[np.bool_] | None:
+        """Write the block clamped, centred and on the grid, still anchored, into ``out``.
+
+        Returns the mask of nulls, or None where there are none; null records hold zero steps.
+        """
+        np.clip(block, self.lower, self.upper, out=out, casting="unsafe")
+        if self.before:
+            out -= self.before
+        out += self.shift
+        nulls: NDArray[np.bool_] = np.isnan(out)
+        if not nulls.any():
+            return None
+        out[nulls] = 1.5 * 2.0**52 * self.grid
+        return nulls
+
+
+def quantity(
+    column: Column, method: str, *, centered: bool = True, products: bool = False, value: Any = None
+) -> Quantity:
+    """The bounded number that ``method`` reads from ``column``; ``value`` for the share of a label."""
+    if value is not None:
+        if value not in column.labels(method):
+            declared = ", ".join(repr(label) for label in column.labels(method))
+            raise ParameterError(f"{value!r} is not a declared label of column {column.name!r} ({declared}).")
+        return Quantity(column, 0.0, 1.0, centered=centered, value=value)
+    lower, upper = column.bounds(method)
+    if products:
+        return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS)
+    return Quantity(column, lower, upper, centered=centered)
