@@ -86,7 +86,8 @@ class DataFrameDP(_Result):
         ----------
         schema : a pandera ``DataFrameSchema`` or ``DataFrameModel`` (or a `pdprivacy.Domain`);
             columns opt in by ``metadata={"dp": {...}}``.
-        epsilon, delta : the total budget, for a new `pdprivacy.Budget`.
+        epsilon : the total budget, for a new `pdprivacy.Budget`.
+        delta : the delta of that budget.
         budget : a budget to share with other protections of the same data, instead.
         neighbors : "add_remove" (one record more or less; the number of rows is private) or
             "replace_one" (one record with other values; the number of rows is public).
@@ -106,7 +107,8 @@ class DataFrameDP(_Result):
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> import pdprivacy
-        >>> schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> schema = pa.DataFrameSchema({"age": age})
         >>> private = pd.DataFrame({"age": [31, 54, 27, 39]}).dp.protect(schema, epsilon=1.0)
         >>> noisy = private.dp.mean("age", epsilon=0.5)
         >>> private.dp.budget.left

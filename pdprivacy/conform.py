@@ -68,10 +68,10 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     """
     if on_invalid not in get_args(Fate):
         raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {on_invalid!r}).")
-    labels = list(frame.columns)
     for name in domain:
-        if labels.count(name) != 1:
-            held = "is declared but not in the frame" if name not in labels else "appears more than once"
+        found_labels = int((frame.columns == name).sum()) if name in frame.columns else 0
+        if found_labels != 1:
+            held = "appears more than once" if found_labels else "is declared but not in the frame"
             raise InvalidDataError(
                 f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
             )
@@ -103,6 +103,8 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
 
 def _faults(values: pd.Series[Any], column: Column) -> _Faults:
     null = values.isna().to_numpy(dtype=bool)
+    if values.dtype.kind == "f":  # a nullable float may hold NaN besides NA
+        null = null | np.isnan(values.to_numpy(dtype=np.float64, na_value=np.nan))
     none = np.zeros(len(values), dtype=bool)
     found = _Faults(null, none, none, none)
     if column.kind == "category":
@@ -212,13 +214,10 @@ def _clipped(values: pd.Series[Any], column: Column, found: _Faults) -> pd.Serie
 def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
     """An integer column that nulls had made floating, integer again once they are gone."""
     values = frame[column.name]
-    if column.kind == "integer" and values.dtype == np.float64 and not values.isna().any():
-        if np.isfinite(values.to_numpy()).all():
-            return (
-                frame.assign(**{str(column.name): values.astype(np.int64)})
-                if isinstance(column.name, str)
-                else frame
-            )
+    floating = column.kind == "integer" and values.dtype == np.float64
+    if floating and bool(np.isfinite(values.to_numpy()).all()):
+        frame = frame.copy(deep=False)
+        frame[column.name] = values.astype(np.int64)
     return frame
 
 

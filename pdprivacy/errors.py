@@ -104,4 +104,4 @@ class MissingExtraError(PrivacyError, ImportError):
 
 
 class DeclarationWarning(UserWarning):
-    """A declared bound coincides with the data; was it read off the data?"""
+    """A declared bound coincides with the data, as if it had been read off it."""

@@ -108,7 +108,8 @@ def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> Par
 
 def _grid(unit: Fraction, scale: Fraction) -> Fraction:
     """A power of two that divides the unit and lies well below the scale."""
-    return min(unit, power_below(scale) / 2**GRID_BITS)
+    finer: Fraction = power_below(scale) / 2**GRID_BITS
+    return min(unit, finer)
 
 
 def _root(square: Fraction) -> Fraction:

@@ -115,7 +115,8 @@ def read(released: Released) -> Metadata:
     missing = [name for name in names if name not in stored and name != "dr_ha"]
     if missing:
         raise MetadataError(f"The release metadata lacks {', '.join(map(repr, missing))}.")
-    return Metadata(**{name: stored.get(name) for name in names})
+    held: dict[str, Any] = {name: stored.get(name) for name in names}
+    return Metadata(**held)
 
 
 def verify(released: Released) -> bool:

@@ -89,7 +89,7 @@ def protect(
     _refuse_reprotection(frame, budget)
     domain = schemas.read_schema(schema)
     found = _meet(frame, schema, domain, on_invalid)
-    rows = _public_rows(len(found.frame), unit, public_rows)
+    rows = _public_rows(len(found.frame), unit, public_rows, on_invalid)
     purse.bind(unit)
     if found.touching:
         named = ", ".join(repr(name) for name in found.touching)
@@ -99,10 +99,9 @@ def protect(
             DeclarationWarning,
             stacklevel=3,
         )
-    # records left out one by one: under replacement a neighbour's record may come or go
-    scope = Scope(neighbors, None if on_invalid == "drop" else rows, filtered=on_invalid == "drop")
-    if on_invalid == "drop" and neighbors == "add_remove":
-        scope = Scope(neighbors, rows, filtered=False)
+    # how many records are left out is private: a neighbour's record may be one of them
+    filtered = on_invalid == "drop"
+    scope = Scope(neighbors, None if filtered else rows, filtered)
     step = f'protect(on_invalid="{on_invalid}")'
     return _register(found.frame, Protected(found.frame, domain, unit, purse, scope, (step,), found.quality))
 
@@ -139,18 +138,21 @@ def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
 def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
     """The frame made to meet the declaration, then the whole schema."""
     if on_invalid == "raise":
-        found = conform(schemas.validate(frame, schema), domain, on_invalid)
-        return found
+        return conform(schemas.validate(frame, schema), domain, on_invalid)
     found = conform(schemas.coerce(frame, schema), domain, on_invalid)
     return replace(found, frame=schemas.validate(found.frame, schema))
 
 
-def _public_rows(rows: int, unit: Unit, public_rows: int | None) -> int | None:
+def _public_rows(rows: int, unit: Unit, public_rows: int | None, on_invalid: Fate) -> int | None:
     """What a release may know of the number of rows."""
     if public_rows is None:
         return rows if unit.neighbors == "replace_one" else None
     if isinstance(public_rows, bool) or not isinstance(public_rows, int | np.integer) or public_rows < 1:
         raise ParameterError(f"'public_rows' must be a positive whole number (got {public_rows!r}).")
+    if on_invalid == "drop":
+        raise ParameterError(
+            "'public_rows' cannot be combined with on_invalid='drop': how many records are left is private."
+        )
     if unit.neighbors == "replace_one":
         raise ParameterError(
             "'public_rows' is for neighbors='add_remove'; under 'replace_one' the number of rows is public."
@@ -205,15 +207,15 @@ def _buffer(array: Any) -> Any:
         return ("arrow", id(inner))
     inner = getattr(array, "_ndarray", getattr(array, "_codes", getattr(array, "_data", None)))
     if isinstance(inner, np.ndarray):
-        address = inner.__array_interface__["data"][0], inner.shape, inner.strides, str(inner.dtype)
-        mask = getattr(array, "_mask", None)
-        if isinstance(mask, np.ndarray):
-            address += (mask.__array_interface__["data"][0],)
-        return address
+        return tuple(
+            (part.__array_interface__["data"][0], part.shape, part.strides, str(part.dtype))
+            for part in (inner, getattr(array, "_mask", None))
+            if isinstance(part, np.ndarray)
+        )
     return None
 
 
-def _same(frame: pd.DataFrame, entry: _Entry) -> bool:
+def _same(frame: Any, entry: _Entry) -> bool:
     """Whether the declared columns of a protected frame are those of its snapshot."""
     snapshot = entry.protected.snapshot
     if len(frame) != len(snapshot) or not frame.columns.equals(entry.columns):

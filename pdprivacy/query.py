@@ -454,8 +454,6 @@ class _Reader:
                 return QueryError(f"{shown!r} reads by position or label, which may be another row.", _SHAPE)
             case ast.BinOp():
                 return QueryError(f"{shown!r} is arithmetic; only columns themselves are compared.", _SHAPE)
-            case ast.Name():
-                self._column(node)
         return QueryError(f"{shown!r} is not a comparison of a declared column with a constant.", _SHAPE)
 
 
@@ -758,12 +756,13 @@ def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> _Mask:
         )
     met = np.zeros(len(values), dtype=bool)
     try:
-        if len(constants) > 8 and (types.is_numeric_dtype(dtype) or types.is_string_dtype(dtype)):
-            # An array of the dtype of the column: no detour over floats for large integers.
-            among: Any = list(constants)
-            if types.is_integer_dtype(dtype):
-                among = np.array(constants, dtype=limits.dtype)
-            return _plain(values.isin(among))
+        if types.is_object_dtype(dtype):
+            return _plain(values.isin(np.fromiter(constants, dtype=object)))
+        if len(constants) > 8 and types.is_integer_dtype(dtype):
+            # Of the dtype of the column: large integers take no detour over floats.
+            return _plain(values.isin(np.array(constants, dtype=limits.dtype)))
+        if len(constants) > 8 and (types.is_float_dtype(dtype) or types.is_string_dtype(dtype)):
+            return _plain(values.isin(list(constants)))
         for constant in constants:
             met |= _plain(values == constant)
     except Exception:

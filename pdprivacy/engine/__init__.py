@@ -1,5 +1,6 @@
 """Exact sufficient statistics of declared columns, per engine; no noise here."""
 
-from pdprivacy.engine.frame import BLOCK, PandasEngine
+from pdprivacy.engine.blocks import BLOCK
+from pdprivacy.engine.frame import PandasEngine
 
 __all__ = ["BLOCK", "PandasEngine"]

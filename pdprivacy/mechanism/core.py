@@ -62,8 +62,9 @@ def check_probabilities(q: ArrayLike) -> Floats:
 
 def power_below(size: Fraction) -> Fraction:
     """The largest power of two that is at most ``size``."""
-    power = Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
-    return power if power <= size else power / 2
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    power = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
+    return power if power <= size else Fraction(power, 2)
 
 
 def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:

@@ -40,7 +40,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     Source: Canonne, Kamath, Steinke (2020), Theorem 7.
     """
     # beyond 40 sigma a term is below the smallest double
-    z, p = _discrete_masses(sigma, math.ceil(40 * sigma) + sensitivity)
+    _, p = _discrete_masses(sigma, math.ceil(40 * sigma) + sensitivity)
     shifted = np.zeros_like(p)
     shifted[sensitivity:] = p[:-sensitivity]
     with np.errstate(over="ignore"):
@@ -139,7 +139,7 @@ class DiscreteGaussian:
     def pmf(self, z: ArrayLike) -> Floats:
         """Probability of the noise at integers, zero elsewhere."""
         x = np.asarray(z, dtype=np.float64)
-        grid, p = self._masses()
+        _, p = self._masses()
         mass = p[len(p) // 2] * np.exp(-x * x / (2 * self.scale**2))
         return np.asarray(np.where(x == np.rint(x), mass, 0.0))
 
@@ -160,7 +160,7 @@ class DiscreteGaussian:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The smallest symmetric integer interval that holds the noise with at least ``level``."""
         check_level(level)
-        z, p = self._masses()
+        _, p = self._masses()
         middle = len(p) // 2
         held = np.cumsum(np.concatenate([[p[middle]], 2 * p[middle + 1 :]]))
         half = float(np.searchsorted(held, level, side="left"))

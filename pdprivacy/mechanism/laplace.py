@@ -227,7 +227,7 @@ class Geometric:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The smallest symmetric integer interval that holds the noise with at least ``level``."""
         check_level(level)
-        half = float(max(self.ppf((1 + level) / 2), 0.0))
+        half = max(float(self.ppf((1 + level) / 2)), 0.0)
         while half > 0 and float(self.cdf(half - 1) - self.cdf(-half)) >= level:
             half -= 1
         return -half, half

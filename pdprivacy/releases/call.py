@@ -36,17 +36,18 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What every release is asked: its name, columns, cost and noise."""
+    """What every release is asked: its name, cost and noise, and the columns once they are known."""
 
     statistic: str
-    columns: tuple[Column, ...]
     epsilon: Rational
     delta: Rational
     mechanism: MechanismName
     rng: RandomState
+    columns: tuple[Column, ...] = ()
     by: tuple[Column, ...] = ()
 
     def label(self) -> str:
+        """The release as the budget lists it."""
         text = self.statistic
         if self.columns:
             text += " of " + ", ".join(str(column.name) for column in self.columns)
@@ -55,19 +56,8 @@ class Call:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    statistic: str
-    epsilon: Rational
-    delta: Rational
-    mechanism: MechanismName
-    rng: RandomState
-
-    def call(self, columns: tuple[Column, ...], by: tuple[Column, ...] = ()) -> Call:
-        return Call(self.statistic, columns, self.epsilon, self.delta, self.mechanism, self.rng, by)
-
-
 def run(protected: Protected, statistic: Statistic, call: Call) -> tuple[Answer, Measurement]:
+    """Measure the statistic and make the answer of it."""
     measurement = measure(
         statistic,
         protected.engine,
@@ -108,7 +98,9 @@ def _plain(values: Any) -> Any:
     array = np.asarray(values, dtype=np.float64)
     if array.size and bool(np.all(array == array.flat[0])):
         return float(array.flat[0])
-    return [None if item != item else item for item in array.tolist()] if array.ndim == 1 else array.tolist()
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None  # JSON has no NaN
+    return plain.tolist()
 
 
 def _by_part(measurement: Measurement, number: Callable[[int], float]) -> Any:
@@ -133,6 +125,7 @@ def attach(
     errors: tuple[Any, Any],
     **more: Any,
 ) -> None:
+    """Write the release's metadata; ``errors`` are the standard errors and half the intervals."""
     total, (spent_epsilon, spent_delta) = protected.budget.total, protected.budget.spent
     standard_error, plus_minus = errors
     cost = loss(call.epsilon, call.delta)
@@ -179,6 +172,8 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
     names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
     if not names:
         raise ParameterError(f"{method!r} needs at least one column.")
+    if not all(isinstance(name, Hashable) for name in names):
+        raise ParameterError(f"{method!r} takes a column label or a list of labels.")
     if len(set(names)) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
     return tuple(domain[name] for name in names)
@@ -202,11 +197,13 @@ def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:
         labels = list(column.labels(method))
         levels.append([*labels, None] if column.nullable else labels)
     if len(columns) == 1:
-        return pd.Index(levels[0], name=columns[0].name, tupleize_cols=False)
+        single: pd.Index[Any] = pd.Index(levels[0], name=columns[0].name, tupleize_cols=False)
+        return single
     return pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
 
 
 def check_cells(columns: Sequence[Column], method: str) -> None:
+    """Refuse a table of more than `MAX_CELLS` declared cells."""
     cells = math.prod(column.cells(method) for column in columns)
     if cells > MAX_CELLS:
         raise TableTooLargeError(
@@ -216,6 +213,7 @@ def check_cells(columns: Sequence[Column], method: str) -> None:
 
 
 def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str) -> None:
+    """Refuse a column that is both a value and a key, and keys with too many cells."""
     if {column.name for column in chosen} & {key.name for key in keys}:
         raise ParameterError(f"{method!r} got a column both as a value and as a key.")
     if keys:
@@ -223,6 +221,7 @@ def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str)
 
 
 def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
+    """The labels of the columns as an index."""
     return pd.Index([column.name for column in columns], tupleize_cols=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def dr_ha(
         raise ParameterError("'sensitive' must be one column that is not in 'by'.")
     check_cells((*rows, *top), "dr_ha")
     many = isinstance(epsilon, list | tuple | np.ndarray | pd.Index | pd.Series)
-    levels = list(epsilon) if many else [epsilon]  # type: ignore[arg-type]
+    levels: list[Any] = list(cast("Sequence[Rational]", epsilon)) if many else [epsilon]
     l1, l2_squared = protected.scope.cells()
     noises: list[Any] = []
     for level in levels:
@@ -88,8 +88,9 @@ def dr_ha(
                 f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {mechanism!r})."
             )
     counts = protected.engine.table((*rows, *top), "dr_ha").reshape(-1, top[0].cells("dr_ha"))
-    risks = [risk.local_risk(counts, noise.cdf, average=weights) for noise in noises]
+    cells = risk.Cells.of(counts)
+    risks = [risk.local_risk(cells, noise.cdf, average=weights) for noise in noises]
     if not many:
         return float(risks[0])
-    index = pd.Index([float(loss(level).epsilon) for level in levels], name="epsilon")
+    index: pd.Index[Any] = pd.Index([float(loss(level).epsilon) for level in levels], name="epsilon")
     return pd.Series([float(value) for value in risks], index=index, name="dr_ha (confidential)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,6 @@ from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
     Call,
     Labels,
-    Request,
     Split,
     attach,
     cell_index,
@@ -48,10 +47,6 @@ class GroupBy:
     protected: Protected
     keys: tuple[Column, ...]
 
-    def _call(self, request: Request, columns: tuple[Column, ...]) -> Call:
-        call = request.call(columns, self.keys)
-        return call
-
     def count(
         self,
         *,
@@ -61,7 +56,7 @@ class GroupBy:
         rng: RandomState = None,
     ) -> pd.Series[Any]:
         """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-        call = Request("count", epsilon, delta, mechanism, rng).call((), self.keys)
+        call = Call("count", epsilon, delta, mechanism, rng, (), self.keys)
         statistic = Cells(self.keys, self.protected.scope, "groupby")
         answer, measurement = run(self.protected, statistic, call)
         released = pd.Series(
@@ -71,7 +66,7 @@ class GroupBy:
         attach(self.protected, call, measurement, released, errors)
         return released
 
-    def _moments(self, kind: str, columns: Labels | None, split: Split, request: Request) -> pd.DataFrame:
+    def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> pd.DataFrame:
         names = {key.name for key in self.keys}
         chosen = columns_of(self.protected, columns, kind)
         if columns is None:
@@ -83,7 +78,7 @@ class GroupBy:
         statistic = GroupedMoments(
             kind, quantities, weights_of(chosen, split), self.keys, self.protected.scope
         )
-        call = request.call(chosen, self.keys)
+        call = replace(call, columns=chosen, by=self.keys)
         answer, measurement = run(self.protected, statistic, call)
         released = pd.DataFrame(
             answer.values, index=cell_index(self.keys, "groupby"), columns=name_index(chosen)
@@ -103,7 +98,7 @@ class GroupBy:
         rng: RandomState = None,
     ) -> pd.DataFrame:
         """Sums per key: a DataFrame of keys by columns."""
-        return self._moments("sum", columns, split, Request("sum", epsilon, delta, mechanism, rng))
+        return self._moments("sum", columns, split, Call("sum", epsilon, delta, mechanism, rng))
 
     def mean(
         self,
@@ -116,7 +111,7 @@ class GroupBy:
         rng: RandomState = None,
     ) -> pd.DataFrame:
         """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns."""
-        return self._moments("mean", columns, split, Request("mean", epsilon, delta, mechanism, rng))
+        return self._moments("mean", columns, split, Call("mean", epsilon, delta, mechanism, rng))
 
     def var(
         self,
@@ -129,7 +124,7 @@ class GroupBy:
         rng: RandomState = None,
     ) -> pd.DataFrame:
         """Sample variances per key by noisy sums, a DataFrame of keys by columns."""
-        return self._moments("var", columns, split, Request("var", epsilon, delta, mechanism, rng))
+        return self._moments("var", columns, split, Call("var", epsilon, delta, mechanism, rng))
 
 
 def groupby(protected: Protected, by: Labels) -> GroupBy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
     Call,
     Labels,
-    Request,
     Split,
     attach,
     columns_of,
@@ -62,7 +62,7 @@ def sum(  # noqa: A001
     """
     chosen = columns_of(protected, columns, "sum")
     quantities = tuple(quantity(column, "sum", centered=False) for column in chosen)
-    call = Call("sum", chosen, epsilon, delta, mechanism, rng)
+    call = Call("sum", epsilon, delta, mechanism, rng, chosen)
     return release_series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
 
 
@@ -85,7 +85,7 @@ def mean(
     """
     chosen = columns_of(protected, columns, "mean")
     quantities = tuple(quantity(column, "mean") for column in chosen)
-    call = Call("mean", chosen, epsilon, delta, mechanism, rng)
+    call = Call("mean", epsilon, delta, mechanism, rng, chosen)
     return release_series(protected, _means(protected, quantities, weights_of(chosen, split)), call)
 
 
@@ -114,7 +114,7 @@ def proportion(
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
     quantities = (quantity(chosen[0], "proportion", value=value),)
-    call = Call("proportion", chosen, epsilon, delta, mechanism, rng)
+    call = Call("proportion", epsilon, delta, mechanism, rng, chosen)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
     return release_series(protected, _means(protected, quantities, accounting.shares([1])), call, index=index)
 
@@ -138,7 +138,7 @@ def var(
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
     """
     chosen = columns_of(protected, columns, "var")
-    call = Call("var", chosen, epsilon, delta, mechanism, rng)
+    call = Call("var", epsilon, delta, mechanism, rng, chosen)
     return release_series(protected, _variances(protected, chosen, weights_of(chosen, split), "var"), call)
 
 
@@ -165,7 +165,7 @@ def std(
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
     """
     chosen = columns_of(protected, columns, "std")
-    call = Call("std", chosen, epsilon, delta, mechanism, rng)
+    call = Call("std", epsilon, delta, mechanism, rng, chosen)
     statistic = _variances(protected, chosen, weights_of(chosen, split), "std")
 
     def root(answer: Answer) -> Answer:
@@ -214,7 +214,7 @@ def cov(
 
     Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
     """
-    return _matrix(protected, columns, Request("cov", epsilon, delta, mechanism, rng))
+    return _matrix(protected, columns, Call("cov", epsilon, delta, mechanism, rng))
 
 
 def corr(
@@ -230,9 +230,7 @@ def corr(
 
     NaN where a released variance is not positive. Returns a DataFrame, as `DataFrame.corr`.
     """
-    return _matrix(
-        protected, columns, Request("corr", epsilon, delta, mechanism, rng), transform=_correlation
-    )
+    return _matrix(protected, columns, Call("corr", epsilon, delta, mechanism, rng), transform=_correlation)
 
 
 def _correlation(answer: Answer) -> Answer:
@@ -256,19 +254,19 @@ def _correlation(answer: Answer) -> Answer:
 def _matrix(
     protected: Protected,
     columns: Labels | None,
-    request: Request,
+    call: Call,
     *,
     by: Labels | None = None,
     transform: Callable[[Answer], Answer] | None = None,
 ) -> pd.DataFrame:
-    method = request.statistic
+    method = call.statistic
     chosen = columns_of(protected, columns, method)
     keys = () if by is None else columns_of(protected, by, method)
     if len(chosen) < 2:
         raise ParameterError(f"{method!r} needs at least two columns.", "use var for one column.")
     refuse_shared(chosen, keys, method)
     statistic = _covariances(protected, chosen, keys, method)
-    call = request.call(chosen, keys)
+    call = replace(call, columns=chosen, by=keys)
     answer, measurement = run(protected, statistic, call)
     if transform is not None:
         answer = transform(answer)
@@ -323,7 +321,7 @@ def pooled_var(
         weights = accounting.shares([1] * len(chosen))
         statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
     return release_series(
-        protected, statistic, Call("pooled_var", chosen, epsilon, delta, mechanism, rng, keys)
+        protected, statistic, Call("pooled_var", epsilon, delta, mechanism, rng, chosen, keys)
     )
 
 
@@ -342,4 +340,4 @@ def pooled_cov(
     With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
     groups that belong to the record.
     """
-    return _matrix(protected, columns, Request("pooled_cov", epsilon, delta, mechanism, rng), by=by)
+    return _matrix(protected, columns, Call("pooled_cov", epsilon, delta, mechanism, rng), by=by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -41,6 +42,9 @@ from pdprivacy.statistic import (
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
 
+MOST_RISK_WORK = 10**9
+"""Multiply-adds spent on the risk of a released table: about a second."""
+
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 
 
@@ -68,7 +72,7 @@ def count(
         raise ParameterError(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
         )
-    call = Call("count", chosen, epsilon, delta, mechanism, rng)
+    call = Call("count", epsilon, delta, mechanism, rng, chosen)
     answer, measurement = run(
         protected, Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope), call
     )
@@ -100,7 +104,7 @@ def value_counts(
     """
     chosen = columns_of(protected, columns, "value_counts")
     check_cells(chosen, "value_counts")
-    call = Call("value_counts", chosen, epsilon, delta, mechanism, rng)
+    call = Call("value_counts", epsilon, delta, mechanism, rng, chosen)
     answer, measurement = run(protected, Cells(chosen, protected.scope, "value_counts"), call)
     values, errors = _normalized(answer, measurement, normalize, axis=None)
     name = "proportion" if normalize else "count"
@@ -139,7 +143,7 @@ def histogram(
     if len(chosen) != 1:
         raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
     edges = _edges(chosen[0], bins)
-    call = Call("histogram", chosen, epsilon, delta, mechanism, rng)
+    call = Call("histogram", epsilon, delta, mechanism, rng, chosen)
     answer, measurement = run(protected, Cells(chosen, protected.scope, "histogram", edges), call)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     released = pd.Series(
@@ -163,7 +167,7 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
     edges = tuple(float(edge) for edge in bins)
     if len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
         raise ParameterError("'bins' must be at least two finite edges.")
-    if any(right <= left for left, right in zip(edges, edges[1:], strict=False)):
+    if any(right <= left for left, right in itertools.pairwise(edges)):
         raise ParameterError("'bins' must be strictly increasing.")
     return edges
 
@@ -200,7 +204,7 @@ def crosstab(
         raise ParameterError("'index' and 'columns' share a column.")
     both = (*rows, *tops)
     check_cells(both, "crosstab")
-    call = Call("crosstab", tops, epsilon, delta, mechanism, rng, by=rows)
+    call = Call("crosstab", epsilon, delta, mechanism, rng, tops, rows)
     answer, measurement = run(protected, Cells(both, protected.scope, "crosstab"), call)
     shape = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
     counts = answer.values.reshape(shape)
@@ -291,14 +295,20 @@ def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
 
 
 def _released_risk(counts: Floats, measurement: Measurement) -> dict[str, Any] | None:
-    """The expected risk estimated from released counts alone, or None where none are positive."""
+    """The expected risk estimated from released counts alone.
+
+    None where no count is positive, or where the table is so large that the estimate would take
+    longer than the release.
+    """
     seen = np.maximum(np.rint(counts), 0).astype(np.int64)
     if not seen.any():
         return None
-    cdf = measurement.mechanisms[0].cdf
+    cells, cdf = risk.Cells.of(seen), measurement.mechanisms[0].cdf
+    if risk.expected_cost(cells, cdf) > MOST_RISK_WORK:
+        return None
     return {
         "measure": "expected",
         "source": "released counts",
-        "by_cells": float(risk.expected_risk(seen, cdf, average="cells")),
-        "by_records": float(risk.expected_risk(seen, cdf, average="records")),
+        "by_cells": float(risk.expected_risk(cells, cdf, average="cells")),
+        "by_records": float(risk.expected_risk(cells, cdf, average="records")),
     }

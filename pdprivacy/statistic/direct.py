@@ -70,7 +70,7 @@ class Direct:
 
     def _refinement(self, moved: Fraction) -> int:
         """Steps per whole unit of the statistic: a power of two that makes its rounding negligible."""
-        return max(1, 2 ** (21 + moved.denominator.bit_length() - moved.numerator.bit_length()))
+        return 1 << max(0, 21 + moved.denominator.bit_length() - moved.numerator.bit_length())
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -24,8 +24,8 @@ SUM_BITS = 30
 """Grid steps from the centre to the farther bound in sums: 2**30 at most, 2**47 in a block's sum."""
 
 
-PRODUCT_BITS = 18
-"""The same where values are multiplied: 2**36 a product, 2**53 in a block's sum, exact in a double."""
+PRODUCT_BITS = 17
+"""The same where values are multiplied: 2**34 a product, 2**51 in a block's sum, exact in a double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Quantity:
         bits: int = SUM_BITS,
         value: Any = None,
     ) -> None:
-        size = max(abs(lower), abs(upper), upper - lower)
+        size = max(abs(lower), abs(upper), upper - lower) or 1.0
         if not math.isfinite(upper - lower) or not SMALLEST_RANGE < size < LARGEST_RANGE:
             raise DeclarationError(
                 f"The bounds of column {column.name!r} must span between 1e-90 and 1e90 "
@@ -118,7 +118,11 @@ class Quantity:
 
         Returns the mask of nulls, or None where there are none; null records hold zero steps.
         """
-        np.clip(block, self.lower, self.upper, out=out, casting="unsafe")
+        if block.dtype != np.float64:
+            # clamped as doubles: narrower types would round the bounds
+            np.copyto(out, block, casting="unsafe")
+            block = out
+        np.clip(block, self.lower, self.upper, out=out)
         if self.before:
             out -= self.before
         out += self.shift

@@ -1,0 +1,245 @@
+"""Columns of a pandas frame read block by block: as numbers, and as small integers per label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+
+__all__ = ["BLOCK", "Coder", "coder", "edge_coder", "numbers"]
+
+Integers: TypeAlias = NDArray[np.int64]
+Reader: TypeAlias = Callable[[int, int], Any]
+
+BLOCK = 1 << 17
+"""Rows read at a time: a few arrays of it fit the processor's cache."""
+
+CLOSE = 2.0**-30
+"""A position nearer than this to the edge of an even bin is settled by the edge itself."""
+
+
+def numbers(values: Any) -> Reader:
+    """Blocks of a pandas array as numbers, NaN for null."""
+    if isinstance(values, pd.arrays.NumpyExtensionArray):
+        array = values.to_numpy()
+        if array.dtype.kind == "b":
+            return lambda start, stop: array[start:stop].view(np.int8)
+        if array.dtype.kind in "iuf":
+            return lambda start, stop: array[start:stop]
+    elif values.dtype.kind in "biuf":
+        return lambda start, stop: values[start:stop].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def mixed(start: int, stop: int) -> Any:
+        block = pd.Series(values[start:stop]).astype(object)
+        return pd.to_numeric(block, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+
+    return mixed
+
+
+@dataclass(frozen=True, slots=True)
+class Coder:
+    """How a column is read as small integers: cheap per row, settled per cell.
+
+    ``codes(start, stop)`` gives integers in [-1, radix - 1); ``cells`` maps each of the ``radix``
+    stored codes, -1 first, to its declared cell, or to -1 where the declaration has none.
+    """
+
+    codes: Reader
+    cells: Integers
+
+    @property
+    def radix(self) -> int:
+        """How many codes there are."""
+        return len(self.cells)
+
+    def settled(self) -> Coder:
+        """The same with declared cells as codes and -1 for none."""
+        lookup = self.cells.astype(np.int32)
+        size = int(self.cells.max(initial=-1)) + 1
+        read = self.codes
+        return Coder(
+            lambda start, stop: lookup[read(start, stop).astype(np.intp) + 1],
+            np.arange(-1, size, dtype=np.int64),
+        )
+
+
+def _cells(column: Column, stored: Sequence[int] | Integers, labels: int) -> Integers:
+    """The declared cell of each stored code, the null cell (or none) in front."""
+    null = labels if column.nullable else -1
+    return np.concatenate([[null], np.asarray(stored, dtype=np.int64)]).astype(np.int64)
+
+
+def coder(values: Any, column: Column, method: str) -> Coder:
+    """How ``values`` are read as the declared cells of ``column``."""
+    if column.bins is not None:
+        return edge_coder(values, column, column.bins)
+    labels = column.labels(method)
+    if column.kind == "integer" and column.categories is None:
+        return _integers(values, column, int(labels[0]), int(labels[-1]), np.arange(len(labels)))
+    if isinstance(values, pd.Categorical):
+        return _categories(values, column, labels)
+    if column.kind == "boolean" and isinstance(values, pd.arrays.NumpyExtensionArray):
+        truth = values.to_numpy()
+        if truth.dtype.kind == "b":
+            place = {label: cell for cell, label in enumerate(labels)}
+            stored = [place.get(False, -1), place.get(True, -1)]
+            cells = _cells(column, stored, len(labels))
+            return Coder(lambda start, stop: truth[start:stop].view(np.int8), cells)
+    cells = _cells(column, [*range(len(labels)), -1], len(labels))
+    chunks = _arrow(values)
+    if chunks is not None and all(isinstance(label, str) for label in labels):
+        return Coder(_arrow_codes(chunks, labels), cells)
+    return Coder(_looked_up(values, column, labels), cells)
+
+
+def _integers(values: Any, column: Column, lower: int, upper: int, cells: Integers) -> Coder:
+    """Integers from ``lower`` to ``upper`` as their distance from ``lower``; ``cells`` is each one's cell."""
+    read = numbers(values)
+    small = np.int16 if upper - lower < 2**15 else np.int64
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        block = read(start, stop)
+        if block.dtype.kind == "u":
+            block = np.minimum(block, np.asarray(2**62).astype(block.dtype)) if block.itemsize == 8 else block
+        if block.dtype.kind != "f":
+            whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
+            return np.asarray((whole - lower).astype(small))
+        clipped = np.clip(block.astype(np.float64, copy=False), lower, upper)
+        nulls = np.isnan(clipped)
+        if nulls.any():
+            clipped = np.where(nulls, lower - 1, clipped)
+        return np.asarray((np.floor(clipped) - lower).astype(small))
+
+    return Coder(codes, _cells(column, cells, int(cells.max()) + 1))
+
+
+def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -> Coder:
+    place = {label: cell for cell, label in enumerate(labels)}
+    stored = [place.get(label, -1) for label in values.categories.tolist()]
+    array = np.asarray(values.codes)
+    found = Coder(lambda start, stop: array[start:stop], _cells(column, stored, len(labels)))
+    return found if found.radix <= 2 * len(labels) + 16 else found.settled()
+
+
+def _looked_up(values: Any, column: Column, labels: Sequence[Any]) -> Reader:
+    """Labels of any kind, looked up by hash."""
+    index = pd.Index(list(labels), dtype=None if column.kind == "float" else object)
+    nowhere = len(labels)
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        block = pd.Series(values[start:stop])
+        nulls = block.isna().to_numpy(dtype=bool)
+        if index.dtype == object:
+            block = block.astype(object)
+        try:
+            found = index.get_indexer(pd.Index(block))
+        except TypeError:  # a cell without a hash is no declared label
+            hashable = block.map(lambda cell: cell if isinstance(cell, Hashable) else None)
+            found = index.get_indexer(pd.Index(hashable.astype(object), dtype=object))
+        found = np.array(found, dtype=np.int64)
+        found[found < 0] = nowhere
+        found[nulls] = -1
+        return found
+
+    return codes
+
+
+def _arrow(values: Any) -> Any:
+    """The Arrow chunks behind an Arrow-backed extension array, or None."""
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "storage", None) == "pyarrow" or isinstance(dtype, pd.ArrowDtype):
+        return values.__arrow_array__()
+    return None
+
+
+def _arrow_codes(chunks: Any, labels: Sequence[str]) -> Reader:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array([*labels, None], type=chunks.type)
+    null = len(labels)
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        found = pc.index_in(chunks.slice(start, stop - start), value_set=known).fill_null(null + 1)
+        array = np.array(found.to_numpy(), dtype=np.int32)
+        array[array == null] = -1
+        array[array == null + 1] = null
+        return array
+
+    return codes
+
+
+# ---------------------------------------------------------------- bins
+
+
+def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
+    """Half-open bins, the last one closed; clamped values beyond the edges are in no bin."""
+    edges = np.asarray(bins, dtype=np.float64)
+    count = len(edges) - 1
+    lower, upper = column.bounds("bins")
+    if column.kind == "integer" and upper - lower < 4096:
+        whole = np.arange(int(lower), int(upper) + 1)
+        cells = np.searchsorted(edges, whole, side="right") - 1
+        cells[whole == edges[-1]] = count - 1
+        cells[(whole < edges[0]) | (whole > edges[-1])] = -1
+        found = _integers(values, column, int(lower), int(upper), cells)
+        return Coder(found.codes, _cells(column, cells, count))
+    read = numbers(values)
+    place = _placer(edges)
+    beyond = lower < edges[0] or upper > edges[-1]
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        block = np.asarray(read(start, stop), dtype=np.float64)
+        nulls: NDArray[np.bool_] = np.isnan(block)
+        some = bool(nulls.any())
+        if some or beyond:
+            block = np.clip(np.where(nulls, edges[0], block), lower, upper)
+        found = place(block)
+        if beyond:
+            found[(block < edges[0]) | (block > edges[-1])] = count
+        if some:
+            found[nulls] = -1
+        return found
+
+    return Coder(codes, _cells(column, [*range(count), -1], count))
+
+
+def _placer(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:
+    """The bin of each value; values beyond the edges go to the first or last bin."""
+    count = len(edges) - 1
+    small = np.int16 if count < 2**15 - 1 else np.int32
+    inner = edges[1:-1]
+    width = (edges[-1] - edges[0]) / count
+    even = bool(np.all(np.abs(edges - (edges[0] + width * np.arange(count + 1))) <= CLOSE * width / 4))
+    largest = float(np.abs(edges).max())
+    inverse = 1 / width
+    if not even or largest > width * 2.0**20:  # rounding could exceed what CLOSE allows for
+        return lambda block: np.searchsorted(inner, block, side="right").astype(small)
+    scratch = np.empty((2, BLOCK // 8))  # small enough to stay in the cache between the steps
+
+    def place(block: NDArray[np.float64]) -> NDArray[Any]:
+        found = np.empty(len(block), dtype=small)
+        for start in range(0, len(block), BLOCK // 8):
+            piece = block[start : start + BLOCK // 8]
+            position, off = scratch[:, : len(piece)]
+            np.subtract(piece, edges[0], out=position)
+            position *= inverse
+            np.clip(position, 0.0, count - 0.5, out=position)
+            bins = found[start : start + len(piece)]
+            np.copyto(bins, position, casting="unsafe")
+            # where arithmetic may have landed on the wrong side of an edge, the edge itself decides
+            np.rint(position, out=off)
+            off -= position
+            np.abs(off, out=off)
+            if off.min() < CLOSE:
+                near = off < CLOSE
+                bins[near] = np.searchsorted(inner, piece[near], side="right")
+        return found
+
+    return place
