@@ -39,7 +39,7 @@ def law_of(name: str, scale: Fraction) -> noise._Law:
 
 
 LAWS = [law_of(name, scale) for name in ("laplace", "gaussian") for scale in SMALL_SCALES + LARGE_SCALES]
-TABLES = [law for law in LAWS if law.shift == 0]
+NEARLY_ZERO = [Law(1, Fraction(1, 50)), Law(2, Fraction(1, 60))]  # one 64-bit threshold
 STRIPS = [law for law in LAWS if law.shift > 0]
 
 
@@ -102,7 +102,7 @@ def unfold(j: int) -> int:
 # The exactness of what draws are compared with.
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_thresholds_are_the_floor_of_the_distribution_function(law):
     thresholds = noise._table(law, law.shift).thresholds.tolist()
     with localcontext(prec=130):
@@ -138,7 +138,7 @@ def test_more_bits_refine_fewer_bits(scale, name):
     assert coarse == [t >> 128 for t in fine[: len(coarse)]]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_buckets_of_16_bits_agree_with_the_thresholds(law):
     table = noise._table(law, law.shift)
     low = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
@@ -218,8 +218,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
         exact = int([*cumulative(law, j + 1)][j] * 2**128)
     assert exact >> 64 == tie
     value = exact + offset
-    if value >> 64 != tie:
-        pytest.skip("the offset leaves the tie")
+    assert value >> 64 == tie
     tape = Tape(np.array([tie >> 48], np.uint16), rest48(tie), more(value & FULL))
     out = np.empty(1, np.int64)
     table.fill(out, tape.source)
@@ -244,7 +243,7 @@ def test_a_tie_of_128_bits_draws_further_bits(law, offset):
     assert tape.data == b""
 
 
-@pytest.mark.parametrize("law", TIE_LAWS, ids=str)
+@pytest.mark.parametrize("law", NEARLY_ZERO + TIE_LAWS, ids=str)
 @pytest.mark.parametrize("tail", [0, 1, 2**63, FULL - 2**40, FULL - 1000])
 def test_the_tail_beyond_64_bits(law, tail):
     value = FULL << 64 | tail
@@ -363,10 +362,8 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("law", STRIPS[1:], ids=str)
+@pytest.mark.parametrize("law", [law for law in STRIPS if law.shift >= 8], ids=str)
 def test_low_bits_are_uniform_and_independent(law):
-    if law.shift < 8:
-        pytest.skip("no low bits")
     drawn = noise._many(law, 400_000, seeded(2))
     # The probability varies by less than 1e-5 over 16 neighbours at these scales.
     joint = np.bincount((drawn & 15) * 2 + (drawn >= 0), minlength=32)
