@@ -58,6 +58,7 @@ class Budget:
     def __init__(self, epsilon: Rational, delta: Rational = 0) -> None:
         self._total = loss(epsilon, delta)
         self._entries: list[Entry] = []
+        self._spent: Pure | Approx | None = None
         self._unit: Unit | None = None
         self._lock = threading.Lock()
 
@@ -66,22 +67,22 @@ class Budget:
         """The cap."""
         return self._total
 
-    def _spent(self) -> tuple[Fraction, Fraction]:
-        spent = accounting.compose(entry.loss for entry in self._entries)
-        return (Fraction(0), Fraction(0)) if spent is None else (spent.epsilon, spent.delta)
+    def _sums(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta spent so far, exact."""
+        return (Fraction(0), Fraction(0)) if self._spent is None else (self._spent.epsilon, self._spent.delta)
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta spent so far."""
         with self._lock:
-            epsilon, delta = self._spent()
+            epsilon, delta = self._sums()
         return float(epsilon), float(delta)
 
     @property
     def left(self) -> tuple[float, float]:
         """Epsilon and delta still to spend."""
         with self._lock:
-            epsilon, delta = self._spent()
+            epsilon, delta = self._sums()
         return float(self._total.epsilon - epsilon), float(self._total.delta - delta)
 
     @property
@@ -120,7 +121,7 @@ class Budget:
         if not isinstance(label, str):
             raise ParameterError(f"'label' must be a string (got {type(label).__name__}).")
         with self._lock:
-            epsilon, delta = self._spent()
+            epsilon, delta = self._sums()
             left_epsilon, left_delta = self._total.epsilon - epsilon, self._total.delta - delta
             if cost.epsilon > left_epsilon:
                 raise BudgetExceeded(
@@ -136,6 +137,7 @@ class Budget:
                 )
             entry = Entry(len(self._entries) + 1, label, mechanism, cost, datetime.now(UTC))
             self._entries.append(entry)
+            self._spent = accounting.compose([cost] if self._spent is None else [self._spent, cost])
             return entry
 
     @property
@@ -154,7 +156,7 @@ class Budget:
 
     def _summary(self) -> list[tuple[str, str, str]]:
         """(what, epsilon, delta) of total, spent and left."""
-        epsilon, delta = self._spent()
+        epsilon, delta = self._sums()
         total = self._total
         return [
             ("total", show(total.epsilon), show(total.delta)),

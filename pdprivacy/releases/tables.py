@@ -306,9 +306,11 @@ def _released_risk(counts: Floats, measurement: Measurement) -> dict[str, Any] |
     cells, cdf = risk.Cells.of(seen), measurement.mechanisms[0].cdf
     if risk.expected_cost(cells, cdf) > MOST_RISK_WORK:
         return None
+    sizes = seen.sum(axis=1)
+    risks = np.asarray(risk.expected_risk(cells, cdf, average=None))[sizes > 0]
     return {
         "measure": "expected",
         "source": "released counts",
-        "by_cells": float(risk.expected_risk(cells, cdf, average="cells")),
-        "by_records": float(risk.expected_risk(cells, cdf, average="records")),
+        "by_cells": float(risks.mean()),
+        "by_records": float(np.average(risks, weights=sizes[sizes > 0])),
     }
