@@ -118,8 +118,9 @@ class Budget:
                 f"This budget counts epsilon and delta (got {type(cost).__name__}).",
                 "charge Pure(epsilon) or Approx(epsilon, delta).",
             )
-        if not isinstance(label, str):
-            raise ParameterError(f"'label' must be a string (got {type(label).__name__}).")
+        for name, text in (("label", label), ("mechanism", mechanism)):
+            if not isinstance(text, str):
+                raise ParameterError(f"{name!r} must be a string (got {type(text).__name__}).")
         with self._lock:
             epsilon, delta = self._sums()
             left_epsilon, left_delta = self._total.epsilon - epsilon, self._total.delta - delta

@@ -43,7 +43,11 @@ _MARK = "protected"
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """What stands behind a protected frame; everything a release needs."""
+    """What stands behind a protected frame; everything a release needs.
+
+    ``snapshot``: the declared columns in memory of their own, so that no write reaches a release.
+    ``frame``: the protected frame, as long as it is alive.
+    """
 
     snapshot: pd.DataFrame
     domain: Domain
@@ -52,6 +56,7 @@ class Protected:
     scope: Scope
     lineage: tuple[str, ...]
     quality: pd.DataFrame
+    frame: weakref.ref[pd.DataFrame] | None = None
 
     @property
     def engine(self) -> PandasEngine:
@@ -61,8 +66,15 @@ class Protected:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """A protected frame in the registry.
+
+    ``guard`` shares the frame's memory where pandas copies on write: its being there makes any
+    write to the frame a copy, which ``buffers`` tells by its other address.
+    """
+
     frame: weakref.ref[pd.DataFrame]
     protected: Protected
+    guard: pd.DataFrame | None
     columns: pd.Index[Any]
     buffers: tuple[Any, ...]
 
@@ -103,7 +115,8 @@ def protect(
     filtered = on_invalid == "drop"
     scope = Scope(neighbors, None if filtered else rows, filtered)
     step = f'protect(on_invalid="{on_invalid}")'
-    return _register(found.frame, Protected(found.frame, domain, unit, purse, scope, (step,), found.quality))
+    snapshot = _copied(found.frame, domain)
+    return _register(found.frame, Protected(snapshot, domain, unit, purse, scope, (step,), found.quality))
 
 
 def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) -> Budget:
@@ -116,7 +129,8 @@ def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) ->
         return Budget(epsilon, delta)
     if not isinstance(budget, Budget):
         raise ParameterError(f"'budget' must be a pdprivacy.Budget (got {type(budget).__name__}).")
-    if epsilon is not None and Budget(epsilon, delta).total != budget.total:
+    stated = Budget(budget.total.epsilon if epsilon is None else epsilon, delta)
+    if (epsilon is not None or stated.total.delta) and stated.total != budget.total:
         raise ParameterError(
             "'epsilon' and 'delta' differ from the total of 'budget'.", "pass budget= alone."
         )
@@ -124,15 +138,20 @@ def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) ->
 
 
 def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
-    entry = _registry.get(id(frame))
-    if entry is not None and entry.frame() is frame:
-        if budget is not entry.protected.budget:
-            raise ParameterError(
-                "The frame is protected already, and a new budget would not know what was spent.",
-                "pass budget=private.dp.budget to go on with the same one, or protect the raw frame again.",
-            )
-    elif _marked(frame):
-        raise _derived()
+    if not _known(frame) and not _marked(frame):
+        return
+    protected = find(frame)
+    if budget is not protected.budget:
+        raise ParameterError(
+            "The frame is protected already, and a new budget would not know what was spent.",
+            "pass budget=private.dp.budget to go on with the same one, or protect the raw frame again.",
+        )
+    if protected.scope.filtered:
+        raise ParameterError(
+            "The frame holds some records of a protected one, and how many is private; protected anew, "
+            "it would look like a table of its own.",
+            "protect the raw frame with budget=private.dp.budget, and query that.",
+        )
 
 
 def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
@@ -169,10 +188,14 @@ def restrict(protected: Protected, expression: str) -> pd.DataFrame:
     """A protected frame of the records that meet ``expression``; see `DataFrame.dp.query`."""
     condition = queries.parse(expression, protected.domain)
     narrowed = condition.narrow()
-    kept = protected.snapshot.loc[condition.mask(protected.snapshot)]
+    held = condition.mask(protected.snapshot)
+    whole = protected.frame() if protected.frame is not None else None
+    visible = protected.snapshot if whole is None else whole
+    snapshot = _copied(protected.snapshot.loc[held], narrowed)
     scope = Scope(protected.scope.neighbors, None, filtered=True)
     lineage = (*protected.lineage, f"query({expression!r})")
-    return _register(kept, replace(protected, snapshot=kept, domain=narrowed, scope=scope, lineage=lineage))
+    narrow = replace(protected, snapshot=snapshot, domain=narrowed, scope=scope, lineage=lineage)
+    return _register(visible.loc[held], narrow)
 
 
 # ---------------------------------------------------------------- identity
@@ -185,18 +208,23 @@ def _copy_on_write() -> bool:
     return pd.get_option("mode.copy_on_write") is True
 
 
+def _copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
+    """The declared columns in memory of their own."""
+    copied = frame[list(domain)].copy(deep=True)
+    copied.attrs = {}
+    return copied
+
+
 def _register(frame: pd.DataFrame, protected: Protected) -> pd.DataFrame:
     """A new frame of the same cells, known by identity from now on."""
     shared = _copy_on_write()
     private = frame.copy(deep=not shared)
-    snapshot = private.copy(deep=not shared)
+    guard = private.copy(deep=False) if shared else None
     private.attrs = {**frame.attrs, KEY: {_MARK: uuid.uuid4().hex}}
-    snapshot.attrs = {}
-    protected = replace(protected, snapshot=snapshot)
-    buffers = tuple(_buffer(snapshot[name].array) for name in protected.domain) if shared else ()
+    buffers = () if guard is None else tuple(_buffer(guard[name].array) for name in protected.domain)
     key = id(private)
     reference = weakref.ref(private, lambda _: _registry.pop(key, None))
-    _registry[key] = _Entry(reference, protected, snapshot.columns, buffers)
+    _registry[key] = _Entry(reference, replace(protected, frame=reference), guard, private.columns, buffers)
     return private
 
 
@@ -235,6 +263,12 @@ def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
     return first.dtype == second.dtype and bool(first.array.equals(second.array))
 
 
+def _known(frame: Any) -> _Entry | None:
+    """The registry's entry of this very frame."""
+    entry = _registry.get(id(frame))
+    return entry if entry is not None and entry.frame() is frame else None
+
+
 def _marked(frame: Any) -> bool:
     mark = frame.attrs.get(KEY)
     return isinstance(mark, dict) and _MARK in mark
@@ -259,8 +293,8 @@ def find(frame: Any) -> Protected:
     DerivedFrameError : pandas made it from a protected one.
     ModifiedFrameError : it was changed in place since.
     """
-    entry = _registry.get(id(frame))
-    if entry is None or entry.frame() is not frame:
+    entry = _known(frame)
+    if entry is None:
         if _marked(frame):
             raise _derived()
         raise NotProtectedError(

@@ -761,7 +761,13 @@ def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> _Mask:
         if len(constants) > 8 and types.is_integer_dtype(dtype):
             # Of the dtype of the column: large integers take no detour over floats.
             return _plain(values.isin(np.array(constants, dtype=limits.dtype)))
-        if len(constants) > 8 and (types.is_float_dtype(dtype) or types.is_string_dtype(dtype)):
+        if len(constants) > 8 and types.is_float_dtype(dtype):
+            # As numpy numbers, since Arrow tells 0.0 from -0.0 here; of the width that == compares in.
+            arrow = isinstance(dtype, pd.ArrowDtype)
+            width: Any = np.float64 if arrow else getattr(dtype, "numpy_dtype", dtype)
+            numbers = pd.Series(values.to_numpy(dtype=width, na_value=np.nan))
+            return _plain(numbers.isin(np.array(constants, dtype=width)))
+        if len(constants) > 8 and types.is_string_dtype(dtype):
             return _plain(values.isin(list(constants)))
         for constant in constants:
             met |= _plain(values == constant)

@@ -24,7 +24,7 @@ from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
 if TYPE_CHECKING:
     from pandera.pandas import DataFrameModel, DataFrameSchema
 
-__all__ = ["Schema", "read_schema", "validate"]
+__all__ = ["Schema", "coerce", "read_schema", "validate"]
 
 Schema: TypeAlias = "DataFrameSchema | type[DataFrameModel] | Domain"
 
@@ -107,6 +107,48 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
         'declare what the data may hold, or pass on_invalid="clip" or on_invalid="drop"',
     )
+
+
+def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The frame with the columns that the schema coerces in their declared dtypes; the rest as it is.
+
+    A column whose cells cannot all be coerced is refused: leaving it as it is would let one record
+    decide what becomes of the others.
+
+    Raises
+    ------
+    ParameterError : not a frame, or not a schema.
+    InvalidDataError : names the columns and their dtypes, never a cell.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"age": pa.Column(int, coerce=True, metadata={"dp": {}})})
+    >>> coerce(pd.DataFrame({"age": ["18", "65"]}), schema)["age"].tolist()
+    [18, 65]
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
+    if isinstance(schema, Domain):
+        return frame
+    declared = _pandera_schema(schema)
+    _refuse_duplicates(frame, declared)
+    coerced = frame.copy(deep=False)
+    refused = []
+    for name, column in declared.columns.items():
+        dtype = declared.dtype or column.dtype
+        if dtype is None or not (declared.coerce or column.coerce) or name not in frame.columns:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                coerced[name] = dtype.coerce(frame[name])
+        except Exception:
+            refused.append(f"column {name!r} to {dtype}")
+    if refused:  # outside the except block, so that no error that holds cells is the context
+        raise InvalidDataError(
+            f"the data cannot be coerced ({'; '.join(refused)}).",
+            "correct the cells, or convert the columns before they are protected",
+        )
+    return coerced
 
 
 # What failed, by column name; the schema as a whole and the index have keys of their own.

@@ -28,7 +28,7 @@ class Colour(enum.Enum):
     BLUE = "b"
 
 
-class Grade(str, enum.Enum):
+class Grade(enum.StrEnum):
     GOOD = "good"
     POOR = "poor"
 

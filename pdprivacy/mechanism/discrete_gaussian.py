@@ -83,6 +83,7 @@ class DiscreteGaussian:
     Canonne, Kamath, Steinke (2020), "The discrete Gaussian for differential privacy", Theorem 7:
     sigma is the smallest of a fine ladder whose exact delta is at most the stated one.
 
+    >>> from pdprivacy.mechanism import Gaussian
     >>> mechanism = DiscreteGaussian(epsilon=1, delta=1e-5)
     >>> bool(abs(mechanism.scale - Gaussian(1, 1e-5, 1).scale) < 0.05)
     True

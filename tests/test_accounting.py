@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdprivacy.accounting import compose, shares
+from pdprivacy.errors import ParameterError, PrivacyError
+from pdprivacy.privacy import ZCDP, Approx, Pure
+
+numbers = st.fractions(min_value=Fraction(1, 10**6), max_value=100, max_denominator=10**9)
+slacks = st.fractions(min_value=0, max_value=Fraction(1, 100), max_denominator=10**9)
+losses = st.lists(
+    st.one_of(st.builds(Pure, numbers), st.builds(Approx, numbers, slacks)), min_size=1, max_size=20
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(losses)
+def test_epsilons_and_deltas_add_up_one_by_one(items):
+    epsilon, delta = Fraction(0), Fraction(0)
+    for item in items:
+        epsilon, delta = epsilon + item.epsilon, delta + item.delta
+    whole = compose(items)
+    assert (whole.epsilon, whole.delta) == (epsilon, delta)
+    assert type(whole) is (Approx if delta else Pure)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(losses, st.randoms(use_true_random=False), st.integers(min_value=0, max_value=20))
+def test_neither_order_nor_grouping_matters(items, random, cut):
+    shuffled = random.sample(items, len(items))
+    assert compose(shuffled) == compose(items)
+    groups = [compose(items[:cut]), compose(items[cut:])]
+    assert compose(group for group in groups if group is not None) == compose(items)
+
+
+def test_nothing_costs_nothing():
+    assert compose([]) is None
+    assert compose(iter(())) is None
+
+
+def test_one_loss_is_itself():
+    assert compose([Pure(0.1)]) == Pure(0.1)
+    assert compose(iter([Approx(0.1, 1e-9)])) == Approx(0.1, 1e-9)
+
+
+def test_sums_of_decimals_do_not_drift():
+    assert compose([Pure(0.1)] * 3) == Pure(0.3)
+    assert compose([Approx(0.01, 1e-8)] * 10_000) == Approx(100, 1e-4)
+
+
+def test_slack_that_adds_up_to_one_is_refused():
+    with pytest.raises(ParameterError, match=r"^'delta' must be in \[0, 1\)"):
+        compose([Approx(1, 0.5), Approx(1, 0.5)])
+
+
+@pytest.mark.parametrize("items", [[ZCDP(0.1), Pure(0.1)], [Approx(1, 1e-6), ZCDP(0.1)]], ids=repr)
+def test_losses_of_different_currencies_do_not_add_up(items):
+    with pytest.raises(PrivacyError):
+        compose(items)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(numbers, min_size=1, max_size=12), numbers)
+def test_shares_are_proportional_and_use_the_whole(weights, factor):
+    parts = shares(weights)
+    assert sum(parts) == 1
+    assert all(part > 0 for part in parts)
+    assert all(part * weights[0] == parts[0] * weight for part, weight in zip(parts, weights, strict=True))
+    assert shares([factor * weight for weight in weights]) == parts
+    # so that a loss that is shared out composes to itself
+    assert compose(Pure(part) for part in parts) == Pure(1)
+
+
+def test_shares_are_exact():
+    assert shares([2, 1]) == (Fraction(2, 3), Fraction(1, 3))
+    assert shares([0.1, 0.2, 0.3]) == (Fraction(1, 6), Fraction(1, 3), Fraction(1, 2))
+    assert shares(["1/3", 1]) == (Fraction(1, 4), Fraction(3, 4))
+    assert shares([5]) == (1,)
+
+
+@pytest.mark.parametrize("weights", [[], [0], [1, 0], [1, -1], [2, "-1/3"]], ids=repr)
+def test_weights_that_are_not_positive_are_refused(weights):
+    with pytest.raises(ParameterError, match=r"^'split' must hold positive weights\.$"):
+        shares(weights)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, "half", None, True], ids=repr)
+def test_weights_that_are_no_numbers_are_refused(weight):
+    with pytest.raises(ParameterError, match=r"^'split' must be a finite number"):
+        shares([1, weight])

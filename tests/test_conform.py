@@ -1,0 +1,638 @@
+"""Every fault has one declared fate, whatever the dtype and whatever the other records hold."""
+
+from __future__ import annotations
+
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdprivacy import Column, Domain
+from pdprivacy.conform import conform
+from pdprivacy.errors import InvalidDataError, ParameterError
+
+CANARY = "CANARYx7"
+NUMBER = 918273645
+
+WHOLE = Column("x", "integer", lower=18, upper=90)
+REAL = Column("x", "float", lower=18, upper=90)
+TRUTH = Column("x", "boolean")
+LABEL = Column("x", "category", categories=("a", "b"))
+CODE = Column("x", "integer", categories=(20, 30, 40))
+DAY = Column("x", "category", categories=(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02")))
+PAIR = Column("x", "category", categories=((1, 2), (3, 4)))
+
+
+def masked(values, nulls, kind="float"):
+    maker = pd.arrays.FloatingArray if kind == "float" else pd.arrays.IntegerArray
+    return maker(np.array(values), np.array(nulls))
+
+
+def arrow(values, dtype=None):
+    pyarrow = pytest.importorskip("pyarrow")
+    return pd.arrays.ArrowExtensionArray(pyarrow.array(values, type=dtype))
+
+
+def objects(cells):
+    made = np.empty(len(cells), dtype=object)
+    for place, cell in enumerate(cells):
+        made[place] = cell
+    return pd.Series(made, dtype=object)  # of an array alone pandas 3 would make text
+
+
+# What a cell is: (cell, fault). For each case a column declaration, how cells become an array, and cells.
+# Faults: "" none, "low" and "high" (infinite too), "null", "unseen", "mistyped".
+CASES = {
+    "int64": (WHOLE, lambda c: np.array(c, dtype="int64"), [(20, ""), (5, "low"), (NUMBER, "high")]),
+    "int8": (WHOLE, lambda c: np.array(c, dtype="int8"), [(20, ""), (-5, "low"), (100, "high")]),
+    "uint64": (WHOLE, lambda c: np.array(c, dtype="uint64"), [(20, ""), (5, "low"), (2**63, "high")]),
+    "Int64": (
+        WHOLE,
+        lambda c: pd.array(c, dtype="Int64"),
+        [(20, ""), (5, "low"), (NUMBER, "high"), (pd.NA, "null")],
+    ),
+    "int64[pyarrow]": (
+        WHOLE,
+        lambda c: pd.array(c, dtype="int64[pyarrow]"),
+        [(20, ""), (5, "low"), (NUMBER, "high"), (None, "null")],
+    ),
+    "whole float64": (
+        WHOLE,
+        lambda c: np.array(c, dtype="float64"),
+        [(20.0, ""), (5.0, "low"), (1e300, "high"), (-np.inf, "low"), (np.nan, "null"), (20.5, "mistyped")],
+    ),
+    "float64": (
+        REAL,
+        lambda c: np.array(c, dtype="float64"),
+        [(20.5, ""), (5.0, "low"), (1e300, "high"), (-np.inf, "low"), (np.inf, "high"), (np.nan, "null")],
+    ),
+    "float32": (REAL, lambda c: np.array(c, dtype="float32"), [(20.5, ""), (5.0, "low"), (np.inf, "high")]),
+    "int64 of a float": (REAL, lambda c: np.array(c, dtype="int64"), [(20, ""), (5, "low"), (100, "high")]),
+    "Float64": (
+        REAL,
+        lambda c: masked([np.nan if v is pd.NA else v for v in c], [v is pd.NA for v in c]),
+        [(20.5, ""), (5.0, "low"), (np.inf, "high"), (-np.inf, "low"), (pd.NA, "null"), (np.nan, "null")],
+    ),
+    "double[pyarrow]": (
+        REAL,
+        arrow,
+        [(20.5, ""), (5.0, "low"), (float("inf"), "high"), (None, "null"), (float("nan"), "null")],
+    ),
+    "object numbers": (
+        REAL,
+        objects,
+        [
+            (20.5, ""),
+            (np.int8(20), ""),
+            (Decimal("20.5"), ""),
+            (Fraction(41, 2), ""),
+            (5, "low"),
+            (Decimal("5"), "low"),
+            (Decimal("Infinity"), "high"),
+            (10**400, "high"),
+            (-(10**400), "low"),
+            (float("-inf"), "low"),
+            (None, "null"),
+            (float("nan"), "null"),
+            (pd.NA, "null"),
+            (pd.NaT, "null"),
+            (Decimal("NaN"), "null"),
+            ("30", "mistyped"),
+            (CANARY, "mistyped"),
+            (b"30", "mistyped"),
+            (True, "mistyped"),
+            (np.True_, "mistyped"),
+            (30 + 1j, "mistyped"),
+            (pd.Timestamp("2020-01-01"), "mistyped"),
+            (pd.Timedelta(30), "mistyped"),
+            ((30,), "mistyped"),
+            ([30], "mistyped"),
+            ({30: 30}, "mistyped"),
+        ],
+    ),
+    "object whole numbers": (
+        WHOLE,
+        objects,
+        [
+            (20, ""),
+            (20.0, ""),
+            (Decimal(20), ""),
+            (20.5, "mistyped"),
+            (Decimal("20.5"), "mistyped"),
+            (5, "low"),
+        ],
+    ),
+    "bool as numbers": (WHOLE, lambda c: np.array(c, dtype=bool), [(True, "mistyped"), (False, "mistyped")]),
+    "text as numbers": (WHOLE, lambda c: pd.array(c, dtype="string"), [("30", "mistyped"), (None, "null")]),
+    "category as numbers": (REAL, lambda c: pd.Categorical(c), [(30, "mistyped"), (None, "null")]),
+    "datetime as numbers": (
+        WHOLE,
+        lambda c: pd.array(c, dtype="datetime64[ns]"),
+        [(pd.Timestamp(30), "mistyped"), (pd.NaT, "null")],
+    ),
+    "complex as numbers": (
+        REAL,
+        lambda c: np.array(c, dtype=complex),
+        [(30j, "mistyped"), (30 + 0j, "mistyped")],
+    ),
+    "bool": (TRUTH, lambda c: np.array(c, dtype=bool), [(True, ""), (False, "")]),
+    "boolean": (TRUTH, lambda c: pd.array(c, dtype="boolean"), [(True, ""), (False, ""), (pd.NA, "null")]),
+    "bool[pyarrow]": (TRUTH, lambda c: pd.array(c, dtype="bool[pyarrow]"), [(True, ""), (None, "null")]),
+    "object truth": (
+        TRUTH,
+        objects,
+        [
+            (True, ""),
+            (np.False_, ""),
+            (None, "null"),
+            (pd.NA, "null"),
+            (1, "mistyped"),
+            (0.0, "mistyped"),
+            ("True", "mistyped"),
+            (CANARY, "mistyped"),
+        ],
+    ),
+    "int as truth": (TRUTH, lambda c: np.array(c, dtype="int64"), [(1, "mistyped"), (0, "mistyped")]),
+    "object text": (
+        LABEL,
+        objects,
+        [
+            ("a", ""),
+            (np.str_("b"), ""),
+            (None, "null"),
+            (float("nan"), "null"),
+            (pd.NA, "null"),
+            (CANARY, "unseen"),
+            ("A", "unseen"),
+            ("a ", "unseen"),
+            ("", "unseen"),
+            (b"a", "unseen"),
+            ("\ud800" + CANARY, "unseen"),
+            (1, "unseen"),
+            (("a",), "unseen"),
+            (["a"], "unseen"),
+            (pd.Timestamp("2020-01-01"), "unseen"),
+        ],
+    ),
+    "str": (LABEL, lambda c: pd.Series(c, dtype="str"), [("a", ""), (CANARY, "unseen")]),
+    "string": (
+        LABEL,
+        lambda c: pd.array(c, dtype="string[python]"),
+        [("a", ""), (CANARY, "unseen"), (None, "null")],
+    ),
+    "string[pyarrow]": (
+        LABEL,
+        lambda c: pd.array(c, dtype="string[pyarrow]"),
+        [("a", ""), (CANARY, "unseen"), (None, "null")],
+    ),
+    "category": (LABEL, pd.Categorical, [("a", ""), (CANARY, "unseen"), (None, "null")]),
+    "category with more labels": (
+        LABEL,
+        lambda c: pd.Categorical(c, categories=[CANARY, "b", "c", "a"]),
+        [("a", ""), ("b", ""), (CANARY, "unseen"), (None, "null")],
+    ),
+    "int64 codes": (CODE, lambda c: np.array(c, dtype="int64"), [(20, ""), (25, "unseen"), (5, "unseen")]),
+    "object codes": (
+        CODE,
+        objects,
+        [(20, ""), (20.0, ""), (25, "unseen"), ("20", "mistyped"), (None, "null")],
+    ),
+    "datetime": (
+        DAY,
+        lambda c: pd.array(c, dtype="datetime64[ns]"),
+        [(pd.Timestamp("2020-01-01"), ""), (pd.Timestamp("2021-01-01"), "unseen"), (pd.NaT, "null")],
+    ),
+    "object tuples": (PAIR, objects, [((1, 2), ""), ((2, 1), "unseen"), ((1,), "unseen"), (None, "null")]),
+}
+NAMED = {
+    "low": "values outside [18, 90]",
+    "high": "values outside [18, 90]",
+    "null": "nulls, which are not declared",
+    "unseen": "labels that are not declared",
+    "mistyped": "values that are not of kind",
+}
+
+
+def fate(fault: str, on_invalid: str, nullable: bool) -> str:
+    """The table of the module, once more."""
+    if not fault or (fault == "null" and nullable):
+        return "kept"
+    if on_invalid == "drop":
+        return "dropped"
+    if on_invalid == "clip" and fault in ("low", "high"):
+        return "clipped"
+    return "refused"
+
+
+FAULTS = [(case, place) for case, (_, _, cells) in CASES.items() for place in range(len(cells))]
+
+
+def quiet(frame, domain, on_invalid):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return conform(frame, domain, on_invalid)
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+@pytest.mark.parametrize(("case", "place"), FAULTS, ids=lambda value: str(value))
+def test_every_fault_has_its_fate(case, place, on_invalid, nullable, texts_of):
+    column, make, cells = CASES[case]
+    cell, fault = cells[place]
+    good = [one for one, kind in cells if not kind][:1]
+    held = [*good, cell, *good]
+    at = len(good)
+    frame = pd.DataFrame({"x": make(held), "other": range(len(held))})
+    frame.index = pd.Index(list("pqr")[: len(held)])
+    before = frame.copy(deep=True)
+    domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
+    expected = fate(fault, on_invalid, nullable)
+    if expected == "refused":
+        with pytest.raises(InvalidDataError) as caught:
+            quiet(frame, domain, on_invalid)
+        message = str(caught.value)
+        assert "column 'x' has " + NAMED[fault] in message
+        assert [text for name, text in NAMED.items() if text in message] == [NAMED[fault]] * (
+            2 if fault in ("low", "high") else 1
+        )
+        assert 'on_invalid="drop"' in caught.value.hint
+        for text in texts_of(caught.value):
+            assert CANARY not in text
+            assert str(NUMBER) not in text
+            assert "1e300" not in text
+    else:
+        found = quiet(frame, domain, on_invalid)
+        result = found.frame
+        rows = [row for row in range(len(held)) if row != at or expected != "dropped"]
+        assert result.index.tolist() == [frame.index[row] for row in rows]
+        assert result["other"].tolist() == rows
+        assert list(result.columns) == ["x", "other"]
+        values = result["x"].tolist()
+        if expected == "clipped":
+            assert values[at] == (18 if fault == "low" else 90)
+        elif expected == "kept":
+            assert pd.isna(values[at]) if fault == "null" else values[at] == cell
+        quality = found.quality.loc["x"].to_dict()
+        assert quality == {
+            "clipped": int(expected == "clipped"),
+            "null": int(fault == "null"),
+            "unseen": int(fault == "unseen"),
+            "dropped": int(expected == "dropped"),
+        }
+    _same(frame, before)
+
+
+def _fields(column: Column) -> dict[str, object]:
+    return {name: getattr(column, name) for name in Column.__dataclass_fields__}
+
+
+def _same(frame: pd.DataFrame, before: pd.DataFrame) -> None:
+    assert frame.dtypes.tolist() == before.dtypes.tolist()
+    assert frame.index.equals(before.index)
+    assert [repr(cell) for cell in frame["x"]] == [repr(cell) for cell in before["x"]]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("nullable", [False, True])
+def test_all_faults_at_once_have_the_same_fates(case, nullable):
+    column, make, cells = CASES[case]
+    frame = pd.DataFrame({"x": make([cell for cell, _ in cells]), "other": range(len(cells))})
+    domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
+    found = quiet(frame, domain, "drop")
+    kept = [row for row, (_, fault) in enumerate(cells) if fate(fault, "drop", nullable) == "kept"]
+    assert found.frame["other"].tolist() == kept
+    assert found.quality.loc["x", "dropped"] == len(cells) - len(kept)
+    assert found.quality.loc["x", "null"] == sum(fault == "null" for _, fault in cells)
+
+
+# ------------------------------------------------------------------ each record for itself
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-100, 100),
+    st.sampled_from([18, 90, 17.999999, 90.0000001, np.nan, np.inf, -np.inf, 2**70, -(2**70)]),
+)
+CELLS = st.one_of(
+    NUMBERS,
+    st.none(),
+    st.booleans(),
+    st.text(max_size=2),
+    st.decimals(allow_nan=True, allow_infinity=True).filter(lambda d: not d.is_snan()),
+    st.sampled_from([pd.NA, pd.NaT, Fraction(61, 2), (1, 2), "a", "b", b"a"]),
+)
+
+
+def _alone(frame: pd.DataFrame, domain: Domain, on_invalid: str) -> list[str]:
+    """What becomes of each record in a frame of its own."""
+    outcomes = []
+    for row in range(len(frame)):
+        try:
+            one = quiet(frame.iloc[[row]], domain, on_invalid).frame
+        except InvalidDataError:
+            outcomes.append("refused")
+            continue
+        outcomes.append(_shown(one["x"].iloc[0]) if len(one) else "dropped")
+    return outcomes
+
+
+def _shown(cell: object) -> str:
+    if pd.api.types.is_scalar(cell) and pd.isna(cell):
+        return "null"
+    if isinstance(cell, int | float | np.number | Decimal | Fraction) and not isinstance(cell, bool):
+        return repr(float(cell)) if not isinstance(cell, int) or abs(cell) < 10**300 else "huge"
+    return repr(cell)
+
+
+def _together(frame: pd.DataFrame, domain: Domain, on_invalid: str) -> list[str]:
+    try:
+        whole = quiet(frame, domain, on_invalid).frame
+    except InvalidDataError:
+        return ["refused"]
+    kept = dict(zip(whole["row"], whole["x"], strict=True))
+    return [_shown(kept[row]) if row in kept else "dropped" for row in frame["row"]]
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    cells=st.lists(CELLS, min_size=1, max_size=6),
+    column=st.sampled_from([WHOLE, REAL, TRUTH, LABEL, CODE]),
+    nullable=st.booleans(),
+    on_invalid=st.sampled_from(["raise", "clip", "drop"]),
+)
+def test_the_fate_of_a_record_is_its_own(cells, column, nullable, on_invalid):
+    frame = pd.DataFrame({"x": objects(cells), "row": range(len(cells))})
+    domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
+    alone = _alone(frame, domain, on_invalid)
+    together = _together(frame, domain, on_invalid)
+    assert together == (["refused"] if "refused" in alone else alone)
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    cells=st.lists(st.floats(), min_size=1, max_size=6),
+    column=st.sampled_from([WHOLE, REAL, CODE]),
+    dtype=st.sampled_from(["float64", "float32", "Float64"]),
+    nullable=st.booleans(),
+    on_invalid=st.sampled_from(["raise", "clip", "drop"]),
+)
+def test_the_fate_of_a_float_is_its_own(cells, column, dtype, nullable, on_invalid):
+    with np.errstate(over="ignore"):
+        values = pd.Series(np.array(cells).astype(dtype.lower())).astype(dtype)
+    frame = pd.DataFrame({"x": values, "row": range(len(cells))})
+    domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
+    alone = _alone(frame, domain, on_invalid)
+    together = _together(frame, domain, on_invalid)
+    assert together == (["refused"] if "refused" in alone else alone)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    first=st.lists(st.integers(-(2**62), 2**62), max_size=5),
+    second=st.lists(st.integers(-(2**62), 2**62), max_size=5),
+    on_invalid=st.sampled_from(["clip", "drop"]),
+)
+def test_two_tables_conform_apart_as_they_do_together(first, second, on_invalid):
+    domain = Domain((WHOLE,))
+
+    def through(cells):
+        made = quiet(pd.DataFrame({"x": np.array(cells, dtype=np.int64)}), domain, on_invalid)
+        return made.frame["x"].tolist(), made.quality.loc["x"].to_numpy()
+
+    (one, counted), (two, more) = through(first), through(second)
+    whole, total = through(first + second)
+    assert whole == one + two
+    assert (total == counted + more).all()
+
+
+# ------------------------------------------------------------------ bounds that the dtype cannot hold
+
+
+@pytest.mark.parametrize("dtype", ["int8", "Int8", "int8[pyarrow]", "uint8", "object", "float32"])
+def test_a_bound_beyond_the_dtype_is_reached_all_the_same(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    domain = Domain((Column("x", "integer", lower=300, upper=400),))
+    frame = pd.DataFrame({"x": pd.Series([1, 2, 3]).astype(dtype)})
+    assert quiet(frame, domain, "clip").frame["x"].tolist() == [300, 300, 300]
+    assert quiet(frame, domain, "drop").frame["x"].tolist() == []
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "Int64", "int64[pyarrow]", "uint8", "object", "float32", "float64"]
+)
+def test_whole_numbers_clip_to_bounds_that_are_not(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    domain = Domain((Column("x", "float", lower=18.5, upper=90.5),))
+    frame = pd.DataFrame({"x": pd.Series([1, 30, 100]).astype(dtype)})
+    assert quiet(frame, domain, "clip").frame["x"].tolist() == [18.5, 30, 90.5]
+
+
+def test_a_truth_value_that_is_not_declared_is_an_unseen_label():
+    domain = Domain((Column("x", "boolean", categories=(True,)),))
+    frame = pd.DataFrame({"x": [True, False]})
+    for on_invalid in ("raise", "clip"):
+        with pytest.raises(InvalidDataError, match="labels that are not declared"):
+            conform(frame, domain, on_invalid)
+    found = conform(frame, domain, "drop")
+    assert found.frame["x"].tolist() == [True]
+    assert found.quality.loc["x", "unseen"] == 1
+
+
+def test_a_signalling_nan_is_a_null():
+    frame = pd.DataFrame({"x": objects([Decimal("sNaN"), Decimal(30)])})
+    with pytest.raises(InvalidDataError, match="null"):
+        conform(frame, Domain((REAL,)), "raise")
+    assert conform(frame, Domain((REAL,)), "drop").frame["x"].tolist() == [Decimal(30)]
+
+
+def test_infinity_is_never_within_what_is_declared():
+    half = Domain((Column("x", "float", lower=0),))
+    with pytest.raises(InvalidDataError, match="'x'"):
+        conform(pd.DataFrame({"x": [1.0, np.inf]}), half, "raise")
+    assert conform(pd.DataFrame({"x": [1.0, np.inf]}), half, "drop").frame["x"].tolist() == [1.0]
+
+
+# ------------------------------------------------------------------ several columns, odd labels
+
+
+def test_every_faulty_column_is_named_at_once_and_no_other():
+    domain = Domain((Column("a", "integer", lower=0, upper=1), Column("b", "category", categories=("p",))))
+    frame = pd.DataFrame({"a": [NUMBER, 1], "b": [CANARY, None], CANARY: [1, 2]})
+    with pytest.raises(InvalidDataError) as caught:
+        conform(frame, domain, "raise")
+    message = str(caught.value)
+    assert "column 'a' has values outside [0, 1]; column 'b' has nulls" in message
+    assert "labels that are not declared." in message
+    assert CANARY not in message
+    assert str(NUMBER) not in message
+
+
+def test_a_record_is_dropped_for_any_of_its_columns():
+    domain = Domain((Column("a", "integer", lower=0, upper=1), Column("b", "category", categories=("p",))))
+    frame = pd.DataFrame({"a": [1, 9, 0, 9], "b": ["p", "p", "z", "z"], "c": [1, 2, 3, 4]})
+    found = conform(frame, domain, "drop")
+    assert found.frame["c"].tolist() == [1]
+    assert found.quality["dropped"].to_dict() == {"a": 2, "b": 2}
+
+
+def test_undeclared_columns_are_let_alone():
+    frame = pd.DataFrame({"x": [20, 30], "y": [np.inf, np.nan], "z": [[1], {}]})
+    found = conform(frame, Domain((WHOLE,)), "drop")
+    assert found.frame["y"].tolist()[0] == np.inf
+    assert found.frame["z"].tolist() == [[1], {}]
+    assert list(found.quality.index) == ["x"]
+
+
+@pytest.mark.parametrize("name", [3, ("a", 1), ("a", 1, 2), "dp", 2.5, True, "", pd.Timestamp("2020")])
+@pytest.mark.parametrize("on_invalid", ["clip", "drop"])
+def test_a_column_of_any_name_conforms(name, on_invalid):
+    frame = pd.DataFrame([[1.0, 1], [np.inf, 2], [500.0, 3]])
+    frame.columns = pd.Index([name, "row"], tupleize_cols=False)
+    domain = Domain((Column(name, "integer", lower=0, upper=9),))
+    found = quiet(frame, domain, on_invalid)
+    column = found.frame.iloc[:, 0]
+    assert column.tolist() == ([1, 9, 9] if on_invalid == "clip" else [1])
+    assert column.dtype == np.int64
+    assert list(found.frame.columns) == [name, "row"]
+    assert found.quality.index.tolist() == [name]
+    for wrong in (pd.DataFrame({"other": [1]}), pd.concat([frame, frame], axis=1)):
+        with pytest.raises(InvalidDataError):
+            conform(wrong, domain, on_invalid)
+
+
+def test_a_missing_and_a_doubled_column_are_told_apart():
+    domain = Domain((WHOLE,))
+    with pytest.raises(InvalidDataError, match="'x' is declared but not in the frame") as caught:
+        conform(pd.DataFrame({CANARY: [1]}), domain)
+    assert CANARY not in str(caught.value)
+    twice = pd.DataFrame([[20, 30]], columns=["x", "x"])
+    with pytest.raises(InvalidDataError, match="'x' appears more than once"):
+        conform(twice, domain)
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+@pytest.mark.parametrize("index", [[0, 0, 0], [None, None, CANARY], [(1, 2), (1, 2), (3, 4)]])
+def test_an_index_of_any_kind_is_kept(on_invalid, index):
+    frame = pd.DataFrame({"x": [20, 30, 40]}, index=pd.Index(index, tupleize_cols=False))
+    found = conform(frame, Domain((WHOLE,)), on_invalid)
+    pd.testing.assert_index_equal(found.frame.index, frame.index)
+    faulty = frame.assign(x=[20, 5, 40])
+    if on_invalid == "drop":
+        assert conform(faulty, Domain((WHOLE,)), on_invalid).frame["x"].tolist() == [20, 40]
+    if on_invalid == "clip":
+        assert conform(faulty, Domain((WHOLE,)), on_invalid).frame["x"].tolist() == [20, 18, 40]
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+def test_an_empty_frame_conforms(on_invalid):
+    for dtype in ("int64", "float64", "object", "Int64"):
+        found = conform(pd.DataFrame({"x": pd.Series([], dtype=dtype)}), Domain((WHOLE,)), on_invalid)
+        assert len(found.frame) == 0
+        assert found.quality.loc["x"].tolist() == [0, 0, 0, 0]
+        assert found.touching == ()
+
+
+@pytest.mark.parametrize("on_invalid", ["keep", "", None, True, ["raise"], "RAISE"])
+def test_an_unknown_fate_is_refused(on_invalid):
+    with pytest.raises(ParameterError, match="'on_invalid' must be one of 'raise', 'clip', 'drop'"):
+        conform(pd.DataFrame({"x": [20]}), Domain((WHOLE,)), on_invalid)
+
+
+@pytest.mark.parametrize(
+    ("cells", "touches"),
+    [([18, 50], True), ([50, 90], True), ([19, 89], False), ([18, 90], True), ([5, 100], False)],
+)
+def test_a_bound_that_the_data_reaches_is_told(cells, touches):
+    found = conform(pd.DataFrame({"x": cells}), Domain((WHOLE,)), "clip")
+    assert found.touching == (("x",) if touches else ())
+    assert conform(pd.DataFrame({"x": [20, 40]}), Domain((CODE,)), "clip").touching == ()
+
+
+def test_whole_numbers_that_nulls_made_floats_are_whole_again():
+    frame = pd.DataFrame({"x": [20.0, np.nan, 30.0]})
+    assert conform(frame, Domain((WHOLE,)), "drop").frame["x"].dtype == np.int64
+    nullable = Domain((Column("x", "integer", nullable=True, lower=18, upper=90),))
+    assert conform(frame, nullable, "drop").frame["x"].dtype == np.float64
+
+
+def test_a_whole_float_beyond_every_integer_is_not_garbled():
+    unbounded = Domain((Column("x", "integer"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = conform(pd.DataFrame({"x": [1e300, 20.0]}), unbounded, "raise")
+        except InvalidDataError:
+            return
+    assert found.frame["x"].tolist() == [1e300, 20.0]
+
+
+# ------------------------------------------------------------------ through protect
+
+
+def schema(**options) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema(
+        {
+            "age": pa.Column(int, pa.Check.in_range(18, 90), metadata={"dp": {}}, **options),
+            "town": pa.Column(str, pa.Check.isin(["a", "b"]), metadata={"dp": {}}),
+        }
+    )
+
+
+def test_protect_clips_and_drops_as_declared():
+    frame = pd.DataFrame({"age": [20, 5, 100, 40], "town": ["a", "b", "a", "b"]})
+    with pytest.raises(InvalidDataError):
+        frame.dp.protect(schema(), epsilon=1)
+    clipped = frame.dp.protect(schema(), epsilon=1, on_invalid="clip")
+    assert clipped["age"].tolist() == [20, 18, 90, 40]
+    assert clipped.dp.quality().loc["age"].to_dict() == {"clipped": 2, "null": 0, "unseen": 0, "dropped": 0}
+    dropped = frame.dp.protect(schema(), epsilon=1, on_invalid="drop")
+    assert dropped["age"].tolist() == [20, 40]
+    assert dropped.dp.quality().loc["age", "dropped"] == 2
+    assert frame["age"].tolist() == [20, 5, 100, 40]
+
+
+def test_protect_clips_what_the_schema_coerces():
+    frame = pd.DataFrame({"age": ["20", "5", "100"], "town": ["a", "b", "a"]})
+    clipped = frame.dp.protect(schema(coerce=True), epsilon=1, on_invalid="clip")
+    assert clipped["age"].tolist() == [20, 18, 90]
+
+
+def test_protect_clips_with_a_domain_too():
+    domain = Domain((WHOLE,))
+    assert pd.DataFrame({"x": [5, 20]}).dp.protect(domain, epsilon=1, on_invalid="clip")["x"].tolist() == [
+        18,
+        20,
+    ]
+    assert pd.DataFrame({"x": [5, 20]}).dp.protect(domain, epsilon=1, on_invalid="drop")["x"].tolist() == [20]
+
+
+def test_what_cannot_be_clipped_is_refused_without_a_cell(texts_of):
+    frame = pd.DataFrame({"age": [20, NUMBER], "town": [CANARY, "a"]})
+    for on_invalid in ("raise", "clip"):
+        with pytest.raises(InvalidDataError) as caught:
+            frame.dp.protect(schema(), epsilon=1, on_invalid=on_invalid)
+        for text in texts_of(caught.value):
+            assert CANARY not in text
+            assert str(NUMBER) not in text
+    assert len(frame.dp.protect(schema(), epsilon=1, on_invalid="drop")) == 0
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_dropped_records_make_the_number_of_rows_private(neighbors):
+    """Under replacement a record may be dropped in one table and kept in its neighbour."""
+    from pdprivacy.protection import find
+
+    frame = pd.DataFrame({"x": [20, 5, 30]})
+    private = frame.dp.protect(Domain((WHOLE,)), epsilon=1, on_invalid="drop", neighbors=neighbors)
+    scope = find(private).scope
+    assert scope.rows is None
+    assert scope.filtered
+    released = private.dp.sum("x", epsilon=1, rng=1)
+    assert released.dp.metadata.sensitivity >= 90  # a record may come or go

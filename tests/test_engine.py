@@ -1,0 +1,537 @@
+"""What the engine reads: the same whole numbers for every dtype, every order of the rows and every block."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pdprivacy.domain import Column
+from pdprivacy.engine import PandasEngine
+from pdprivacy.statistic import Quantity, quantity
+
+NAN, INF = float("nan"), float("inf")
+ENDS = ((0.0, 9.0), (-3.0, 10.0), (0.1, 0.7), (-7.5, -2.25), (1e9, 1e9 + 1e-3), (5.0, 5.0), (-1e12, 1.0))
+
+
+def is_null(cell: Any) -> bool:
+    return cell is None or cell is pd.NA or (isinstance(cell, float) and cell != cell)
+
+
+# References in plain Python: one record at a time, exact arithmetic.
+
+
+def steps(number: Quantity, cell: Any) -> int | None:
+    """The clamped and centred cell in whole grid steps, ties to even."""
+    if is_null(cell):
+        return None
+    exact = INF if cell == INF else -INF if cell == -INF else Fraction(cell)
+    clamped = Fraction(min(max(exact, number.lower), number.upper))
+    return round((clamped - Fraction(number.center)) / Fraction(number.grid))
+
+
+def bin_of(edges: tuple[float, ...], lower: float, upper: float, cell: Any) -> int | None:
+    """The half-open bin that holds the clamped cell, the last one closed; None where none does."""
+    value = min(max(cell, lower), upper)
+    for place, (left, right) in enumerate(itertools.pairwise(edges)):
+        if left <= value < right or (place == len(edges) - 2 and value == right):
+            return place
+    return None
+
+
+def plain_sum(number: Quantity, cells: list[Any]) -> tuple[int, int]:
+    held = [one for cell in cells if (one := steps(number, cell)) is not None]
+    return len(held), sum(held)
+
+
+def plain_bins(column: Column, edges: tuple[float, ...], cells: list[Any]) -> list[int]:
+    lower, upper = column.bounds("test")
+    counts = [0] * (len(edges) - 1 + column.nullable)
+    for cell in cells:
+        place = len(edges) - 1 if is_null(cell) else bin_of(edges, lower, upper, cell)
+        if place is not None and place < len(counts):
+            counts[place] += 1
+    return counts
+
+
+def engine(**columns: Any) -> PandasEngine:
+    return PandasEngine(pd.DataFrame({name: pd.Series(values) for name, values in columns.items()}))
+
+
+@contextlib.contextmanager
+def blocks_of(rows: int) -> Iterator[None]:
+    """Every module of the engine reads ``rows`` rows at a time."""
+    with contextlib.ExitStack() as patches:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("pdprivacy.engine") and hasattr(module, "BLOCK"):
+                # where values are placed in bins, eighths of a block are taken
+                few = max(rows, 8) if name.endswith("blocks") else rows
+                patches.enter_context(mock.patch.object(module, "BLOCK", few))
+        yield
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("ends", ENDS, ids=str)
+@pytest.mark.parametrize(("centered", "products"), [(False, False), (True, False), (True, True)])
+def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centered, products):
+    lower, upper = ends
+    column = Column("x", "float", nullable=True, lower=lower, upper=upper)
+    number = quantity(column, "test", centered=centered, products=products)
+    inside = np.random.default_rng(1).uniform(lower, upper, 20).tolist()
+    beyond = [lower - 1, upper + 1, -1e300, 1e300, INF, -INF, math.nextafter(upper, INF), NAN]
+    for cell in [lower, upper, lower / 2 + upper / 2, *inside, *beyond]:
+        rows, total = engine(x=[cell]).sum(number)
+        assert (rows, total) == plain_sum(number, [cell])
+        assert number.low <= total <= number.high or is_null(cell)
+        if products:
+            found = engine(x=[cell]).moments([number])
+            assert (found.rows, found.sums, found.products) == (rows, [total], [[total * total]])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "Float32", "float[pyarrow]"])
+@pytest.mark.parametrize("upper", [0.1, 0.7, 1000.3])
+def test_bounds_are_not_rounded_to_a_narrower_dtype(dtype, upper):
+    number = quantity(Column("x", "float", lower=-upper, upper=upper), "mean")
+    above = pd.Series([np.float64(np.float16(upper)) * 1.01]).astype(dtype)
+    assert engine(x=above).sum(number) == (1, number.high)
+    assert engine(x=-above).sum(number) == (1, number.low)
+
+
+@pytest.mark.parametrize("value", [None, "b"])
+def test_the_grid_is_fine_and_its_bounds_are_those_of_the_records(value):
+    for lower, upper in ENDS:
+        for products in (False, True):
+            column = Column("x", "float", lower=lower, upper=upper)
+            labels = Column("x", "category", categories=("a", "b"))
+            number = quantity(labels if value else column, "test", products=products, value=value)
+            assert number.low == steps(number, number.lower)
+            assert number.high == steps(number, number.upper)
+            assert math.log2(number.grid).is_integer()
+            # sums of a block stay exact in 64 bits, and of products in a double
+            assert number.reach <= 2 ** (18 if products and not value else 31)
+
+
+WHOLE = [3, 0, 9, 5, 5, 1, 8]
+NUMERIC = [
+    "int64",
+    "int8",
+    "uint8",
+    "uint64",
+    "float32",
+    "float64",
+    "object",
+    "category",
+    "Int64",
+    "UInt8",
+    "Float32",
+    "Float64",
+    "int64[pyarrow]",
+    "uint8[pyarrow]",
+    "double[pyarrow]",
+]
+
+
+def as_dtype(values: list[Any], dtype: str) -> pd.Series[Any]:
+    if dtype == "decimal objects":
+        return pd.Series([None if is_null(cell) else Decimal(cell) for cell in values], dtype=object)
+    if dtype == "decimal[pyarrow]":
+        cells = [None if is_null(cell) else Decimal(cell) for cell in values]
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(cells, pa.decimal128(5, 1))))
+    if dtype == "mixed objects":
+        kinds = [int, float, np.int8, np.float32, Decimal, np.uint64]
+        return pd.Series(
+            [None if is_null(cell) else kinds[place % 6](cell) for place, cell in enumerate(values)],
+            dtype=object,
+        )
+    return pd.Series(values, dtype=object).astype(dtype)
+
+
+HOLD_NULLS = ["float32", "float64", "object", "category", "Int64", "Float64", "int64[pyarrow]"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nulls"),
+    [(dtype, False) for dtype in [*NUMERIC, "decimal objects", "decimal[pyarrow]", "mixed objects"]]
+    + [(dtype, True) for dtype in [*HOLD_NULLS, "decimal objects", "decimal[pyarrow]", "mixed objects"]],
+)
+def test_every_dtype_of_numbers_reads_the_same(dtype, nulls):
+    cells = [*WHOLE, None, 2, None] if nulls else WHOLE
+    found = engine(x=as_dtype(cells, dtype), g=["a", "b"] * 5 if nulls else list("abababa"))
+    # bounds that do not fit into the dtype, bounds within the data, and one value
+    for lower, upper in ((-1000, 1000), (1, 7), (5, 5)):
+        column = Column("x", "integer", nulls, lower, upper)
+        for number in (quantity(column, "sum", centered=False), quantity(column, "var", products=True)):
+            assert found.sum(number) == plain_sum(number, cells)
+            key = Column("g", "category", categories=("a", "b"))
+            grouped = found.grouped([number], [key], "test", products=True)
+            for group in (0, 1):
+                held = [one for cell in cells[group::2] if (one := steps(number, cell)) is not None]
+                assert grouped.rows[group] == len(held)
+                assert grouped.sums[0][group] == sum(held)
+                assert grouped.products[0, 0][group] == sum(one * one for one in held)
+        edges = (-2000.0, 0.0, 4.5, 5.0, 2000.0)
+        assert found.bins(column, edges).tolist() == plain_bins(column, edges, cells)
+    column = Column("x", "integer", nulls, 1, 200)
+    expected = Counter(200 if cell is None else max(cell, 1) - 1 for cell in cells)
+    assert {cell: n for cell, n in enumerate(found.table([column], "test").tolist()) if n} == expected
+    some = Column("x", "integer", nulls, categories=(8, 5, 3))
+    counts = [cells.count(8), cells.count(5), cells.count(3)] + [cells.count(None)] * nulls
+    assert found.table([some], "test").tolist() == counts
+    assert found.present(column) == len(cells) - cells.count(None)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]", "object", "category"])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_every_dtype_of_truth_values_reads_the_same(dtype, nulls):
+    if nulls and dtype == "bool":
+        return  # holds no nulls
+    cells = [True, False, True, True] + [None] * nulls
+    found = engine(x=pd.Series(cells, dtype=object).astype(dtype))
+    column = Column("x", "boolean", nulls)
+    assert found.table([column], "test").tolist() == [1, 3] + [1] * nulls
+    assert (
+        found.table([Column("x", "boolean", nulls, categories=(True,))], "test").tolist() == [3] + [1] * nulls
+    )
+    number = quantity(column, "sum", centered=False)
+    assert found.sum(number)[0] == 4
+    assert found.sum(number)[1] * number.unit == 3
+    share = quantity(column, "proportion", centered=False, value=False)
+    assert found.sum(share)[0] == 4
+    assert found.sum(share)[1] * share.unit == 1
+    assert found.bins(column, (0.0, 0.5, 1.0)).tolist() == [1, 3] + [1] * nulls
+
+
+def arrow_strings(cells: list[str | None], kind: str) -> Any:
+    types = {"string_view": pa.string_view(), "large_string": pa.large_string(), "string": pa.string()}
+    if kind == "dictionary":
+        return pd.arrays.ArrowExtensionArray(pa.array(cells).dictionary_encode())
+    if kind == "chunked":
+        return pd.arrays.ArrowExtensionArray(pa.chunked_array([cells[:2], cells[2:3], [], cells[3:]]))
+    return pd.arrays.ArrowExtensionArray(pa.array(cells, types[kind]))
+
+
+LABELS: list[str | None] = ["b", "a", "b", "unseen", "c", "a", "b"]
+STRINGS = {
+    "object": lambda cells: pd.Series(cells, dtype=object),
+    "str": lambda cells: pd.Series(cells, dtype="str" if pd.__version__ >= "3" else object),
+    "string[python]": lambda cells: pd.Series(cells, dtype="string[python]"),
+    "string[pyarrow]": lambda cells: pd.Series(cells, dtype="string[pyarrow]"),
+    "arrow string": lambda cells: pd.Series(arrow_strings(cells, "string")),
+    "arrow large_string": lambda cells: pd.Series(arrow_strings(cells, "large_string")),
+    "arrow string_view": lambda cells: pd.Series(arrow_strings(cells, "string_view")),
+    "arrow dictionary": lambda cells: pd.Series(arrow_strings(cells, "dictionary")),
+    "arrow chunks": lambda cells: pd.Series(arrow_strings(cells, "chunked")),
+    "category": lambda cells: pd.Series(cells, dtype="category"),
+    "category in another order": lambda cells: pd.Series(
+        pd.Categorical(cells, categories=["unseen", "c", "never", "b", "a"])
+    ),
+    "category with many unused labels": lambda cells: pd.Series(
+        pd.Categorical(cells, categories=[*map(str, range(200)), "unseen", "b", "c", "a"])
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", STRINGS)
+@pytest.mark.parametrize("nulls", [False, True])
+def test_every_dtype_of_strings_reads_the_same(dtype, nulls):
+    cells = LABELS + [None, None] * nulls
+    found = engine(x=STRINGS[dtype](cells), y=np.arange(len(cells)))
+    column = Column("x", "category", nulls, categories=("c", "a", "b"))
+    assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls  # the unseen label is nowhere
+    assert found.present(column) == len(LABELS)
+    share = quantity(column, "proportion", centered=False, value="b")
+    assert found.sum(share)[0] == 6
+    assert found.sum(share)[1] * share.unit == 3
+    number = quantity(Column("y", "integer", lower=0, upper=20), "sum", centered=False)
+    grouped = found.grouped([number], [column], "test", products=False)
+    assert grouped.rows == [1, 2, 3] + [2] * nulls
+    assert [total * number.unit for total in grouped.sums[0]] == [4, 6, 8] + [15] * nulls
+    with blocks_of(2):
+        assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize(
+    "dtype", ["object", "float64", "str", "string", "category", "Int64", "string[pyarrow]", "null[pyarrow]"]
+)
+def test_a_column_without_values_reads_as_nulls_whatever_its_dtype(dtype, rows):
+    if dtype == "null[pyarrow]":
+        values = pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(rows)))
+    else:
+        values = pd.Series([None] * rows, dtype=object).astype("object" if dtype == "str" else dtype)
+    found = engine(x=values)
+    labels = Column("x", "category", nullable=True, categories=("a", "b"))
+    assert found.table([labels], "test").tolist() == [0, 0, rows]
+    number = Column("x", "float", nullable=True, lower=0, upper=10)
+    assert found.sum(quantity(number, "sum")) == (0, 0)
+    assert found.bins(number, (0.0, 5.0, 10.0)).tolist() == [0, 0, rows]
+    moments = found.moments([quantity(number, "var", products=True)])
+    assert (moments.rows, moments.sums, moments.products) == (0, [0], [[0]])
+    grouped = found.grouped([quantity(number, "mean")], [labels], "test", products=True)
+    assert (grouped.rows, grouped.sums, grouped.products) == ([0] * 3, [[0] * 3], {(0, 0): [0] * 3})
+
+
+def test_labels_of_any_kind_are_told_apart():
+    days = tuple(pd.Timestamp("2024-01-01") + pd.Timedelta(days=n) for n in range(3))
+    dates = pd.Series([days[2], days[0], pd.NaT, days[2]])
+    column = Column("x", "category", nullable=True, categories=days)
+    assert engine(x=dates).table([column], "test").tolist() == [1, 0, 2, 1]
+    tuples = pd.Series([(1, 2), (1,), (1, 2), [1, 2]], dtype=object)
+    column = Column("x", "category", categories=((1,), (1, 2)))
+    assert engine(x=tuples).table([column], "test").tolist() == [1, 2]
+    column = Column("x", "float", nullable=True, categories=(0.1, 0.3))
+    halves = pd.Series([0.1, 0.1 + 0.2, 0.3, None], dtype="Float64")
+    assert engine(x=halves).table([column], "test").tolist() == [1, 1, 1]
+
+
+def test_a_column_is_told_by_its_label_whatever_it_is():
+    frame = pd.DataFrame({("a", 1): [1, 2], 0: [3, 4]}, index=[7, 7])
+    for name, total in ((("a", 1), 3), (0, 7)):
+        number = quantity(Column(name, "integer", lower=0, upper=9), "sum", centered=False)
+        assert PandasEngine(frame).sum(number)[1] * number.unit == total
+
+
+def test_integers_beyond_the_precision_of_a_double():
+    low = 2**60
+    column = Column("x", "integer", lower=low, upper=low + 9)
+    found = engine(x=np.array([low, low + 1, low + 9, low + 12, 5]))
+    assert found.table([column], "test").tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+
+
+# ---------------------------------------------------------------- exactness
+
+
+def test_sums_beyond_the_precision_of_a_double_are_exact():
+    rows = 9_000_000
+    values = np.full(rows, 255, dtype=np.uint8)
+    values[0] = 254
+    number = quantity(Column("x", "integer", lower=0, upper=255), "sum", centered=False)
+    one = int(1 / number.unit)
+    total = (rows * 255 - 1) * one
+    assert total > 2**53
+    assert engine(x=values).sum(number) == (rows, total)
+    # the same with the least step on top, which a double of that size cannot hold
+    finer = np.full(rows, 255.0)
+    finer[-1] = 255 - number.grid
+    assert engine(x=finer).sum(number) == (rows, rows * 255 * one - 1)
+
+
+def test_products_are_exact_over_many_blocks():
+    rows = 300_001
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(-1, 1, rows), rng.uniform(0, 1, rows)
+    first = quantity(Column("x", "float", lower=-1, upper=1), "cov", products=True)
+    second = quantity(Column("y", "float", lower=0, upper=1), "cov", products=True)
+    a = [round(cell) for cell in ((x - first.center) / first.grid).tolist()]
+    b = [round(cell) for cell in ((y - second.center) / second.grid).tolist()]
+    expected = (sum(map(int.__mul__, a, a)), sum(map(int.__mul__, a, b)), sum(map(int.__mul__, b, b)))
+    found = engine(x=x, y=y).moments([first, second])
+    assert (found.rows, found.sums) == (rows, [sum(a), sum(b)])
+    assert found.products == [[expected[0], expected[1]], [expected[1], expected[2]]]
+    halves = np.arange(rows) % 2 == 1
+    grouped = engine(x=x, y=y, g=halves).grouped(
+        [first, second], [Column("g", "boolean")], "test", products=True
+    )
+    assert [sum(grouped.products[pair]) for pair in ((0, 0), (0, 1), (1, 1))] == list(expected)
+    assert [sum(column) for column in grouped.sums] == [sum(a), sum(b)]
+
+
+# ---------------------------------------------------------------- order and blocks
+
+CELLS = st.sampled_from([-3.0, 10.0, 3.5, 0.1, 1e-9, -INF, INF, 1e300, NAN, 9.999999999])
+RECORDS = st.lists(
+    st.tuples(
+        CELLS,
+        st.sampled_from([90.0, 97.0, 93.0, -5.0, 1e6, NAN]),
+        st.sampled_from(["a", "b", "z", None]),
+        st.sampled_from([True, False, None]),
+        st.sampled_from([0.5, 1e9, -4.0, 5.0]),
+    ),
+    max_size=12,
+)
+X = Column("x", "float", nullable=True, lower=-3.0, upper=10.0)
+Y = Column("y", "integer", nullable=True, lower=90, upper=97)
+G = Column("g", "category", nullable=True, categories=("b", "a"))
+H = Column("h", "boolean", nullable=True)
+Z = Column("z", "float", lower=-2.0, upper=3.0, bins=(-50.0, 0.0, 2.5, 1000.0))
+EDGES = {
+    "within": (-1.0, 0.1, 3.5, 9.0),
+    "beyond": (-7.0, 0.1, 3.5, 10.0, 20.0, 1e301),
+    "even": tuple(np.linspace(-3, 10, 14).tolist()),
+    "many": tuple(np.linspace(-5, 25, 121).tolist()),
+}
+
+
+def everything(frame: pd.DataFrame) -> list[Any]:
+    """All that an engine tells about a frame."""
+    found = PandasEngine(frame)
+    sums = [quantity(X, "sum", centered=False), quantity(Y, "mean"), quantity(G, "proportion", value="a")]
+    products = [quantity(X, "cov", products=True), quantity(Y, "cov", products=True)]
+    return [
+        found.rows,
+        [found.present(column) for column in (X, Y, G, H)],
+        [found.table(list(columns), "test").tolist() for columns in ((G,), (H, G), (Y, G, H), (Z, G))],
+        [found.bins(X, edges).tolist() for edges in EDGES.values()],
+        [found.bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0)).tolist()],
+        [found.sum(number) for number in sums],
+        found.moments(products),
+        found.grouped(products, [G, H], "test", products=True),
+        found.grouped(sums[:1], [Z], "test", products=False),
+    ]
+
+
+def framed(records: list[tuple[Any, ...]]) -> pd.DataFrame:
+    frame = pd.DataFrame(records, columns=["x", "y", "g", "h", "z"])
+    return frame.astype({"x": "float64", "y": "float64", "g": object, "h": "boolean", "z": "float64"})
+
+
+def columns_of(records: list[tuple[Any, ...]]) -> tuple[list[Any], ...]:
+    return tuple(zip(*records, strict=True)) if records else ((),) * 5  # type: ignore[return-value]
+
+
+@settings(deadline=None, max_examples=60)
+@given(records=RECORDS, data=st.data(), rows=st.sampled_from([1, 2, 3, 7]))
+@example(records=[(1e300, 90.0, "a", True, 1e9), (NAN, 90.0, None, None, 0.5)], data=None, rows=1)
+def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
+    whole = everything(framed(records))
+    order = data.draw(st.permutations(range(len(records)))) if data else range(len(records))
+    assert everything(framed([records[place] for place in order])) == whole
+    with blocks_of(rows):
+        assert everything(framed(records)) == whole
+
+
+@settings(deadline=None, max_examples=60)
+@given(records=RECORDS)
+@example(records=[(1e300, 90.0, "a", True, 1e9), (NAN, 90.0, None, None, 0.5)])
+@example(records=[(1e300, 90.0, "a", True, 1e9)])
+def test_statistics_of_a_table_are_the_sum_over_its_records(records):
+    """What lets one record be told apart: its part of a sum depends on nothing but itself."""
+    x, y, g, h, z = (list(column) for column in columns_of(records))
+    found = everything(framed(records))
+    rows, present, tables, bins, of_z, sums, moments, grouped, by_z = found
+    assert rows == len(records)
+    assert present == [sum(not is_null(cell) for cell in column) for column in (x, y, g, h)]
+    place_g = {"b": 0, "a": 1, None: 2}
+    place_h = {False: 0, True: 1, None: 2}
+    place_y = [8 if is_null(cell) else int(min(max(cell, 90), 97)) - 90 for cell in y]
+    place_z = [bin_of(Z.bins, -2.0, 3.0, cell) for cell in z]
+
+    def counted(shape: tuple[int, ...], *places: Any) -> list[int]:
+        cells = np.zeros(shape, dtype=int)
+        for where in zip(*places, strict=True):
+            if None not in where:
+                cells[where] += 1
+        return cells.reshape(-1).tolist()
+
+    gs, hs = [place_g.get(cell) for cell in g], [place_h[cell] for cell in h]
+    assert tables[0] == counted((3,), gs)
+    assert tables[1] == counted((3, 3), hs, gs)
+    assert tables[2] == counted((9, 3, 3), place_y, gs, hs)
+    assert tables[3] == counted((3, 3), place_z, gs)
+    assert bins == [plain_bins(X, edges, x) for edges in EDGES.values()]
+    assert of_z == [plain_bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0), z)]
+    assert sums[0] == plain_sum(quantity(X, "sum", centered=False), x)
+    assert sums[1] == plain_sum(quantity(Y, "mean"), y)
+    known = [cell for cell in g if cell in ("a", "b")]
+    assert sums[2] == plain_sum(
+        quantity(G, "proportion", value="a"), [1.0 if cell == "a" else 0.0 for cell in known]
+    )
+    first, second = quantity(X, "cov", products=True), quantity(Y, "cov", products=True)
+    pairs = [(steps(first, a), steps(second, b)) for a, b in zip(x, y, strict=True)]
+    complete = [pair for pair in pairs if None not in pair]
+    assert moments.rows == len(complete)
+    assert moments.sums == [sum(a for a, _ in complete), sum(b for _, b in complete)]
+    assert moments.products[0][1] == sum(a * b for a, b in complete)
+    assert moments.products[1][1] == sum(b * b for _, b in complete)
+    for group in range(9):
+        held = [
+            pair
+            for pair, one, other in zip(pairs, gs, hs, strict=True)
+            if None not in pair and one is not None and 3 * one + other == group
+        ]
+        assert grouped.rows[group] == len(held)
+        assert grouped.sums[1][group] == sum(b for _, b in held)
+        assert grouped.products[0, 1][group] == sum(a * b for a, b in held)
+    number = quantity(X, "sum", centered=False)
+    for group in range(3):
+        held = [cell for cell, where in zip(x, place_z, strict=True) if where == group]
+        assert (by_z.rows[group], by_z.sums[0][group]) == plain_sum(number, held)
+
+
+# ---------------------------------------------------------------- bins
+
+
+def around(edges: np.ndarray) -> np.ndarray:
+    """The edges, their neighbours among the doubles, and the middles of the bins."""
+    return np.concatenate(
+        [edges, np.nextafter(edges, -INF), np.nextafter(edges, INF), (edges[1:] + edges[:-1]) / 2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(0.0, 1.0), (-7.0, 3.0), (0.1, 0.7), (1e6, 1e6 + 1), (1e15, 1e15 + 3), (-1e-7, 1e-6)]
+)
+@pytest.mark.parametrize("number", [1, 2, 10, 16, 17, 50, 1000, 40_000])
+def test_even_bins_count_as_numpy_does(lower, upper, number):
+    edges = np.unique(np.linspace(lower, upper, number + 1))
+    values = np.clip(
+        np.concatenate([around(edges), np.random.default_rng(1).uniform(lower, upper, 500)]), lower, upper
+    )
+    column = Column("x", "float", lower=lower, upper=upper)
+    expected = np.histogram(values, edges)[0].tolist()
+    assert engine(x=values).bins(column, tuple(edges.tolist())).tolist() == expected
+    same = Column("x", "float", lower=lower, upper=upper, bins=tuple(edges.tolist()))
+    assert engine(x=values).table([same], "test").tolist() == expected
+
+
+EDGE = st.floats(-100, 100).map(lambda edge: edge if abs(edge) > 1e-300 else 0.0)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    edges=st.lists(EDGE, min_size=2, max_size=40, unique=True).map(sorted),
+    ends=st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted),
+    values=st.lists(st.floats(-150, 150), max_size=20),
+    whole=st.booleans(),
+)
+def test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does(edges, ends, values, whole):
+    lower, upper = (math.floor(ends[0]), math.ceil(ends[1])) if whole else ends
+    cells = np.concatenate([values, around(np.array(edges))])
+    cells = np.rint(cells) if whole else cells
+    column = Column("x", "integer" if whole else "float", lower=lower, upper=upper)
+    kept = np.clip(cells, lower, upper)
+    found = engine(x=cells.astype(np.int64) if whole else cells).bins(column, tuple(edges))
+    assert found.tolist() == np.histogram(kept, np.array(edges))[0].tolist()
+
+
+def test_nearly_even_bins_are_settled_by_their_edges():
+    edges = np.linspace(0, 100, 201)
+    edges[1:-1] += 1e-9 * np.sin(np.arange(199))
+    values = np.clip(around(edges), 0, 100)
+    found = engine(x=values).bins(Column("x", "float", lower=0, upper=100), tuple(edges.tolist()))
+    assert found.tolist() == np.histogram(values, edges)[0].tolist()
+
+
+def test_bins_as_narrow_as_doubles_can_be():
+    edges = (0.0, 2.5e-313, 5e-313, 1.0)
+    values = [0.0, 1e-313, 2.5e-313, 4e-313, 5e-313, 0.5]
+    column = Column("x", "float", lower=0, upper=1)
+    assert engine(x=values).bins(column, edges).tolist() == [2, 2, 2]
+    assert engine(x=values).bins(column, edges[:3]).tolist() == [2, 3]
+    assert engine(x=values).bins(column, edges[:2]).tolist() == [3]

@@ -1,0 +1,261 @@
+"""Facts about the source itself: import direction, third parties, names and docstrings."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import pdprivacy
+
+PACKAGE = Path(pdprivacy.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Each part of the package, in layers; it may import from layers before its own.
+LAYERS = (
+    {"_version", "errors"},
+    {"privacy", "domain", "noise"},
+    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
+    {"statistic", "query"},
+    {"schema", "conform", "engine", "engine_narwhals", "ledger", "metadata", "plot", "report"},
+    {"measure"},
+    {"protection"},
+    {"releases"},
+    {"accessor"},
+    {"__init__"},
+)
+THIRD_PARTIES = {
+    "pandera": {"schema"},
+    "scipy": {"mechanism", "risk", "statistic", "suppression"},
+    "pyarrow": {"engine"},
+    "matplotlib": {"plot"},
+    "narwhals": {"engine_narwhals"},
+    "pandas": {
+        "accessor",
+        "conform",
+        "engine",
+        "engine_narwhals",
+        "ledger",
+        "metadata",
+        "plot",
+        "protection",
+        "query",
+        "releases",
+        "report",
+        "schema",
+    },
+}
+
+
+def part(path: Path) -> str:
+    """The module or package at the top of the package that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def dotted(path: Path) -> str:
+    parts = ["pdprivacy", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Every dotted name that a file imports when it runs, at its top or inside a function."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text())
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively"
+            assert node.module is not None
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def own_modules(path: Path) -> set[str]:
+    """The modules of the package that a file imports."""
+    modules = {dotted(file) for file in FILES}
+    found = set()
+    for name in imports(path):
+        if name.split(".")[0] == "pdprivacy":
+            found.add(name if name in modules else name.rpartition(".")[0])
+    return found - {dotted(path)}
+
+
+def own_parts(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in own_modules(path) if "." in name} - {part(path)}
+
+
+def rank(name: str) -> int:
+    for place, layer in enumerate(LAYERS):
+        if name in layer:
+            return place
+    raise AssertionError(f"{name!r} has no layer: give it one here and in the design")
+
+
+def test_there_are_modules_to_look_at():
+    assert {"measure", "releases", "accessor", "errors"} <= {part(path) for path in FILES}
+    assert "pdprivacy.ledger" in own_modules(PACKAGE / "measure.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_imports_go_downwards(path):
+    assert {name for name in own_parts(path) if rank(name) >= rank(part(path))} == set()
+
+
+def test_no_module_is_in_a_cycle():
+    graph = {dotted(path): own_modules(path) for path in FILES}
+    for path in FILES:  # importing a.b runs a first, unless a is still importing b
+        graph[dotted(path)] = {
+            name for name in graph[dotted(path)] if not dotted(path).startswith(name + ".")
+        }
+    try:
+        order = tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise AssertionError(f"imported in a circle: {error.args[1]}") from None
+    assert set(graph) <= set(order)
+
+
+def test_only_the_gate_may_know_both_data_and_noise():
+    parts = {part(path) for path in FILES} - {"__init__"}
+    known = {name: set().union(*(own_parts(p) for p in FILES if part(p) == name)) for name in parts}
+    assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} <= {"measure"}
+
+
+def test_random_numbers_come_from_one_module():
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        drawn = {
+            ast.unparse(node)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and ast.unparse(node).startswith(("np.random.", "random.", "secrets.", "os.urandom"))
+        }
+        if part(path) != "noise":
+            assert drawn <= {"np.random.Generator"}, dotted(path)
+            assert not {"random", "secrets"} & imports(path), dotted(path)
+
+
+@pytest.mark.parametrize("third", THIRD_PARTIES)
+def test_each_third_party_is_known_to_its_own_modules(third):
+    users = {part(path) for path in FILES if third in {name.split(".")[0] for name in imports(path)}}
+    assert users <= THIRD_PARTIES[third]
+
+
+def test_no_other_third_party_is_imported():
+    known = set(sys.stdlib_module_names) | set(THIRD_PARTIES) | {"numpy", "pdprivacy", "__future__"}
+    for path in FILES:
+        assert {name.split(".")[0] for name in imports(path)} <= known, dotted(path)
+
+
+def test_importing_the_package_is_light():
+    code = (
+        "import sys, pandas; before = set(sys.modules); import pdprivacy;"
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
+    )
+    loaded = set(done.stdout.split())
+    assert "pdprivacy" in loaded
+    assert loaded & {"pandera", "scipy", "pyarrow", "matplotlib", "hypothesis", "pydantic", "polars"} == set()
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_no_module_is_named_after_nothing():
+    vague = {"utils", "util", "helpers", "helper", "base", "manager", "common", "misc"}
+    assert vague & {path.stem for path in FILES} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_modules_stay_short(path):
+    lines = path.read_text().count("\n")
+    assert lines <= 800, f"{lines} lines"
+
+
+def modules():
+    names = [info.name for info in pkgutil.walk_packages([str(PACKAGE)], "pdprivacy.")]
+    return [pdprivacy, *map(importlib.import_module, names)]
+
+
+MODULES = modules()
+
+
+def protocol_members() -> set[str]:
+    """What a protocol asks for is told by the protocol; each class that has it need not repeat it."""
+    classes = {
+        thing
+        for module in MODULES
+        for thing in vars(module).values()
+        if inspect.isclass(thing) and thing.__module__.startswith("pdprivacy.")
+    }
+    protocols = [thing for thing in classes if getattr(thing, "_is_protocol", False)]
+    return {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+
+
+PROTOCOL_MEMBERS = protocol_members()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_public_names_exist_once_and_are_documented(module):
+    assert module.__name__.endswith("_version") or (module.__doc__ or "").strip()
+    names = list(getattr(module, "__all__", []))
+    assert len(set(names)) == len(names)
+    for name in names:
+        thing = getattr(module, name)  # __all__ lists nothing that is not there
+        if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        assert (thing.__doc__ or "").strip(), f"{module.__name__}.{name}"
+        if not inspect.isclass(thing) or not thing.__module__.startswith("pdprivacy"):
+            continue
+        for attribute, member in vars(thing).items():
+            if attribute.startswith("_") or attribute in PROTOCOL_MEMBERS:
+                continue
+            function = member.fget if isinstance(member, property) else member
+            if isinstance(function, staticmethod | classmethod):
+                function = function.__func__
+            if inspect.isfunction(function) and function.__qualname__.split(".")[0] == thing.__name__:
+                assert (inspect.getdoc(function) or "").strip(), f"{module.__name__}.{name}.{attribute}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_what_other_modules_may_use_is_documented(path):
+    body = ast.parse(path.read_text()).body
+    if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__" for node in body):
+        return  # its public names are looked at above
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), f"{dotted(path)}.{node.name}"
+
+
+def test_errors_are_one_tree_and_drawn_in_full():
+    from pdprivacy import errors
+
+    assert errors.__doc__ is not None
+    for name in errors.__all__:
+        one = getattr(errors, name)
+        assert issubclass(one, errors.PrivacyError | UserWarning), name
+        assert name in errors.__doc__, name
+    raised = {
+        ast.unparse(node.exc.func)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+    }
+    named = {name for name in raised if name.endswith(("Error", "Exceeded", "Exception")) and "." not in name}
+    assert named - set(errors.__all__) <= {"AttributeError"}  # what Python asks of __getattr__

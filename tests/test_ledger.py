@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import sys
+import threading
+from datetime import UTC, datetime
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
+from pdprivacy.ledger import Budget
+from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
+
+
+@pytest.fixture
+def busy():
+    """Threads take turns as often as the interpreter lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def run(*works):
+    """Run all at once, in threads that start together; the first exception of any is raised."""
+    gate = threading.Barrier(len(works))
+    errors = []
+
+    def start(work):
+        gate.wait()
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=start, args=[work]) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+# What is accepted and what is refused.
+
+
+def test_three_tenths_fit_into_three_tenths_and_nothing_else_does():
+    budget = Budget(epsilon=0.3)
+    for number in (1, 2, 3):
+        assert budget.charge(Pure(0.1), "mean").number == number
+    assert budget.spent == (0.3, 0)
+    assert budget.left == (0, 0)
+    for epsilon in (0.1, 1e-12, Fraction(1, 10**300)):
+        with pytest.raises(BudgetExceeded):
+            budget.charge(Pure(epsilon), "one more")
+    assert len(budget.entries) == 3
+
+
+def test_a_refusal_leaves_the_rest_usable():
+    budget = Budget(epsilon=1, delta=1e-6)
+    budget.charge(Pure(0.25), "first")
+    for too_much in (Pure("0.7500000001"), Approx(0.1, 2e-6), Approx(5, 0.5), Pure(10**9)):
+        with pytest.raises(BudgetExceeded):
+            budget.charge(too_much, "too much")
+    assert budget.left == (0.75, 1e-6)
+    assert budget.charge(Approx(0.75, 1e-6), "all that is left").number == 2
+    assert budget.left == (0, 0)
+
+
+def test_delta_is_a_cap_of_its_own():
+    budget = Budget(epsilon=100, delta=3e-6)
+    for _ in range(3):
+        budget.charge(Approx(1, 1e-6), "noisy")
+    with pytest.raises(BudgetExceeded, match="asks for delta 1e-12, but 0 of 3e-06 is left"):
+        budget.charge(Approx(1, 1e-12), "one more")
+    budget.charge(Pure(97), "without delta")
+    assert budget.spent == (100, 3e-6)
+
+
+def test_a_budget_without_delta_takes_no_delta():
+    budget = Budget(epsilon=1)
+    with pytest.raises(BudgetExceeded, match="asks for delta 1e-09, but 0 of 0 is left") as caught:
+        budget.charge(Approx(0.5, 1e-9), "gaussian")
+    assert "laplace" in caught.value.hint
+    assert budget.charge(Approx(0.5, 0), "no slack").loss == Approx(0.5, 0)
+
+
+def test_the_refusal_says_what_was_asked_and_what_is_left():
+    budget = Budget(epsilon=2)
+    budget.charge(Pure("1/3"), "first")
+    with pytest.raises(BudgetExceeded) as caught:
+        budget.charge(Pure(1.7), "second")
+    assert "asks for epsilon 1.7, but 5/3 of 2 is left." in str(caught.value)
+    assert "Hint: ask for epsilon=5/3 or less." in str(caught.value)
+    # The hint works, as text.
+    budget.charge(Pure("5/3"), "second")
+    with pytest.raises(BudgetExceeded, match="but 0 of 2 is left") as caught:
+        budget.charge(Pure(0.1), "third")
+    assert caught.value.hint is None
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000),
+    st.fractions(min_value=0, max_value=Fraction(1, 10), max_denominator=1000),
+    st.lists(
+        st.tuples(
+            st.fractions(min_value=Fraction(1, 1000), max_value=1, max_denominator=1000),
+            st.fractions(min_value=0, max_value=Fraction(1, 50), max_denominator=1000),
+        ),
+        max_size=25,
+    ),
+)
+def test_a_charge_is_accepted_exactly_where_it_fits(epsilon, delta, asked):
+    budget = Budget(epsilon, delta)
+    left = [epsilon, delta]
+    accepted = []
+    for cost in asked:
+        fits = cost[0] <= left[0] and cost[1] <= left[1]
+        if fits:
+            budget.charge(Approx(*cost), "x")
+            left = [left[0] - cost[0], left[1] - cost[1]]
+            accepted.append(cost)
+        else:
+            with pytest.raises(BudgetExceeded):
+                budget.charge(Approx(*cost), "x")
+        assert budget.left == (float(left[0]), float(left[1]))
+        assert budget.spent == (float(epsilon - left[0]), float(delta - left[1]))
+    assert budget.entries["epsilon"].tolist() == [float(cost[0]) for cost in accepted]
+
+
+def test_other_currencies_are_refused():
+    budget = Budget(epsilon=1, delta=0.1)
+    for cost, name in ((ZCDP(0.1), "ZCDP"), (0.1, "float"), (None, "NoneType")):
+        with pytest.raises(BudgetError, match=rf"\(got {name}\)") as caught:
+            budget.charge(cost, "x")
+        assert not isinstance(caught.value, BudgetExceeded)
+    assert budget.spent == (0, 0)
+
+
+@pytest.mark.parametrize("label", [None, 3, b"mean", ["mean"]], ids=repr)
+def test_labels_and_mechanisms_are_text(label):
+    budget = Budget(epsilon=1)
+    with pytest.raises(ParameterError, match=r"^'label' must be a string"):
+        budget.charge(Pure(0.1), label)
+    with pytest.raises(ParameterError, match=r"^'mechanism' must be a string"):
+        budget.charge(Pure(0.1), "mean", label)
+    assert budget.spent == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((0,), "epsilon"), ((-1,), "epsilon"), (("x",), "epsilon"), ((1, 1), "delta"), ((1, -0.1), "delta")],
+)
+def test_totals_out_of_range_are_refused(arguments, name):
+    with pytest.raises(ParameterError, match=f"^'{name}' must be"):
+        Budget(*arguments)
+
+
+# What is kept.
+
+
+def test_a_new_budget_is_untouched():
+    budget = Budget(epsilon="1/3", delta=1e-6)
+    assert budget.total == Approx("1/3", 1e-6)
+    assert Budget(epsilon=2).total == Pure(2)
+    assert budget.spent == (0, 0)
+    assert budget.left == (1 / 3, 1e-6)
+    assert budget.unit is None
+    assert budget.entries.empty
+    assert list(budget.entries) == ["release", "mechanism", "epsilon", "delta", "time"]
+
+
+def test_entries_are_one_row_per_charge():
+    budget = Budget(epsilon=2, delta=1e-5)
+    before = datetime.now(UTC)
+    first = budget.charge(Pure(0.5), "mean of age", "laplace")
+    budget.charge(Approx(0.25, 1e-6), "sum of age", "gaussian")
+    after = datetime.now(UTC)
+    frame = budget.entries
+    assert frame.index.tolist() == [1, 2]
+    assert frame.index.name == "charge"
+    assert frame["release"].tolist() == ["mean of age", "sum of age"]
+    assert frame["mechanism"].tolist() == ["laplace", "gaussian"]
+    assert frame["epsilon"].tolist() == [0.5, 0.25]
+    assert frame["delta"].tolist() == [0, 1e-6]
+    assert str(frame["time"].dt.tz) == "UTC"
+    assert frame["time"].is_monotonic_increasing
+    assert ((frame["time"] >= pd.Timestamp(before)) & (frame["time"] <= pd.Timestamp(after))).all()
+    assert (first.number, first.label, first.mechanism, first.loss) == (
+        1,
+        "mean of age",
+        "laplace",
+        Pure(0.5),
+    )
+
+
+def test_the_ledger_cannot_be_changed_through_what_it_hands_out():
+    budget = Budget(epsilon=1)
+    entry = budget.charge(Pure(0.5), "mean")
+    frame = budget.entries
+    frame.loc[1, "epsilon"] = 0.0
+    with pytest.raises(AttributeError):
+        entry.loss = Pure(0.1)
+    for name in ("total", "spent", "left", "unit", "entries"):
+        with pytest.raises(AttributeError):
+            setattr(budget, name, None)
+    assert budget.spent == (0.5, 0)
+    assert budget.entries["epsilon"].tolist() == [0.5]
+
+
+def test_one_budget_serves_one_kind_of_neighbours():
+    budget = Budget(epsilon=1)
+    budget.bind(Unit("replace_one"))
+    budget.bind(Unit("replace_one"))
+    with pytest.raises(BudgetError, match=r"'replace_one' neighbours.*'add_remove'") as caught:
+        budget.bind(Unit("add_remove"))
+    assert not isinstance(caught.value, BudgetExceeded)
+    assert "neighbors=" in caught.value.hint
+    assert budget.unit == Unit("replace_one")
+
+
+# Threads.
+
+
+def test_threads_share_a_budget_without_overspending(busy):
+    budget = Budget(epsilon=5)
+    accepted, refused = [], []
+
+    def work():
+        for _ in range(50):
+            try:
+                accepted.append(budget.charge(Pure("1/100"), "mean").number)
+            except BudgetExceeded:
+                refused.append(1)
+
+    run(*[work] * 32)
+    assert len(accepted) == 500
+    assert len(refused) == 32 * 50 - 500
+    assert sorted(accepted) == list(range(1, 501))
+    assert budget.spent == (5, 0)
+    assert budget.left == (0, 0)
+    assert len(budget.entries) == 500
+
+
+def test_what_is_read_while_others_charge_is_consistent(busy):
+    budget = Budget(epsilon=1000)
+
+    def charge():
+        for _ in range(100):
+            budget.charge(Pure(1), "mean", "laplace")
+
+    def read():
+        for _ in range(100):
+            frame = budget.entries
+            assert frame["epsilon"].tolist() == [1.0] * len(frame)
+            assert frame.index.tolist() == list(range(1, len(frame) + 1))
+
+    run(charge, charge, charge, read, read)
+    assert len(budget.entries) == 300
+
+
+def test_the_summary_agrees_with_the_rows_while_others_charge(busy):
+    budget = Budget(epsilon=1000)
+
+    def charge():
+        for _ in range(100):
+            budget.charge(Pure(1), "mean")
+
+    def read():
+        for _ in range(200):
+            lines = repr(budget).splitlines()
+            assert int(lines[2].split()[2]) == len(lines) - 4
+            cells = table(budget)
+            assert int(cells[2][1]) == len(cells) - 4
+
+    run(charge, charge, charge, read)
+
+
+def test_only_one_of_many_binds(busy):
+    budget = Budget(epsilon=1)
+    bound, refused = [], []
+
+    def bind(neighbors):
+        def work():
+            try:
+                budget.bind(Unit(neighbors))
+                bound.append(neighbors)
+            except BudgetError:
+                refused.append(neighbors)
+
+        return work
+
+    run(*[bind("add_remove"), bind("replace_one")] * 16)
+    assert set(bound) == {budget.unit.neighbors}
+    assert len(bound) == len(refused) == 16
+
+
+# Text.
+
+
+class Cells(HTMLParser):
+    """The cells of a table, row by row, and all tags."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.tags, self.caption, self.inside = [], set(), "", None
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.inside = tag
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside in ("td", "th"):
+            self.rows[-1][-1] += data
+        elif self.inside == "caption":
+            self.caption += data
+
+
+def parse(budget):
+    parser = Cells()
+    parser.feed(budget._repr_html_())
+    return parser
+
+
+def table(budget):
+    return parse(budget).rows
+
+
+@pytest.fixture
+def spent():
+    budget = Budget(epsilon=1, delta=1e-6)
+    budget.bind(Unit("replace_one"))
+    budget.charge(Pure("1/3"), "mean of age", "laplace")
+    budget.charge(Approx(0.5, 1e-7), "sum of <b>age</b> & more", "gaussian")
+    return budget
+
+
+def test_the_text_holds_totals_and_charges(spent):
+    lines = [line.split() for line in repr(spent).splitlines()]
+    assert lines[0] == ["Privacy", "budget,", "neighbors", "replace_one"]
+    assert lines[1] == ["total", "epsilon", "1", "delta", "1e-06"]
+    assert lines[2] == ["spent", "epsilon", "5/6", "delta", "1e-07"]
+    assert lines[3] == ["left", "epsilon", "1/6", "delta", "9e-07"]
+    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "1/3", "delta", "0", "laplace"]
+    assert lines[5][-5:] == ["epsilon", "0.5", "delta", "1e-07", "gaussian"]
+    assert repr(Budget(epsilon=1)).splitlines()[0] == "Privacy budget"
+
+
+def test_the_table_holds_totals_and_charges(spent):
+    parsed = parse(spent)
+    assert parsed.caption == "Privacy budget, neighbors replace_one"
+    assert parsed.rows == [
+        ["", "epsilon", "delta", "mechanism"],
+        ["total", "1", "1e-06"],
+        ["spent", "5/6", "1e-07"],
+        ["left", "1/6", "9e-07"],
+        ["1. mean of age", "1/3", "0", "laplace"],
+        ["2. sum of <b>age</b> & more", "0.5", "1e-07", "gaussian"],
+    ]
+
+
+def test_labels_and_mechanisms_are_escaped(spent):
+    spent.charge(Pure(0.01), "<script>alert(1)</script>", '<img src="x">')
+    parsed = parse(spent)
+    assert parsed.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert parsed.rows[-1][0] == "3. <script>alert(1)</script>"
+    assert parsed.rows[-1][-1] == '<img src="x">'
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["1e400", "1e-400", Fraction(10**400 + 1, 3)], ids=["huge", "tiny", "third"]
+)
+def test_totals_beyond_doubles_can_be_read_or_are_refused(epsilon):
+    try:
+        budget = Budget(epsilon)
+    except ParameterError:
+        return
+    assert budget.spent == (0, 0)
+    assert budget.left[1] == 0
+    assert "total" in repr(budget)

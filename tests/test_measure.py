@@ -1,0 +1,362 @@
+"""The gate: charge, then read, then draw; scales as the weights say; whole numbers added exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdprivacy import noise
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import BudgetExceeded, ParameterError
+from pdprivacy.ledger import Budget
+from pdprivacy.measure import measure
+from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta
+from pdprivacy.noise import discrete_laplace
+from pdprivacy.privacy import Approx, Pure
+from pdprivacy.statistic import Answer, Part
+
+HALF = Fraction(1, 2)
+ONE = Fraction(1)
+
+
+@dataclass
+class Told:
+    """A statistic of given parts and numbers that keeps a diary."""
+
+    parts: tuple[Part, ...]
+    numbers: list[Any]
+    diary: list[str] = field(default_factory=list)
+    error: Exception | None = None
+
+    def read(self, engine: Any) -> list[Any]:
+        self.diary.append(f"read {engine}")
+        if self.error:
+            raise self.error
+        return self.numbers
+
+    def finish(self, noisy: Any) -> Answer:
+        return Answer(noisy[0].values, noisy[0].std, linear=True)
+
+
+class Diary(Budget):
+    """A budget that writes its charges down."""
+
+    def __init__(self, diary: list[str], **total: Any) -> None:
+        super().__init__(**total)
+        self.diary = diary
+
+    def charge(self, cost: Any, label: str, mechanism: str = "") -> Any:
+        entry = super().charge(cost, label, mechanism)
+        self.diary.append(f"charge {label}")
+        return entry
+
+
+def counts(size: int = 1, weight: Fraction = ONE, l1: int = 1) -> Part:
+    return Part("counts", weight, l1, l1 * l1, ONE, size, counts=True)
+
+
+def gate(statistic: Told, cost: Any, mechanism: str, budget: Budget | None = None, rng: Any = 1) -> Any:
+    budget = Budget(10**9, "0.9") if budget is None else budget
+    return measure(statistic, "the table", budget, cost, mechanism, "a release", rng)
+
+
+# ---------------------------------------------------------------- the order of things
+
+
+def test_a_charge_comes_before_the_data_and_the_data_before_the_noise(monkeypatch):
+    told = Told((counts(), counts()), [[1], [2]])
+
+    def drawn(scale: Fraction, size: int, source: Any) -> Any:
+        told.diary.append("draw")
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(noise, "discrete_laplace", drawn)
+    told.parts = (counts(weight=HALF), counts(weight=HALF))
+    gate(told, Pure(1), "geometric", Diary(told.diary, epsilon=1))
+    assert told.diary == ["charge a release", "read the table", "draw", "draw"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "mechanism", "rng", "error"),
+    [
+        (Pure(2), "geometric", None, BudgetExceeded),
+        (Approx("0.5", "0.2"), "gaussian", None, BudgetExceeded),
+        (Pure("0.5"), "gaussian", None, ParameterError),
+        (Approx("0.5", "1e-6"), "geometric", None, ParameterError),
+        (Approx("0.5", "1e-6"), "laplace", None, ParameterError),
+        (Pure("0.5"), "normal", None, ParameterError),
+        (Pure("0.5"), "laplace", "seed", ParameterError),
+        (Pure("0.5"), "laplace", -1, ParameterError),
+    ],
+)
+def test_a_refusal_charges_nothing_reads_nothing_and_draws_nothing(cost, mechanism, rng, error, monkeypatch):
+    told = Told((counts(),), [[1]])
+    budget = Diary(told.diary, epsilon=1, delta="0.1")
+    for name in ("discrete_laplace", "discrete_gaussian"):
+        monkeypatch.setattr(noise, name, lambda *_: told.diary.append("draw"))
+    with pytest.raises(error):
+        gate(told, cost, mechanism, budget, rng)
+    assert told.diary == []
+    assert budget.spent == (0, 0)
+
+
+def test_geometric_noise_is_for_counts():
+    told = Told((counts(weight=HALF), Part("sum", HALF, 3, 9, Fraction(1, 4))), [[1], [2]])
+    budget = Diary(told.diary, epsilon=1)
+    with pytest.raises(ParameterError, match="counts"):
+        gate(told, Pure(1), "geometric", budget)
+    assert told.diary == []
+
+
+@pytest.mark.parametrize("broken", ["read", "draw"])
+def test_what_fails_after_the_charge_stays_charged(broken, monkeypatch):
+    told = Told((counts(),), [[1]], error=RuntimeError("lost") if broken == "read" else None)
+    budget = Budget(1)
+    if broken == "draw":
+
+        def lost(*_: Any) -> Any:
+            raise RuntimeError("lost")
+
+        monkeypatch.setattr(noise, "discrete_laplace", lost)
+    with pytest.raises(RuntimeError, match="lost"):
+        gate(told, Pure("0.75"), "geometric", budget)
+    assert budget.spent == (0.75, 0)
+    with pytest.raises(BudgetExceeded):
+        gate(Told((counts(),), [[1]]), Pure("0.5"), "geometric", budget)
+
+
+@pytest.mark.parametrize(("rng", "seeded"), [(None, False), (7, True), (np.random.default_rng(7), True)])
+def test_a_reproducible_release_says_so(rng, seeded):
+    assert gate(Told((counts(),), [[1]]), Pure(1), "laplace", rng=rng).seeded is seeded
+
+
+def test_a_seed_repeats_a_release_and_the_operating_system_does_not():
+    told = Told((counts(100),), [np.arange(100)])
+
+    def values(rng: Any) -> list[float]:
+        return gate(told, Pure(1), "laplace", rng=rng).noisy[0].values.tolist()
+
+    assert values(3) == values(3)
+    assert values(3) != values(4)
+    assert values(None) != values(None)
+    generator = np.random.default_rng(3)
+    assert values(generator) != values(generator)  # a generator advances
+
+
+# ---------------------------------------------------------------- scales
+
+PARTS = st.lists(
+    st.tuples(
+        st.integers(1, 2**36),
+        st.integers(1, 50),
+        st.integers(-60, 20),
+        st.integers(1, 5),
+        st.integers(1, 4),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def drawn_parts(drawn: list[tuple[int, ...]]) -> tuple[Part, ...]:
+    total = sum(weight for _, weight, *_ in drawn)
+    return tuple(
+        Part(
+            f"part {place}",
+            Fraction(weight, total),
+            l1,
+            max(1, l1 * l1 // shrink),
+            Fraction(2) ** power,
+            size,
+        )
+        for place, (l1, weight, power, size, shrink) in enumerate(drawn)
+    )
+
+
+EPSILONS = st.sampled_from([Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50)])
+
+
+@settings(deadline=None, max_examples=100)
+@given(drawn=PARTS, epsilon=EPSILONS)
+def test_laplace_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
+    parts = drawn_parts(drawn)
+    measured = gate(Told(parts, [[0] * part.size for part in parts]), Pure(epsilon), "laplace")
+    spent = Fraction(0)
+    for part, mechanism, noisy in zip(parts, measured.mechanisms, measured.noisy, strict=True):
+        assert isinstance(mechanism, Laplace)
+        exact = mechanism.steps * mechanism.grid
+        assert exact >= part.l1 * part.unit / (part.weight * epsilon)
+        assert exact <= part.l1 * part.unit / (part.weight * epsilon) * (1 + Fraction(1, 10**9))
+        # neighbours lie whole grid steps apart: the loss of this part, exactly
+        apart = part.l1 * part.unit / mechanism.grid
+        assert apart.denominator == 1
+        spent += apart / mechanism.steps
+        assert noisy.std == pytest.approx(math.sqrt(2) * float(exact), rel=1e-12)
+    assert spent <= epsilon
+
+
+@settings(deadline=None, max_examples=100)
+@given(drawn=PARTS, epsilon=EPSILONS)
+def test_geometric_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
+    parts = tuple(
+        Part(part.name, part.weight, part.l1 % 4 + 1, 1, ONE, part.size, counts=True)
+        for part in drawn_parts(drawn)
+    )
+    measured = gate(Told(parts, [[0] * part.size for part in parts]), Pure(epsilon), "geometric")
+    spent = Fraction(0)
+    for part, mechanism in zip(parts, measured.mechanisms, strict=True):
+        assert isinstance(mechanism, Geometric)
+        assert mechanism.grid == 1
+        spent += part.l1 * mechanism.epsilon / mechanism.sensitivity
+    assert spent == epsilon
+
+
+@settings(deadline=None, max_examples=60)
+@given(drawn=PARTS, epsilon=EPSILONS, delta=st.sampled_from([Fraction(1, 10**6), Fraction(1, 20)]))
+def test_gaussian_scales_follow_from_sensitivity_and_weight(drawn, epsilon, delta):
+    parts = drawn_parts(drawn)
+    measured = gate(Told(parts, [[0] * part.size for part in parts]), Approx(epsilon, delta), "gaussian")
+    moved = Fraction(0)  # squared distance of neighbours over all parts, each in its own sigma
+    sigma = Gaussian(epsilon, delta, 1, grid=Fraction(1, 2**40)).multiplier
+    for part, mechanism in zip(parts, measured.mechanisms, strict=True):
+        assert isinstance(mechanism, Gaussian)
+        exact = mechanism.steps * mechanism.grid
+        claimed = sigma**2 * part.l2_squared * part.unit**2 / part.weight
+        assert claimed <= exact**2 <= claimed * (1 + Fraction(1, 10**9))
+        moved += part.l2_squared * part.unit**2 / exact**2
+        # the noise is a discrete one on a grid far below its scale
+        assert exact >= mechanism.grid * 2**20
+        assert (part.unit / mechanism.grid).denominator == 1
+    assert moved <= 1 / sigma**2
+    assert gaussian_delta(float(epsilon), 1 / math.sqrt(float(moved))) <= float(delta) * (1 + 1e-9)
+
+
+def test_one_gaussian_release_of_several_parts_is_a_release_of_one_vector():
+    """Shares of the squared norm, not of epsilon: two equal parts cost a factor sqrt(2), not 2."""
+    cost = Approx(1, "1e-5")
+    alone = gate(Told((counts(),), [[0]]), cost, "gaussian").mechanisms[0].scale
+    two = gate(Told((counts(weight=HALF),) * 2, [[0]] * 2), cost, "gaussian").mechanisms[0].scale
+    assert two / alone == pytest.approx(math.sqrt(2), rel=1e-9)
+
+
+# ---------------------------------------------------------------- exactness
+
+
+def multiples(values: Any, grid: Fraction) -> list[Fraction]:
+    return [Fraction(value) / grid for value in np.asarray(values, dtype=float).tolist()]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "1000"])
+def test_released_numbers_lie_on_the_grid(mechanism, epsilon):
+    cost = Approx(epsilon, "1e-6") if mechanism == "gaussian" else Pure(epsilon)
+    numbers = np.random.default_rng(0).integers(-(2**20), 2**20, 200)
+    for whole in (numbers, numbers.tolist(), numbers * 2**32, [number << 90 for number in numbers.tolist()]):
+        measured = gate(Told((counts(200),), [whole]), cost, mechanism)
+        (kind,) = measured.mechanisms
+        assert all(step.denominator == 1 for step in multiples(measured.noisy[0].values, kind.grid))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_direct_release_lies_on_the_grid_end_to_end(mechanism):
+    frame = pd.DataFrame({"x": np.random.default_rng(1).uniform(-1.5, 1.5, 50)})
+    domain = Domain((Column("x", "float", lower=-2.0, upper=2.0),))  # centred at zero
+    private = frame.dp.protect(domain, epsilon=1000, delta="0.1", neighbors="replace_one")
+    delta = 0 if mechanism == "laplace" else "1e-5"
+    fine = [
+        Fraction(float(private.dp.mean("x", epsilon=1, delta=delta, mechanism=mechanism, rng=seed)["x"]))
+        for seed in range(20)
+    ]
+    scale = private.dp.mean("x", epsilon=1, delta=delta, mechanism=mechanism).attrs["dp"]["scale"]
+    # a power of two between a millionth and a billionth of a millionth of the scale divides them all
+    step = Fraction(1, math.lcm(*(value.denominator for value in fine)))
+    assert step.denominator & (step.denominator - 1) == 0
+    assert scale * 2.0**-60 < step <= scale * 2.0**-20
+    tail = {value / step % 2 for value in fine}
+    assert tail == {0, 1}  # and the last place is used
+
+
+def test_whole_numbers_beyond_a_double_are_added_exactly(monkeypatch):
+    large = 2**60 + 1
+    steps = iter([-(2**60), 5 - 2**60, 0])
+    for mechanism in ("discrete_laplace",):
+        monkeypatch.setattr(
+            noise, mechanism, lambda scale, size, source: np.full(size, next(steps), dtype=np.int64)
+        )
+    part = Part("sum", ONE, 2**30, 2**60, ONE)
+    assert gate(Told((part,), [[large]]), Pure(1), "laplace").noisy[0].values == [1]
+    assert gate(Told((part,), [[large]]), Pure(1), "laplace").noisy[0].values == [6]
+    huge = 3**100
+    assert gate(Told((part,), [[huge]]), Pure(1), "laplace").noisy[0].values == [float(huge)]
+
+
+@pytest.mark.parametrize("large", [2**53 - 1, 2**53 + 1, 2**62 + 1, 10**30 + 1])
+@pytest.mark.parametrize("as_array", [True, False])
+def test_noise_finer_than_the_unit_is_added_before_anything_is_rounded(large, as_array, monkeypatch):
+    if as_array and large >= 2**63:
+        return  # no such array
+    whole = np.array([large, -large]) if as_array else [large, -large]
+    for drawn in (1, -1, 3 * 2**20 + 1, 2**54 + 1):
+        monkeypatch.setattr(
+            noise, "discrete_laplace", lambda scale, size, source, drawn=drawn: np.full(size, drawn)
+        )
+        measured = gate(Told((counts(2),), [whole]), Pure(1), "laplace")
+        grid = measured.mechanisms[0].grid
+        assert grid < 1
+        assert measured.noisy[0].values.tolist() == [
+            float(large + drawn * grid),
+            float(-large + drawn * grid),
+        ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    numbers=st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=5),
+    power=st.integers(-40, 10),
+    epsilon=st.sampled_from(["0.001", "1", "100"]),
+    seed=st.integers(0, 2**32),
+)
+def test_released_numbers_are_the_rounded_exact_sum(numbers, power, epsilon, seed):
+    """The same as adding the same draws in exact arithmetic, and rounding once."""
+    part = Part("sum", ONE, 3 * 2**20, 9 * 2**40, Fraction(2) ** power, len(numbers))
+    measured = gate(Told((part,), [numbers]), Pure(epsilon), "laplace", rng=seed)
+    (kind,) = measured.mechanisms
+    steps = discrete_laplace(kind.steps, len(numbers), noise.source(seed)).tolist()
+    expected = [
+        float(number * part.unit + step * kind.grid) for number, step in zip(numbers, steps, strict=True)
+    ]
+    assert measured.noisy[0].values.tolist() == expected
+
+
+def test_arrays_and_lists_of_the_same_numbers_give_the_same_release():
+    numbers = np.random.default_rng(5).integers(0, 10**6, 300)
+    for mechanism, cost in (("laplace", Pure(1)), ("geometric", Pure(1)), ("gaussian", Approx(1, "1e-5"))):
+        one = gate(Told((counts(300),), [numbers]), cost, mechanism).noisy[0].values
+        other = gate(Told((counts(300),), [numbers.tolist()]), cost, mechanism).noisy[0].values
+        assert one.tolist() == other.tolist()
+
+
+def test_an_empty_vector_is_released_as_one():
+    measured = gate(Told((counts(0),), [np.array([], dtype=np.int64)]), Pure(1), "laplace")
+    assert measured.noisy[0].values.tolist() == []
+
+
+@pytest.mark.parametrize("epsilon", ["1e-5", "1e-3"])
+def test_a_scale_that_cannot_be_drawn_is_refused_before_the_charge_or_drawn(epsilon):
+    """Sums of squares have 2**34 steps, and 1e-5 of epsilon in 66 parts makes 2**57 of them."""
+    parts = (Part("squares", Fraction(1, 66), 2**34, 2**68, ONE),) * 66
+    budget = Budget(1)
+    try:
+        gate(Told(parts, [[0]] * 66), Pure(epsilon), "laplace", budget)
+    except ParameterError:
+        assert budget.spent == (0, 0)
+    else:
+        assert budget.spent == (float(epsilon), 0)

@@ -1,0 +1,1027 @@
+"""Mechanisms against their definitions: every reference below is derived apart from the package.
+
+Distributions are summed or integrated here from the exponential alone, privacy losses are worked
+out from the integer law that is drawn, and deltas are integrals that the package does not use.
+Every statistical test has a fixed seed and a false-alarm rate of 1e-6 per test made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from pdprivacy import noise
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
+from pdprivacy.privacy import Approx, Pure
+
+FALSE_ALARM = 1e-6
+MANY = 200_000
+CALIBRATIONS = ("analytic", "classic", "pdp")
+GRID = Fraction(1, 2**20)
+EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
+DELTAS = [Fraction(1, 10**k) for k in range(1, 13)]
+
+FOUR = [Laplace(1, 2), Geometric(1, 2), Gaussian(1, 1e-5, 2), DiscreteGaussian(1, 1e-5, 2)]
+FLOATS = [Laplace(1, 1), *(Gaussian(0.5, 1e-5, 1, calibration) for calibration in CALIBRATIONS)]
+CONTINUOUS = [
+    Laplace(1, 2),
+    Laplace(1e-5, 3),
+    Laplace(1e5, 0.3),
+    *(Gaussian(0.5, 1e-3, 2, calibration) for calibration in CALIBRATIONS),
+    Gaussian(1e5, 1e-3, 1),
+    Gaussian(1e-5, 1e-3, 1),
+]
+INTEGER = [
+    Geometric(1),
+    Geometric(0.05, 3),
+    Geometric(7, 2),
+    Geometric(2000),
+    DiscreteGaussian(1, 1e-5),
+    DiscreteGaussian(0.2, 1e-3, 3),
+    DiscreteGaussian(30, 1e-3),
+]
+
+
+def named(mechanism: object) -> str:
+    words = [mechanism.name, getattr(mechanism, "calibration", ""), f"{float(mechanism.epsilon):g}"]
+    return "-".join(word for word in words if word)
+
+
+# References.
+
+
+def masses(mechanism: Geometric | DiscreteGaussian, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Integers and their probabilities at ``factor`` times the claimed scale, from the definition."""
+    scale = mechanism.scale * factor
+    if mechanism.name == "geometric":
+        z = np.arange(-math.ceil(45 * scale) - 2, math.ceil(45 * scale) + 3)
+        weights = np.exp(-np.abs(z) / scale)
+    else:
+        z = np.arange(-math.ceil(10 * scale) - 2, math.ceil(10 * scale) + 3)
+        weights = np.exp(-((z / scale) ** 2) / 2)
+    return z, weights / math.fsum(weights)
+
+
+def chi_square(drawn: np.ndarray, z: np.ndarray, p: np.ndarray) -> float:
+    """p-value of integer draws; integers expected fewer than ten times are counted together."""
+    often = p * drawn.size >= 10
+    low, high = z[often].min(), z[often].max()
+    counts = np.bincount(np.clip(drawn, low - 1, high + 1) - (low - 1), minlength=high - low + 3)
+    shares = np.concatenate([[p[z < low].sum()], p[often], [p[z > high].sum()]])
+    counts[1] += counts[0]
+    counts[-2] += counts[-1]
+    shares[1] += shares[0]
+    shares[-2] += shares[-1]
+    counts, shares = counts[1:-1], shares[1:-1] / shares[1:-1].sum()
+    return float(stats.chisquare(counts, shares * drawn.size).pvalue)
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+EDGES = np.concatenate([[0.0], np.geomspace(1e-8, 15.0, 300)])
+
+
+def gaussian_delta(epsilon: Fraction, multiplier: Fraction) -> float:
+    """delta of Gaussian noise as an integral over the privacy loss, all of whose terms are positive.
+
+    The loss is normal with mean m^2/2 and standard deviation m, m = 1/multiplier, and
+    delta = E max(0, 1 - exp(epsilon - loss)): the integral over t > 0 of
+    phi(x + t) (1 - exp(-m t)), where x = epsilon/m - m/2.
+    """
+    x = float(epsilon * multiplier - 1 / (2 * multiplier))
+    half = np.diff(EDGES) / 2
+    t = (EDGES[:-1] + half)[:, None] + half[:, None] * NODES
+    inside = np.exp(-x * t - t * t / 2) * -np.expm1(-float(1 / multiplier) * t)
+    return (
+        math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * math.fsum((half[:, None] * WEIGHTS * inside).ravel())
+    )
+
+
+def discrete_delta(epsilon: Fraction, sigma: Fraction, shift: int) -> Decimal:
+    """Hockey-stick divergence of the discrete Gaussian from itself ``shift`` away, to forty digits."""
+    reach = shift + math.ceil(15 * sigma) + 2  # what lies beyond weighs less than exp(-112)
+    with localcontext(prec=50):
+        divisor = Decimal(2 * sigma.numerator**2) / Decimal(sigma.denominator**2)
+        weight = [(-Decimal(z * z) / divisor).exp() for z in range(reach + shift + 1)]
+        grow = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+        gains = (weight[abs(z - shift)] - grow * weight[abs(z)] for z in range(-reach, reach + 1))
+        return sum(gain for gain in gains if gain > 0) / (2 * sum(weight) - 1)
+
+
+def tail(sigma: Fraction, start: int) -> float:
+    """The sum of exp(-(z^2 - start^2)/(2 sigma^2)) over the integers z >= start >= 0."""
+    total, first, block = 0.0, 0, 2**21
+    scale = float(1 / (2 * sigma**2))
+    while True:
+        j = np.arange(first, first + block, dtype=np.float64)
+        terms = np.exp(-j * (j + 2 * start) * scale)
+        total += float(terms.sum())
+        if terms[-1] < 1e-18:
+            return total
+        first += block
+
+
+def lattice_delta(epsilon: Fraction, sigma: Fraction, shift: int) -> float:
+    """As `discrete_delta`, for a wide sigma: the sum of the terms that are positive, in doubles."""
+    first = math.floor(epsilon * sigma**2 / shift + Fraction(shift, 2)) + 1
+    near, far = first - shift, first
+    whole = 2 * tail(sigma, 0) - 1
+    outer = float(Fraction(near * near) / (2 * sigma**2))
+    inner = float(epsilon - Fraction(far * far - near * near) / (2 * sigma**2))
+    if near < 0:  # the sum from a negative integer on is the whole without its mirror image
+        head = whole - math.exp(-float(Fraction((1 - near) ** 2) / (2 * sigma**2))) * tail(sigma, 1 - near)
+        return (head - math.exp(inner - outer) * tail(sigma, far)) / whole
+    return math.exp(-outer) * (tail(sigma, near) - math.exp(inner) * tail(sigma, far)) / whole
+
+
+def test_the_references_agree_with_the_textbook_formula_and_with_each_other():
+    for epsilon, multiplier in [(1, Fraction(37, 10)), (Fraction(1, 2), Fraction(7, 10)), (3, Fraction(2))]:
+        m = float(multiplier)
+        plain = stats.norm.cdf(1 / (2 * m) - epsilon * m) - math.exp(epsilon) * stats.norm.cdf(
+            -1 / (2 * m) - epsilon * m
+        )
+        assert gaussian_delta(epsilon, multiplier) == pytest.approx(float(plain), rel=1e-9)
+    for epsilon, sigma, shift in [(1, Fraction(30), 9), (Fraction(1, 10), Fraction(6), 5)]:
+        exact = float(discrete_delta(Fraction(epsilon), sigma, shift))
+        assert lattice_delta(Fraction(epsilon), sigma, shift) == pytest.approx(exact, rel=1e-11)
+
+
+# 1. The claimed scale is accepted, 0.9 and 1.1 times of it are rejected, by the same test.
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Laplace(0.7, 2, grid=GRID),
+        Laplace(50, 1, grid=Fraction(1, 2**28)),
+        *(Gaussian(0.5, 1e-3, 3, calibration, grid=GRID) for calibration in CALIBRATIONS),
+    ],
+    ids=named,
+)
+def test_draws_have_the_claimed_scale_and_no_other(mechanism):
+    drawn = mechanism.sample(np.full(MANY, 5.0), rng=101) - 5.0
+    law = stats.laplace if mechanism.name == "laplace" else stats.norm
+
+    def p_value(factor: float) -> float:
+        return float(stats.kstest(drawn, law(scale=factor * mechanism.scale).cdf, method="asymp").pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", [Laplace(0.3, 1), Gaussian(2, 1e-6, 0.5)], ids=named)
+def test_draws_on_the_default_grid_have_the_claimed_scale_and_no_other(mechanism):
+    generator = np.random.default_rng(102)
+    drawn = np.concatenate([mechanism.sample(np.full(1024, 0.1), rng=generator) for _ in range(100)]) - 0.1
+    law = stats.laplace if mechanism.name == "laplace" else stats.norm
+
+    def p_value(factor: float) -> float:
+        return float(stats.kstest(drawn, law(scale=factor * mechanism.scale).cdf, method="asymp").pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Geometric(1),
+        Geometric(0.1, 3),
+        Geometric(4, 3),
+        DiscreteGaussian(1, 1e-5),
+        DiscreteGaussian(3, 1e-2),
+        DiscreteGaussian(0.5, 1e-6, 4),
+    ],
+    ids=named,
+)
+def test_integer_draws_have_the_claimed_scale_and_no_other(mechanism):
+    drawn = mechanism.sample(np.full(MANY, 1000), rng=103) - 1000
+    assert chi_square(drawn, *masses(mechanism)) > FALSE_ALARM
+    assert chi_square(drawn, *masses(mechanism, 0.9)) < FALSE_ALARM
+    assert chi_square(drawn, *masses(mechanism, 1.1)) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_noise_is_independent_of_the_value_and_between_coordinates():
+    # Correlations of MANY pairs have standard error MANY**-0.5; five of them: false alarm below 1e-6.
+    values = np.repeat([0.0, 1.0], MANY // 2)
+    for mechanism in (Laplace(1, 1, grid=GRID), Gaussian(1, 1e-5, 1, grid=GRID)):
+        drawn = mechanism.sample(values, rng=104) - values
+        assert abs(np.corrcoef(drawn, values)[0, 1]) < 5 / math.sqrt(MANY)
+        assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 5 / math.sqrt(MANY)
+
+
+# 2. The privacy loss of the integer law that is drawn.
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [
+        (Laplace(0.3, 1, grid=GRID), lambda m: noise.discrete_laplace(m.steps, 50, noise.source(9))),
+        (Laplace("1/3", 0.1), lambda m: noise.discrete_laplace(m.steps, 50, noise.source(9))),
+        (Geometric(0.3, 2), lambda m: noise.discrete_laplace(Fraction(20, 3), 50, noise.source(9))),
+        (Gaussian(1, 1e-5, 1), lambda m: noise.discrete_gaussian(m.steps**2, 50, noise.source(9))),
+        (DiscreteGaussian(1, 1e-5), lambda m: noise.discrete_gaussian(m.sigma**2, 50, noise.source(9))),
+    ],
+    ids=lambda part: named(part) if hasattr(part, "name") else "",
+)
+def test_what_is_drawn_is_the_integer_law_of_the_stated_parameter(mechanism, law):
+    steps = mechanism.draw(50, noise.source(9))
+    np.testing.assert_array_equal(steps, law(mechanism))
+    zeros = np.zeros(50, np.int64 if mechanism.grid == 1 else np.float64)
+    sampled = [Fraction(x) for x in mechanism.sample(zeros, rng=9).tolist()]
+    assert sampled == [mechanism.grid * step for step in steps.tolist()]
+
+
+def fine(scale: Fraction) -> Fraction:
+    """A grid for noise of this scale, of which quarters are multiples."""
+    return Fraction(1, 2 ** max(2, 21 - math.floor(math.log2(scale))))
+
+
+@pytest.mark.parametrize("epsilon", [*EPSILONS, Fraction(1, 3), 0.1, "0.7"])
+@pytest.mark.parametrize("sensitivity", [1, 3, Fraction(5, 4), 2048])
+def test_laplace_on_a_given_grid_loses_epsilon_exactly(epsilon, sensitivity):
+    # The ratio of P(z) = c exp(-|z|/steps) at z and z + d is at most exp(d/steps), reached at z >= 0.
+    grid = fine(Fraction(sensitivity) / Fraction(str(epsilon)))
+    mechanism = Laplace(epsilon, sensitivity, grid=grid)
+    moved = Fraction(sensitivity) / grid
+    assert moved / mechanism.steps == mechanism.epsilon == mechanism.loss.epsilon
+    assert mechanism.loss == Pure(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("sensitivity", [0.1, 1, "1/3", 1e-9, 12345.678])
+def test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values(epsilon, sensitivity):
+    mechanism = Laplace(epsilon, sensitivity)
+    moved = mechanism.sensitivity / mechanism.grid + 1024
+    assert moved / mechanism.steps == epsilon
+    # and costs next to nothing
+    plain = mechanism.sensitivity / epsilon
+    assert plain < mechanism.steps * mechanism.grid <= plain * (1 + Fraction(1, 2**20))
+    assert mechanism.scale == pytest.approx(float(plain), rel=2.0**-19)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 0.1, 1, 30, 1e5])
+def test_rounding_moves_neighbours_a_step_per_coordinate_and_no_further(epsilon):
+    mechanism = Laplace(epsilon, 1)
+    step = float(mechanism.grid)
+    # All but one coordinate move by an eighth of a step across the point where rounding changes.
+    one = np.full(1024, 7.4375 * step)
+    other = np.full(1024, 7.5625 * step)
+    one[0], other[0] = 0.0, 1 - 128 * step
+    exact = sum(abs(Fraction(a) - Fraction(b)) for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    assert exact <= mechanism.sensitivity
+    # The same noise, so the outputs differ by what the rounded values differ.
+    pairs = zip(mechanism.sample(one, rng=5).tolist(), mechanism.sample(other, rng=5).tolist(), strict=True)
+    moved = sum(abs(Fraction(a) - Fraction(b)) for a, b in pairs) / mechanism.grid
+    assert moved > mechanism.sensitivity / mechanism.grid  # a scale without the margin would not do
+    assert moved / mechanism.steps <= mechanism.epsilon
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_geometric_loses_epsilon_exactly(epsilon):
+    for sensitivity in (1, 2, 20):
+        mechanism = Geometric(epsilon, sensitivity)
+        assert mechanism.loss == Pure(epsilon)
+        assert mechanism.scale == pytest.approx(float(sensitivity / epsilon), rel=1e-15)
+    if epsilon <= 100:
+        mechanism = Geometric(epsilon, 2)
+        ratio = mechanism.pmf([0, 1, 5]) / mechanism.pmf([2, 3, 7])
+        np.testing.assert_allclose(np.log(ratio), float(epsilon), rtol=1e-9)
+
+
+LATTICE = [
+    (Fraction(1, 100), Fraction(1, 10**6)),
+    (Fraction(1, 2), Fraction(1, 10**3)),
+    (Fraction(1), Fraction(1, 10**5)),
+    (Fraction(1), Fraction(1, 10)),
+    (Fraction(8), Fraction(1, 10**9)),
+    (Fraction(40), Fraction(1, 10**5)),
+]
+
+
+def coarsest(epsilon: Fraction, delta: Fraction, calibration: str) -> Gaussian:
+    """Gaussian noise on the coarsest grid that is allowed, sigma between 2^20 and 2^21 steps."""
+    multiplier = Gaussian(epsilon, delta, 1, calibration).multiplier
+    bits = 20 - math.floor(math.log2(multiplier))
+    mechanism = Gaussian(epsilon, delta, 1, calibration, grid=Fraction(1, 2**bits))
+    assert 2**20 <= mechanism.steps < 2**21
+    return mechanism
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), LATTICE)
+def test_analytic_gaussian_noise_has_its_delta_on_the_grid(epsilon, delta):
+    mechanism = coarsest(epsilon, delta, "analytic")
+    moved = int(1 / mechanism.grid)
+    assert 0.99 * delta < lattice_delta(epsilon, mechanism.steps, moved) <= delta
+    assert lattice_delta(epsilon, mechanism.steps * Fraction(9, 10), moved) > delta
+
+
+@pytest.mark.parametrize("calibration", ["classic", "pdp"])
+@pytest.mark.parametrize(("epsilon", "delta"), LATTICE[:2])
+def test_other_gaussian_noise_has_at_most_its_delta_on_the_grid(epsilon, delta, calibration):
+    mechanism = coarsest(epsilon, delta, calibration)
+    assert lattice_delta(epsilon, mechanism.steps, int(1 / mechanism.grid)) <= delta
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values(calibration):
+    # A step per coordinate is 2^10 steps in the l2 norm of 2^20 coordinates.
+    for epsilon, sensitivity in ((Fraction(1, 10**5), 3), (Fraction(1, 2), 0.1), (Fraction(99, 100), "1/3")):
+        mechanism = Gaussian(epsilon, 1e-6, sensitivity, calibration)
+        moved = mechanism.sensitivity / mechanism.grid + 2**10
+        assert mechanism.steps / moved >= mechanism.multiplier
+        assert mechanism.steps * mechanism.grid <= (
+            mechanism.multiplier * mechanism.sensitivity * (1 + Fraction(1, 2**19))
+        )
+
+
+EXACT = [
+    (epsilon, delta, sensitivity)
+    for epsilon, sensitivities in [
+        ("0.1", [1, 2]),
+        ("0.5", [1, 3]),
+        ("1", [1, 2, 5, 20]),
+        ("3", [1, 2, 20]),
+        ("10", [1, 2, 7, 20]),
+        ("30", [1, 2, 20]),
+        ("100", [1, 7, 20]),
+        ("690", [1, 3, 20]),
+        ("1000", [1, 7, 20]),
+    ]
+    for delta in ("1e-12", "1e-6", "1e-3", "0.1", "0.9")
+    for sensitivity in sensitivities
+]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), EXACT)
+def test_discrete_gaussian_noise_has_at_most_its_delta(epsilon, delta, sensitivity):
+    mechanism = DiscreteGaussian(epsilon, delta, sensitivity)
+    assert discrete_delta(Fraction(epsilon), mechanism.sigma, sensitivity) <= Decimal(delta)
+    assert mechanism.loss == Approx(epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("30", "1e-3"), ("300", "0.1")])
+def test_a_smaller_change_than_the_sensitivity_loses_less(epsilon, delta):
+    mechanism = DiscreteGaussian(epsilon, delta, 12)
+    losses = [discrete_delta(Fraction(epsilon), mechanism.sigma, shift) for shift in range(1, 13)]
+    assert losses == sorted(losses)
+    assert losses[-1] <= Decimal(delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"),
+    [
+        ("0.1", "1e-3", 1),
+        ("0.5", "1e-6", 2),
+        ("1", "1e-9", 1),
+        ("1", "0.1", 7),
+        ("3", "1e-5", 1),
+        ("10", "1e-9", 7),
+        ("10", "1e-5", 20),
+        ("30", "1e-5", 1),
+        ("100", "1e-5", 2),
+        ("1000", "1e-5", 20),
+    ],
+)
+def test_discrete_gaussian_noise_is_not_two_percent_too_large(epsilon, delta, sensitivity):
+    sigma = DiscreteGaussian(epsilon, delta, sensitivity).sigma
+    assert discrete_delta(Fraction(epsilon), sigma * Fraction(98, 100), sensitivity) > Decimal(delta)
+
+
+def test_wide_discrete_gaussian_noise_has_at_most_its_delta():
+    epsilon, delta = Fraction(1, 10**4), Fraction(1, 10**3)
+    for sensitivity in (40, 2000):  # sigma below and above 2^16
+        sigma = DiscreteGaussian(epsilon, delta, sensitivity).sigma
+        assert 0.98 * delta < lattice_delta(epsilon, sigma, sensitivity) <= delta
+        assert lattice_delta(epsilon, sigma * Fraction(9, 10), sensitivity) > delta
+
+
+# 3. Scales are safe and tight over the whole range.
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_analytic_scales_are_safe_and_tight(epsilon):
+    for delta in DELTAS:
+        mechanism = Gaussian(epsilon, delta, 1)
+        assert mechanism.loss == Approx(epsilon, delta)
+        assert gaussian_delta(epsilon, mechanism.multiplier) <= delta
+        assert gaussian_delta(epsilon, mechanism.multiplier * (1 - Fraction(1, 10**6))) > delta
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_probabilistic_scales_are_safe(epsilon):
+    # The tail of the privacy loss on both sides, N(m^2/2, m^2), holds at most delta; hence so does
+    # the smaller delta of the approximate definition.
+    for delta in [*DELTAS, Fraction(1, 2), Fraction(9, 10)]:
+        s = Gaussian(epsilon, delta, 1, "pdp").multiplier
+        upper, lower = epsilon * s - 1 / (2 * s), epsilon * s + 1 / (2 * s)
+        assert float(stats.norm.sf(float(upper)) + stats.norm.sf(float(lower))) <= delta
+        # the formula takes both tails to be as large as the larger one, and is tight for that
+        assert 2 * float(stats.norm.sf(float(upper))) <= delta
+        less = s * (1 - Fraction(1, 10**6))
+        assert 2 * float(stats.norm.sf(float(epsilon * less - 1 / (2 * less)))) > delta
+        assert gaussian_delta(epsilon, s) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [*EPSILONS[:5], Fraction(1, 2), Fraction(999, 1000)])
+def test_classic_scales_are_safe_below_one(epsilon):
+    for delta in [*DELTAS, Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)]:
+        mechanism = Gaussian(epsilon, delta, 1, "classic")
+        assert gaussian_delta(epsilon, mechanism.multiplier) <= delta
+
+
+@pytest.mark.parametrize("kind", [Laplace, Geometric])
+@pytest.mark.parametrize("epsilon", [*EPSILONS, 0.1, "1/3", Fraction(22, 7)])
+def test_laplace_scales_are_safe(kind, epsilon):
+    mechanism = kind(epsilon, 3)
+    assert 3 / Fraction(mechanism.scale) <= mechanism.epsilon * (1 + Fraction(1, 2**52))
+
+
+@pytest.mark.parametrize("kind", [Laplace, Gaussian])
+def test_scales_are_proportional_to_the_sensitivity(kind):
+    def make(sensitivity: object) -> float:
+        return kind(0.5, sensitivity).scale if kind is Laplace else kind(0.5, 1e-5, sensitivity).scale
+
+    # a power of two moves the grid along and changes nothing else
+    assert make(1024) == 1024 * make(1)
+    assert make(Fraction(1, 8)) == make(1) / 8
+    assert make("0.3") == pytest.approx(0.3 * make(1), rel=2.0**-19)
+
+
+# 4. Known values.
+
+
+def test_probabilistic_scales_of_the_literature():
+    # the default grid adds a millionth of the scale, hence a finer one
+    assert round(Gaussian(0.5, 1e-3, 1, "pdp", grid=Fraction(1, 2**40)).scale, 4) == 6.7296
+    assert round(Gaussian(1, 1e-5, 1, "pdp", grid=Fraction(1, 2**40)).scale, 4) == 4.5276
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1, 1e-5), (3, 1e-2)])
+def test_probabilistic_scale_is_the_generalized_gaussian_one_of_order_two(epsilon, delta):
+    # Pr((|e| + 1)^2 - |e|^2 > b^2 epsilon) <= delta for e generalized normal of order 2, scale b;
+    # b^2 is twice the variance, and the event is |e| > (b^2 epsilon - 1)/2.
+    b = Gaussian(epsilon, delta, 1, "pdp", grid=Fraction(1, 2**30)).scale * math.sqrt(2)
+    assert 2 * stats.gennorm.sf((b * b * epsilon - 1) / 2, 2, scale=b) == pytest.approx(delta, rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (0.9, 1e-9), (0.5, 1e-2)])
+def test_classic_scale_is_the_formula_and_more_than_the_analytic_one(epsilon, delta):
+    classic = Gaussian(epsilon, delta, 2, "classic").scale
+    assert classic == pytest.approx(2 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, rel=2.0**-19)
+    assert Gaussian(epsilon, delta, 2, "analytic").scale < classic
+    assert Gaussian(epsilon, delta, 2, "analytic").scale < Gaussian(epsilon, delta, 2, "pdp").scale
+
+
+@pytest.mark.parametrize("epsilon", [1, 1.5, "1.0", 1e5])
+def test_classic_is_refused_from_one_on(epsilon):
+    with pytest.raises(ParameterError, match=r"'epsilon' below 1 only") as caught:
+        Gaussian(epsilon, 1e-5, 1, "classic")
+    assert "analytic" in str(caught.value)
+    # the formula is indeed not private there
+    far = Fraction(math.sqrt(2 * math.log(1.25e5))) / 30
+    assert gaussian_delta(Fraction(30), far) > 1e-5
+
+
+# 5. Distribution functions.
+
+
+@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=named)
+def test_density_integrates_to_the_distribution_function_and_the_deviation(mechanism):
+    b = mechanism.scale
+    for low, high in itertools.pairwise([-40.0, -6.0, -2.0, -0.5, 0.0, 0.3, 1.0, 4.0, 40.0]):
+        held, _ = integrate.quad(lambda u: float(mechanism.pdf(u * b)) * b, low, high, epsabs=1e-14)
+        assert held == pytest.approx(float(mechanism.cdf(high * b) - mechanism.cdf(low * b)), abs=1e-12)
+    half, _ = integrate.quad(
+        lambda u: u * u * float(mechanism.pdf(u * b)) * b, 0, 60, limit=200, points=[1, 5]
+    )
+    assert mechanism.std == pytest.approx(math.sqrt(2 * half) * b, rel=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(CONTINUOUS), st.floats(min_value=-30, max_value=5))
+def test_quantiles_invert_the_distribution_function(mechanism, place):
+    x = place * mechanism.scale
+    assert float(mechanism.ppf(mechanism.cdf(x))) == pytest.approx(x, rel=1e-8, abs=1e-8 * mechanism.scale)
+    assert float(mechanism.cdf(-x)) == pytest.approx(1 - float(mechanism.cdf(x)), abs=1e-15)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(CONTINUOUS), st.floats(min_value=1e-6, max_value=1 - 1e-9))
+def test_central_intervals_hold_their_level(mechanism, level):
+    lower, upper = mechanism.interval(level)
+    assert lower == -upper
+    held = float(mechanism.cdf(upper) - mechanism.cdf(lower))
+    assert held == pytest.approx(level, abs=1e-14)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(1, 1), Gaussian(1, 1e-5, 1)], ids=named)
+def test_an_interval_of_nearly_all_is_finite(mechanism):
+    law = stats.laplace if mechanism.name == "laplace" else stats.norm
+    upper = mechanism.interval(1 - 2.0**-53)[1]
+    assert upper == pytest.approx(mechanism.scale * law.isf(2.0**-54), rel=1e-9)
+
+
+def test_quantiles_of_zero_and_one_are_infinite():
+    for mechanism in CONTINUOUS:
+        np.testing.assert_array_equal(mechanism.ppf([0, 1]), [-np.inf, np.inf])
+        assert mechanism.ppf(0.5) == 0
+
+
+@pytest.mark.parametrize("mechanism", INTEGER, ids=named)
+def test_integer_probabilities_are_those_of_the_definition(mechanism):
+    z, p = masses(mechanism)
+    np.testing.assert_allclose(mechanism.pmf(z), p, rtol=1e-9, atol=1e-300)
+    assert math.fsum(mechanism.pmf(z)) == pytest.approx(1, abs=1e-12)
+    np.testing.assert_array_equal(mechanism.pmf([0.5, -1.25]), [0, 0])
+    np.testing.assert_allclose(mechanism.cdf(z), np.cumsum(p), atol=1e-12)
+    np.testing.assert_allclose(mechanism.cdf(z + 0.75), np.cumsum(p), atol=1e-12)
+    assert mechanism.std == pytest.approx(math.sqrt(math.fsum(z * z * p)), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("mechanism", INTEGER, ids=named)
+def test_distribution_functions_are_silent_and_right_far_out(mechanism):
+    for far in (1_000, 10**6, 10**300, math.inf):
+        far = far * mechanism.scale if math.isfinite(far) and far < 10**300 else float(far)
+        np.testing.assert_allclose(mechanism.cdf([-far - 1000, far + 1000]), [0, 1], rtol=0, atol=1e-14)
+        assert mechanism.pmf(far + 1000) == 0
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.sampled_from(INTEGER), st.floats(min_value=1e-12, max_value=1 - 1e-9))
+def test_integer_quantiles_are_the_smallest_integers_that_reach(mechanism, q):
+    k = float(mechanism.ppf(q))
+    assert k == math.floor(k)
+    z, p = masses(mechanism)
+    below = np.cumsum(p)
+    index = int(k) - int(z[0])
+    assert below[index] >= q - 1e-13
+    assert below[index - 1] < q + 1e-13
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(INTEGER), st.integers(min_value=-50, max_value=30))
+def test_integer_quantiles_invert_the_distribution_function(mechanism, k):
+    at = float(mechanism.cdf(k))
+    if at < 1 and at - float(mechanism.cdf(k - 1)) > 1e-12:
+        assert float(mechanism.ppf(at)) == k
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.sampled_from(INTEGER), st.floats(min_value=1e-6, max_value=1 - 1e-9))
+def test_integer_intervals_are_the_smallest_that_hold_their_level(mechanism, level):
+    lower, upper = mechanism.interval(level)
+    assert lower == -upper
+    assert upper == math.floor(upper) >= 0
+    z, p = masses(mechanism)
+    assert p[np.abs(z) <= upper].sum() >= level - 1e-13
+    assert p[np.abs(z) < upper].sum() < level + 1e-13
+
+
+def test_a_geometric_interval_of_nearly_all_ends(monkeypatch):
+    calls = []
+    plain = Geometric.cdf
+
+    def counted(self, x):
+        calls.append(x)
+        assert len(calls) < 1000, "the search does not end"
+        return plain(self, x)
+
+    monkeypatch.setattr(Geometric, "cdf", counted)
+    level = 1 - 2.0**-53
+    upper = Geometric(1).interval(level)[1]
+    ratio = math.exp(-1)
+    assert 2 * ratio ** (upper + 1) / (1 + ratio) <= 2.0**-53 * (1 + 1e-9)
+    assert upper < 60
+
+
+def test_bounds_of_intervals_are_not_negative_zero():
+    lower, upper = Geometric(1e4).interval(0.95)
+    assert (lower, upper) == (0, 0)
+    assert math.copysign(1, upper) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3])
+def test_a_laplace_interval_holds_its_level_on_every_grid_that_is_accepted(epsilon):
+    try:
+        mechanism = Laplace(epsilon, 1, grid=1)
+    except ParameterError:
+        return
+    for level in (0.5, 0.9, 0.95, 0.99):
+        z, p = masses(Geometric(epsilon))
+        assert p[np.abs(z) <= mechanism.interval(level)[1]].sum() >= level - 2.0**-20
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_functions_keep_shapes(mechanism):
+    density = mechanism.pmf if mechanism.grid == 1 else mechanism.pdf
+    for shape in ((), (3,), (2, 3), (0,)):
+        x = np.full(shape, 0.25)
+        for function in (density, mechanism.cdf, mechanism.ppf):
+            assert function(x).shape == shape
+            assert function(x).dtype == np.float64
+
+
+# 6. Outputs lie on the grid, whatever the value.
+
+
+def on_grid(values: np.ndarray, grid: Fraction) -> bool:
+    return all((Fraction(value) / grid).denominator == 1 for value in np.ravel(values).tolist())
+
+
+@pytest.mark.parametrize("mechanism", FLOATS, ids=named)
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1 / 3, -1e-9, math.pi * 1000])
+def test_every_output_is_a_multiple_of_the_grid(mechanism, value):
+    assert mechanism.grid.numerator == 1
+    assert mechanism.grid.denominator.bit_count() == 1
+    drawn = np.concatenate([mechanism.sample(np.full(1000, value), rng=seed) for seed in range(3)])
+    assert on_grid(drawn, mechanism.grid)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1, 1e5])
+@pytest.mark.parametrize("sensitivity", [0.1, 1, 1e6])
+def test_grids_are_far_below_scale_and_sensitivity(epsilon, sensitivity):
+    for mechanism in (Laplace(epsilon, sensitivity), Gaussian(epsilon, 1e-6, sensitivity)):
+        smaller = min(Fraction(mechanism.scale), mechanism.sensitivity)
+        assert smaller / 2**31 < mechanism.grid <= smaller / 2**30
+        assert on_grid(mechanism.sample(np.full(200, sensitivity / 3), rng=1), mechanism.grid)
+
+
+@pytest.mark.statistical
+def test_low_bits_do_not_tell_the_value():
+    # Mironov's attack: which doubles occur at all depends on the value under naive noise.
+    def share(outputs: np.ndarray, bits: int) -> float:
+        scaled = np.ldexp(outputs, bits)
+        return float(np.mean(scaled == np.rint(scaled)))
+
+    generator = np.random.default_rng(105)
+    naive = {value: share(value + generator.laplace(size=20_000), 53) for value in (0.0, 1.0)}
+    assert naive[1.0] - naive[0.0] > 0.1
+
+    mechanism = Laplace(1, 1)
+    bits = -math.frexp(float(mechanism.grid))[1] + 1
+    odd = {}
+    for value in (0.0, 1.0, 0.1, 1 / 3):
+        outputs = np.concatenate([mechanism.sample(np.full(1000, value), rng=generator) for _ in range(20)])
+        assert share(outputs, 53) == 1
+        assert share(outputs, bits) == 1
+        odd[value] = 1 - share(outputs, bits - 1)
+    # Half are odd multiples of the grid: 20,000 coins, five standard errors, false alarm below 1e-6.
+    for value, part in odd.items():
+        assert abs(part - 0.5) < 5 * 0.5 / math.sqrt(20_000), value
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(1, 1), Gaussian(1, 1e-5, 1)], ids=named)
+def test_the_sign_of_zero_does_not_pass_through(monkeypatch, mechanism):
+    for name in ("discrete_laplace", "discrete_gaussian"):
+        monkeypatch.setattr(noise, name, lambda parameter, size, source: np.zeros(size, np.int64))
+    drawn = mechanism.sample(np.array([-0.0, 0.0, -1e-300, 1e-300]), rng=1)
+    assert (drawn == 0).all()
+    assert not np.signbit(drawn).any()
+
+
+def test_rounding_of_outputs_beyond_doubles_keeps_to_the_grid():
+    mechanism = Laplace(1e-5, 1)
+    value = 2.0**31 / 3
+    drawn = mechanism.sample(np.full(500, value), rng=3)
+    assert on_grid(drawn, mechanism.grid)
+    assert len(set(drawn.tolist())) == 500
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, object])
+def test_whole_numbers_that_doubles_do_not_hold_are_refused_or_summed_exactly(dtype):
+    # Rounding to a double before the noise would move neighbours further apart than declared.
+    mechanism = Laplace(Fraction(1, 2**20), 1, grid=1)
+    for value in (2**53 + 1, 2**60 + 1):
+        values = np.array([value] * 40, dtype=dtype)
+        try:
+            drawn = mechanism.sample(values, rng=5)
+        except ParameterError:
+            continue
+        steps = mechanism.draw(40, noise.source(5)).tolist()
+        assert drawn.tolist() == [float(value + step) for step in steps]
+
+
+# 7. Inputs.
+
+MAKERS = {
+    "laplace": lambda epsilon=1, sensitivity=1: Laplace(epsilon, sensitivity),
+    "geometric": lambda epsilon=1, sensitivity=1: Geometric(epsilon, sensitivity),
+    "gaussian": lambda epsilon=1, delta=1e-5, sensitivity=1: Gaussian(epsilon, delta, sensitivity),
+    "classic": lambda epsilon=0.5, delta=1e-5, sensitivity=1: Gaussian(
+        epsilon, delta, sensitivity, "classic"
+    ),
+    "pdp": lambda epsilon=1, delta=1e-5, sensitivity=1: Gaussian(epsilon, delta, sensitivity, "pdp"),
+    "discrete": lambda epsilon=1, delta=1e-5, sensitivity=1: DiscreteGaussian(epsilon, delta, sensitivity),
+}
+NO_NUMBERS = [math.inf, -math.inf, math.nan, True, None, "one", "1/0", "nan", [1], 1j, np.bool_(True)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind, make in MAKERS.items() for name in inspect.signature(make).parameters],
+)
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+def test_what_is_no_number_is_refused(kind, name, value):
+    with pytest.raises(ParameterError, match=f"^'{name}' must be a finite number"):
+        MAKERS[kind](**{name: value})
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("name", ["epsilon", "sensitivity"])
+@pytest.mark.parametrize("value", [0, -1, -0.0, "-1/3", Fraction(-1, 10**9)])
+def test_what_is_not_positive_is_refused(kind, name, value):
+    with pytest.raises(ParameterError, match=rf"^'{name}' must be positive \(got {value}\)\.$"):
+        MAKERS[kind](**{name: value})
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "classic", "pdp", "discrete"])
+@pytest.mark.parametrize("value", [1, 1.5, -1e-9, "-1/3", 2])
+def test_a_delta_out_of_range_is_refused(kind, value):
+    with pytest.raises(ParameterError, match=r"^'delta' must be in \[0, 1\)"):
+        MAKERS[kind](delta=value)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "classic", "pdp", "discrete"])
+def test_gaussian_noise_without_delta_is_refused_with_a_way_out(kind):
+    with pytest.raises(ParameterError, match=r"^'delta' must be positive for Gaussian noise") as caught:
+        MAKERS[kind](delta=0)
+    assert "laplace" in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["geometric", "discrete"])
+@pytest.mark.parametrize("value", [0.5, 1.5, "1/3", Fraction(7, 2)])
+def test_integer_mechanisms_refuse_a_fractional_sensitivity(kind, value):
+    with pytest.raises(ParameterError, match=r"^'sensitivity' must be a whole number \(got "):
+        MAKERS[kind](sensitivity=value)
+
+
+def test_an_unknown_calibration_is_refused():
+    with pytest.raises(ParameterError, match=r"^'calibration' must be one of .*\(got 'exact'\)"):
+        Gaussian(1, 1e-5, 1, "exact")
+
+
+@pytest.mark.parametrize("grid", [3, 0.3, "1/3", Fraction(3, 4), 6])
+def test_a_grid_that_is_no_power_of_two_is_refused(grid):
+    with pytest.raises(ParameterError, match=r"^'grid' must be a power of two"):
+        Laplace(1, 12, grid=grid)
+    with pytest.raises(ParameterError, match=r"^'grid' must be a power of two"):
+        Gaussian(1, 1e-5, 1, grid=grid)
+
+
+@pytest.mark.parametrize("make", [lambda g: Laplace(1, 1, grid=g), lambda g: Gaussian(1, 1e-5, 1, grid=g)])
+def test_a_grid_that_is_no_positive_number_is_refused(make):
+    for grid in (0, -1, "-1/2"):
+        with pytest.raises(ParameterError, match=r"^'grid' must be positive"):
+            make(grid)
+    for grid in (math.inf, math.nan, "fine", True):
+        with pytest.raises(ParameterError, match=r"^'grid' must be a finite number"):
+            make(grid)
+
+
+def test_a_grid_that_does_not_fit_is_refused():
+    for sensitivity, grid in ((1, 2), (0.3, 0.5), (Fraction(1, 3), Fraction(1, 1024))):
+        with pytest.raises(ParameterError, match=r"^'sensitivity' must be a whole number of grid steps\.$"):
+            Laplace(1, sensitivity, grid=grid)
+    with pytest.raises(ParameterError, match=r"^'grid' must be at most 2\*\*-20 of the scale\.$"):
+        Gaussian(1, 1e-5, 1, grid=1)
+    # just above and just below the limit
+    sigma = Gaussian(1, 1e-5, 1).multiplier
+    assert 2 < sigma < 4
+    assert Gaussian(1, 1e-5, 1, grid=Fraction(1, 2**19)).steps >= 2**20
+    with pytest.raises(ParameterError, match=r"^'grid' must be at most"):
+        Gaussian(1, 1e-5, 1, grid=Fraction(1, 2**18))
+
+
+@pytest.mark.parametrize("power", [-20, -26, -30, -40, -45])
+def test_a_power_of_two_given_as_a_float_is_one(power):
+    assert Laplace(1, 1, grid=2.0**power).grid == Fraction(1, 2**-power)
+    assert Gaussian(1, 1e-5, 1, grid=2.0**power).grid == Fraction(1, 2**-power)
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_a_level_outside_the_open_unit_interval_is_refused(mechanism):
+    for level in (0, 1, -0.1, 1.5, math.nan, math.inf, True, False):
+        with pytest.raises(ParameterError, match=r"^'level' must be strictly between 0 and 1"):
+            mechanism.interval(level)
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_what_is_no_probability_has_no_quantile(mechanism):
+    for q in (-0.1, 1.1, math.nan, [0.5, 2]):
+        with pytest.raises(ParameterError, match=r"^Probabilities must be in \[0, 1\]\.$"):
+            mechanism.ppf(q)
+
+
+CANARY = 271828.1828
+
+
+@pytest.mark.parametrize("mechanism", FLOATS, ids=named)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None], ids=str)
+def test_values_that_are_not_finite_are_refused_without_a_value(mechanism, bad):
+    with pytest.raises(ParameterError, match=r"^Values must be finite\.$"):
+        mechanism.sample([CANARY, bad], rng=1)
+
+
+@pytest.mark.parametrize("mechanism", FLOATS, ids=named)
+@pytest.mark.parametrize(
+    "bad",
+    [1e19, 27182818284590.4e30, 1e300, -1.7e308, 10**400],
+    ids=lambda bad: f"{bad:.3}" if bad < 1e308 else "int",
+)
+def test_values_too_large_for_the_grid_are_refused_without_a_value(mechanism, bad):
+    with pytest.raises(ParameterError, match=r"^Values must be") as caught:
+        mechanism.sample([CANARY, bad], rng=1)
+    for text in ("2718", "e+300", "e+308", "1e19", "1e+19", "0" * 30):
+        assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+@pytest.mark.parametrize("bad", ["secret-cell", ["1.5", "secret-cell"], [b"secret-cell"], [pd.NA]], ids=str)
+def test_values_that_are_no_numbers_are_refused_without_a_value(mechanism, bad):
+    with pytest.raises(ParameterError, match=r"^Values must be") as caught:
+        mechanism.sample(bad, rng=1)
+    assert "secret" not in str(caught.value)
+    # nor in what a traceback prints above it
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Laplace(Fraction(1, 2**22), 0.5, grid=0.5), Gaussian(1e-5, 1e-5, 100, grid=0.5)], ids=named
+)
+def test_values_off_a_given_grid_are_refused_without_a_value(mechanism):
+    with pytest.raises(ParameterError, match=r"^Values must be multiples of the grid 0\.5\.$"):
+        mechanism.sample([1.5, CANARY], rng=1)
+    assert on_grid(mechanism.sample([1.5, -7.0], rng=1), Fraction(1, 2))
+
+
+@pytest.mark.parametrize("kind", [Geometric(1), DiscreteGaussian(1, 1e-5)], ids=named)
+@pytest.mark.parametrize("bad", [[CANARY], 1.0, [True], True, [2**70], "7", [None], np.float32(3)], ids=str)
+def test_integer_mechanisms_refuse_what_is_no_integer_without_a_value(kind, bad):
+    with pytest.raises(ParameterError, match=r"^Values must be integers") as caught:
+        kind.sample(bad, rng=1)
+    assert "2718" not in str(caught.value)
+    assert str(2**70) not in str(caught.value)
+
+
+@pytest.mark.parametrize("mechanism", [Geometric(1), DiscreteGaussian(1, 1e-5)], ids=named)
+@pytest.mark.parametrize(
+    "bad", [np.uint64(2**63 + 5), np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int64(-(2**63))], ids=str
+)
+def test_integers_that_would_wrap_around_are_refused_without_a_value(mechanism, bad):
+    with pytest.raises(ParameterError, match=r"^Values must be") as caught:
+        mechanism.sample(np.full(20, bad), rng=1)
+    assert str(abs(int(bad))) not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_narrow_integers_do_not_wrap_around(dtype):
+    drawn = Geometric(0.001).sample(np.full(500, 100, dtype), rng=2)
+    assert drawn.dtype == np.int64
+    np.testing.assert_array_equal(drawn, Geometric(0.001).sample(np.full(500, 100), rng=2))
+    assert drawn.min() < 0
+    assert drawn.max() > 255
+
+
+def test_more_values_than_the_rounding_is_accounted_for_are_refused_on_the_default_grid():
+    laplace, gaussian = Laplace(1, 1), Gaussian(1, 1e-5, 1)
+    assert laplace.sample(np.zeros((2, 512)), rng=1).shape == (2, 512)
+    with pytest.raises(ParameterError, match=r"up to 1024 values \(got 1025\)") as caught:
+        laplace.sample(np.full(1025, CANARY), rng=1)
+    assert "grid=" in caught.value.hint
+    with pytest.raises(ParameterError, match=r"up to 1048576 values \(got 1048577\)"):
+        gaussian.sample(np.zeros(2**20 + 1), rng=1)
+    # a grid of which the values are multiples needs no rounding
+    assert Laplace(1, 1, grid=GRID).sample(np.zeros(1025), rng=1).shape == (1025,)
+
+
+@pytest.mark.parametrize("third", ["1/3", Fraction(1, 3), " 1/3 "])
+def test_fractions_are_taken_exactly(third):
+    assert Laplace(third, third).epsilon == Laplace(third, third).sensitivity == Fraction(1, 3)
+    assert Geometric(third).epsilon == Fraction(1, 3)
+    assert Gaussian(third, third, third).delta == Fraction(1, 3)
+
+
+def test_numbers_of_other_libraries_are_taken_by_their_value():
+    assert Laplace(np.int32(3), np.int8(2)) == Laplace(3, 2)
+    assert Laplace(np.float64(0.1), Decimal("0.1")) == Laplace("0.1", "1/10")
+    assert Gaussian(np.float32(0.5), np.float64(1e-5), np.uint8(3)) == Gaussian(0.5, 1e-5, 3)
+    assert Geometric(1, 2.0) == Geometric(1, 2)
+
+
+UNDRAWABLE = {
+    "laplace of a tiny epsilon": lambda: Laplace(1e-7, 1),
+    "laplace of a tinier epsilon": lambda: Laplace(1e-12, 1),
+    "geometric of a huge sensitivity": lambda: Geometric(1e-5, 10**12),
+    "gaussian on a fine grid": lambda: Gaussian(1, 1e-5, 1, grid=Fraction(1, 2**60)),
+    "gaussian of a tiny epsilon": lambda: Gaussian(1e-9, 1e-9, 1),
+    "sensitivity below doubles": lambda: Laplace(1, "1e-320"),
+    "scale above doubles": lambda: Laplace("1e-200", "1e200"),
+    "epsilon below doubles": lambda: Laplace("1e-400", 1),
+    "epsilon above doubles": lambda: Gaussian("1e400", 1e-5, 1),
+    "delta below doubles": lambda: Gaussian(1, "1e-400", 1),
+    "delta below doubles, classic": lambda: Gaussian(0.5, "1e-400", 1, "classic"),
+    "delta below doubles, pdp": lambda: Gaussian(0.5, "1e-400", 1, "pdp"),
+}
+
+
+@pytest.mark.parametrize("make", UNDRAWABLE.values(), ids=UNDRAWABLE)
+def test_noise_that_cannot_be_drawn_is_refused_when_it_is_declared(make):
+    # A release charges between the two: what is accepted here must not fail there.
+    try:
+        mechanism = make()
+    except ParameterError:
+        return
+    assert math.isfinite(mechanism.scale)
+    assert mechanism.sample(0, rng=1).shape == ()
+
+
+def test_a_delta_below_the_smallest_double_is_met_or_refused():
+    try:
+        multiplier = Gaussian(1, "1e-400", 1).multiplier
+    except ParameterError:
+        return
+    # The upper tail alone: ln sf(x) < -x^2/2, and -ln delta is about 921.
+    x = float(multiplier - 1 / (2 * multiplier))
+    assert x * x / 2 + math.log(x) + 1 > 921
+
+
+# 8. Reproducibility and shapes.
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_the_same_seed_gives_the_same_sample(mechanism):
+    values = np.arange(60).reshape(3, 20)
+    first = mechanism.sample(values, rng=7)
+    np.testing.assert_array_equal(mechanism.sample(values, rng=7), first)
+    np.testing.assert_array_equal(mechanism.sample(values, rng=np.random.default_rng(7)), first)
+    assert (mechanism.sample(values, rng=8) != first).any()
+    generator = np.random.default_rng(7)
+    assert (mechanism.sample(values, rng=generator) == first).all()
+    assert (mechanism.sample(values, rng=generator) != first).any()
+    # Equal draws of the operating system have probability below 2^-60.
+    assert (mechanism.sample(values) != mechanism.sample(values)).any()
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_shapes_and_types_are_kept_and_inputs_untouched(mechanism):
+    kind = np.int64 if mechanism.grid == 1 else np.float64
+    whole = [
+        5,
+        np.int64(5),
+        np.array(5),
+        [1, 2, 3],
+        [[1, 2], [3, 4]],
+        np.zeros((2, 0), np.int64),
+        pd.Series([1, 2]),
+    ]
+    for values in whole:
+        before = np.array(values, copy=True)
+        drawn = mechanism.sample(values, rng=1)
+        assert drawn.shape == np.shape(values)
+        assert drawn.dtype == kind
+        np.testing.assert_array_equal(np.asarray(values), before)
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_nothing_is_sampled_from_nothing(mechanism):
+    assert mechanism.sample(np.array([], np.int64), rng=1).shape == (0,)
+    assert mechanism.sample([], rng=1).shape == (0,)
+
+
+def test_single_precision_is_taken_by_its_value():
+    mechanism = Laplace(1, 1)
+    single = np.array([0.1, 2.5, -3.7], np.float32)
+    drawn = mechanism.sample(single, rng=4)
+    assert drawn.dtype == np.float64
+    np.testing.assert_array_equal(drawn, mechanism.sample(single.astype(np.float64), rng=4))
+
+
+@pytest.mark.parametrize("mechanism", FOUR, ids=named)
+def test_mechanisms_are_frozen_values(mechanism):
+    assert isinstance(mechanism, Mechanism)
+    assert hash(mechanism) == hash(type(mechanism)(*arguments(mechanism)))
+    assert mechanism == type(mechanism)(*arguments(mechanism))
+    with pytest.raises(AttributeError):
+        mechanism.epsilon = Fraction(2)
+
+
+def arguments(mechanism: object) -> list[Fraction]:
+    names = ("epsilon", "delta", "sensitivity")
+    return [getattr(mechanism, name) for name in names if hasattr(mechanism, name)]

@@ -1,0 +1,494 @@
+"""Privacy by brute force: no neighbour moves an exact statistic further than its parts claim.
+
+A release adds noise of a stated scale to the whole numbers of each part. If neighbouring tables
+never differ by more than ``l1`` and ``l2_squared`` in a part, and the weights of the parts add up
+to one, the release is private by composition. Here every statistic that the accessor makes is read
+on every table that a small universe of records allows, and on all neighbours of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy  # noqa: F401 - registers the accessor
+from pdprivacy import protection
+from pdprivacy.domain import Column, Domain
+from pdprivacy.engine import PandasEngine
+from pdprivacy.errors import DeclarationWarning, ParameterError
+from pdprivacy.statistic import (
+    Cells,
+    Covariance,
+    Direct,
+    GroupedMoments,
+    Means,
+    Part,
+    PooledCovariance,
+    Rows,
+    Scope,
+    Sums,
+    Variances,
+    quantity,
+)
+
+NAN, INF = float("nan"), float("inf")
+
+
+# ---------------------------------------------------------------- reading what the accessor would release
+
+
+class CapturedError(Exception):
+    pass
+
+
+def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> Any:
+    """The statistic that a call of the accessor hands to the gate."""
+    seen = []
+
+    def gate(statistic: Any, *_: Any) -> None:
+        seen.append(statistic)
+        raise CapturedError
+
+    with mock.patch("pdprivacy.releases.call.measure", gate), pytest.raises(CapturedError):
+        call(private.dp)
+    return seen[0]
+
+
+def protected(frame: pd.DataFrame, domain: Domain, **options: Any) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeclarationWarning)  # records at the bounds are the point here
+        return frame.dp.protect(domain, epsilon=1, delta="0.01", **options)
+
+
+def numbers(read: list[Any]) -> list[list[int]]:
+    return [[int(number) for number in part] for part in read]
+
+
+@dataclass
+class Moved:
+    """How far each part of a statistic was seen to move."""
+
+    l1: list[int]
+    l2_squared: list[int]
+
+    @classmethod
+    def none(cls, parts: tuple[Part, ...]) -> Moved:
+        return cls([0] * len(parts), [0] * len(parts))
+
+    def see(self, one: list[list[int]], other: list[list[int]]) -> None:
+        for place, (first, second) in enumerate(zip(one, other, strict=True)):
+            steps = [a - b for a, b in zip(first, second, strict=True) if a != b]
+            if steps:
+                self.l1[place] = max(self.l1[place], sum(map(abs, steps)))
+                self.l2_squared[place] = max(self.l2_squared[place], sum(step * step for step in steps))
+
+
+def check_claims(parts: tuple[Part, ...], moved: Moved, where: Any = "") -> None:
+    assert sum((part.weight for part in parts), Fraction(0)) == 1
+    for part, l1, l2_squared in zip(parts, moved.l1, moved.l2_squared, strict=True):
+        assert part.weight > 0
+        assert l1 <= part.l1, (part.name, where)
+        assert l2_squared <= part.l2_squared, (part.name, where)
+
+
+def check_attained(parts: tuple[Part, ...], moved: Moved, share: Fraction) -> None:
+    """Some pair of neighbours moves every part as far as it claims, up to ``share``."""
+    for part, l1, l2_squared in zip(parts, moved.l1, moved.l2_squared, strict=True):
+        exact = Fraction(1) if part.counts or part.name.startswith("sum") else share
+        assert l1 >= part.l1 * exact, part.name
+        assert l2_squared >= part.l2_squared * exact**2, part.name
+
+
+def check_shape(parts: tuple[Part, ...], read: list[list[int]]) -> None:
+    assert [len(numbers) for numbers in read] == [part.size for part in parts]
+
+
+# ---------------------------------------------------------------- all tables of a small universe of records
+
+
+@dataclass(frozen=True)
+class World:
+    """A declaration, a definition of neighbours and a way from the raw table to what is read."""
+
+    name: str
+    neighbors: str
+    nullable: bool = False
+    on_invalid: str = "raise"
+    query: str | None = None
+    size: int = 3
+    """Rows of the larger table under "add_remove" at most, of both under "replace_one"."""
+    public_rows: int | None = None
+    few: bool = False
+    """Whether the universe is cut down, where tables are larger."""
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(
+            (
+                Column("x", "float", self.nullable, -3.0, 10.0),
+                Column("y", "integer", self.nullable, 90, 98),
+                Column("flag", "boolean", self.nullable),
+                Column("g", "category", self.nullable, categories=("a", "b")),
+            )
+        )
+
+    @property
+    def universe(self) -> pd.DataFrame:
+        """Records at the bounds, in the middle, beyond the bounds, null, and of an unseen label."""
+        records: list[tuple[Any, ...]] = [
+            (-3.0, 90, False, "a"),
+            (10.0, 98, True, "b"),
+            (10.0, 90, True, "b"),
+            (-3.0, 98, False, "a"),
+            (10.0, 98, False, "a"),
+            (3.5, 94, False, "b"),
+        ]
+        if self.on_invalid == "clip":
+            records += [(-INF, 10**9, True, "b"), (1e300, -7, False, "b"), (-5.0, 95, True, "a")]
+        elif self.query is None:
+            records += [(-INF, 10**9, True, "b"), (1e300, -7, False, "b"), (3.5, 90, True, "z")]
+        else:
+            records += [(0.25, 95, True, "a"), (9.0, 91, False, "b")]
+        if self.nullable:
+            records += [(NAN, 98, None, "b"), (10.0, None, True, None), (NAN, None, None, None)]
+        if self.few:
+            records = records[:7] + records[-1:]
+        x, y, flag, g = (list(column) for column in zip(*records, strict=True))
+        return pd.DataFrame(
+            {
+                "x": np.array(x),
+                "y": np.array(y, dtype=np.float64 if self.nullable else np.int64),
+                "flag": pd.array(flag, dtype="boolean") if self.nullable else np.array(flag),
+                "g": pd.Series(g, dtype=object),
+            }
+        )
+
+    def private(self, raw: pd.DataFrame) -> pd.DataFrame:
+        private = protected(
+            raw,
+            self.domain,
+            neighbors=self.neighbors,
+            on_invalid=self.on_invalid,
+            public_rows=self.public_rows,
+        )
+        return private if self.query is None else private.dp.query(self.query)
+
+    def some(self) -> pd.DataFrame:
+        """Some protected table: what a statistic claims may depend on nothing but public facts."""
+        return self.private(self.universe.take(range(self.size)).reset_index(drop=True))
+
+    def engine(self, rows: tuple[int, ...]) -> PandasEngine:
+        raw = self.universe.take(list(rows)).reset_index(drop=True)
+        if self.on_invalid == "raise" and self.query is None:
+            return PandasEngine(raw)  # values that no validation has seen
+        return protection.find(self.private(raw)).engine
+
+
+@lru_cache
+def engines(world: World) -> dict[tuple[int, ...], PandasEngine]:
+    """The engine of every table, as a multiset of records."""
+    records = range(len(world.universe))
+    least = world.size if world.neighbors == "replace_one" else (world.public_rows or 1) - 1
+    return {
+        rows: world.engine(rows)
+        for size in range(least, world.size + 1)
+        for rows in itertools.combinations_with_replacement(records, size)
+    }
+
+
+def neighbours(
+    tables: dict[tuple[int, ...], Any], world: World
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Every pair of neighbouring tables."""
+    if world.neighbors == "add_remove":
+        for rows in tables:
+            for place in range(len(rows)):
+                if (fewer := rows[:place] + rows[place + 1 :]) in tables:
+                    yield fewer, rows
+        return
+    without = defaultdict(set)
+    for rows in tables:
+        for place in range(len(rows)):
+            without[rows[:place] + rows[place + 1 :]].add(rows)
+    for group in without.values():
+        yield from itertools.combinations(sorted(group), 2)
+
+
+def brute_force(statistic: Any, world: World) -> Moved:
+    parts, tables = statistic.parts, engines(world)
+    read = {rows: numbers(statistic.read(engine)) for rows, engine in tables.items()}
+    for one in read.values():
+        check_shape(parts, one)
+    moved = Moved.none(parts)
+    for one, other in neighbours(tables, world):
+        moved.see(read[one], read[other])
+    return moved
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "count": lambda dp: dp.count(epsilon=1),
+    "count of columns": lambda dp: dp.count(["x", "g"], epsilon=1, split={"x": 2, "g": 1}),
+    "value_counts": lambda dp: dp.value_counts("g", epsilon=1),
+    "value_counts of two": lambda dp: dp.value_counts(["g", "y"], epsilon=1),
+    "histogram, bins within the bounds": lambda dp: dp.histogram("x", [-1, 0.25, 5], epsilon=1),
+    "histogram, bins beyond the bounds": lambda dp: dp.histogram("x", [-9, 0.25, 10, 50, 2e300], epsilon=1),
+    "histogram, even bins": lambda dp: dp.histogram("x", 26, epsilon=1),
+    "histogram of integers": lambda dp: dp.histogram("y", [80, 90, 93, 95.5, 200], epsilon=1),
+    "crosstab": lambda dp: dp.crosstab("g", ["flag", "y"], epsilon=1),
+    "sum": lambda dp: dp.sum(epsilon=1),
+    "mean": lambda dp: dp.mean(["x", "y", "flag"], epsilon=1, split={"x": 5, "y": "1/3", "flag": 0.1}),
+    "proportion": lambda dp: dp.proportion("g", "b", epsilon=1),
+    "var": lambda dp: dp.var(["x", "y"], epsilon=1),
+    "std": lambda dp: dp.std("y", epsilon=1),
+    "cov": lambda dp: dp.cov(["x", "y"], epsilon=1),
+    "corr": lambda dp: dp.corr(epsilon=1),
+    "groupby count": lambda dp: dp.groupby("g").count(epsilon=1),
+    "groupby sum": lambda dp: dp.groupby("g").sum(["x", "y"], epsilon=1),
+    "groupby mean": lambda dp: dp.groupby(["g", "flag"]).mean(["x", "y"], epsilon=1),
+    "groupby var": lambda dp: dp.groupby("g").var(["x", "y"], epsilon=1),
+    "pooled_var": lambda dp: dp.pooled_var(["x", "y"], by="g", epsilon=1),
+    "pooled_cov": lambda dp: dp.pooled_cov(["x", "y"], by="g", epsilon=1),
+}
+
+WORLDS = [
+    World("private number of rows", "add_remove"),
+    World("private number of rows, nulls", "add_remove", nullable=True),
+    World("private number of rows, filter", "add_remove", nullable=True, query="x >= 0 or flag"),
+    World("private number of rows, dropped", "add_remove", on_invalid="drop"),
+    World("private number of rows, clipped", "add_remove", on_invalid="clip"),
+    World("replacement, nulls", "replace_one", nullable=True),
+    World("replacement, filter", "replace_one", query="x >= 0 and g in ['a', 'b']"),
+    World("replacement, filter to one value", "replace_one", query="y == 98"),
+    World("replacement, filter and nulls", "replace_one", nullable=True, query="not x < 3.5"),
+    World("replacement, dropped", "replace_one", on_invalid="drop"),
+]
+
+
+# The number of all rows is public under replacement without a filter, and counting them is refused.
+PAIRS = [
+    (call, world)
+    for call in CALLS
+    for world in WORLDS
+    if call != "count" or world.name != "replacement, nulls"
+]
+
+
+@pytest.mark.parametrize(("call", "world"), PAIRS, ids=lambda value: getattr(value, "name", value))
+def test_no_neighbour_moves_a_statistic_further_than_its_parts_claim(call, world):
+    statistic = captured(world.some(), CALLS[call])
+    check_claims(statistic.parts, brute_force(statistic, world))
+
+
+TIGHT = [
+    (call, world)
+    for call, world in PAIRS
+    if world.query is None and world.on_invalid == "raise"
+    if call != "corr"  # a truth value less a half is 1/4 when squared, whatever it is
+]
+
+
+@pytest.mark.parametrize(("call", "world"), TIGHT, ids=lambda value: getattr(value, "name", value))
+def test_the_claims_are_no_larger_than_needed(call, world):
+    statistic = captured(world.some(), CALLS[call])
+    check_attained(statistic.parts, brute_force(statistic, world), 1 - Fraction(1, 2**12))
+
+
+@pytest.mark.parametrize("query", ["x >= -3 and flag", "y >= 90 and not flag"])
+def test_a_replaced_record_that_leaves_by_a_filter_moves_a_sum_by_its_whole_value(query):
+    world = World("filter", "replace_one", query=query)
+    statistic = captured(world.some(), lambda dp: dp.sum("y", epsilon=1))
+    assert statistic.parts[0].l1 * statistic.parts[0].unit == 98  # not 98 - 90
+    check_attained(statistic.parts, brute_force(statistic, world), Fraction(1))
+
+
+# Where a number of rows is public. Under "add_remove" it is a lower bound: the pairs (n - 1, n),
+# (n, n + 1) and (n + 1, n + 2) are all neighbours that the claim covers.
+
+PUBLIC = [
+    World("replacement, 2 rows", "replace_one", size=2),
+    World("replacement, 3 rows", "replace_one", size=3),
+    World("replacement, 4 rows", "replace_one", size=4),
+    World("replacement, 5 rows", "replace_one", size=5, few=True),
+    World("replacement, clipped", "replace_one", on_invalid="clip"),
+    World("at least 2 rows", "add_remove", size=4, public_rows=2),
+    World("at least 3 rows", "add_remove", size=4, public_rows=3),
+    World("at least 4 rows", "add_remove", size=5, public_rows=4, few=True),
+    World("at least 4 rows, nulls", "add_remove", nullable=True, size=4, public_rows=4, few=True),
+]
+DIRECT = ("mean", "proportion", "var", "std", "cov", "corr", "pooled_var", "pooled_cov")
+
+
+def least_rows(call: str, neighbors: str) -> int:
+    """From how many rows on both neighbours have the statistic; J = 2 groups."""
+    least = {"mean": 1, "proportion": 1, "pooled_var": 3, "pooled_cov": 3}.get(call, 2)
+    return least + (neighbors == "add_remove")
+
+
+@pytest.mark.parametrize("world", PUBLIC, ids=lambda world: world.name)
+@pytest.mark.parametrize("call", DIRECT)
+def test_no_neighbour_moves_a_direct_statistic_further_than_it_claims(call, world):
+    private = world.some()
+    statistic = captured(private, CALLS[call])
+    assert isinstance(statistic, Direct) == (not world.nullable)
+    if isinstance(statistic, Direct) and (world.public_rows or world.size) < least_rows(
+        call, world.neighbors
+    ):
+        with pytest.raises(ParameterError, match="'n' must be at least"):
+            CALLS[call](private.dp)
+        assert private.dp.budget.spent == (0, 0)
+        return
+    check_claims(statistic.parts, brute_force(statistic, world))
+
+
+@pytest.mark.parametrize(
+    ("world", "call", "share"),
+    [
+        (world, call, Fraction(1))
+        for world in (PUBLIC[2], PUBLIC[6])
+        for call in ("mean", "var", "cov", "corr")
+    ]
+    # upper bounds: 1 - 1/n of R^2 / (n - J), and (n - 1)/(n + 1) of 2 R1 R2 / (n - J) for odd n
+    + [(PUBLIC[2], "pooled_var", Fraction(3, 4)), (PUBLIC[3], "pooled_var", Fraction(4, 5))]
+    + [(PUBLIC[1], "pooled_cov", Fraction(1, 2)), (PUBLIC[3], "pooled_cov", Fraction(2, 3))],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_direct_claims_are_no_larger_than_stated(world, call, share):
+    statistic = captured(world.some(), CALLS[call])
+    check_attained(statistic.parts, brute_force(statistic, world), share * (1 - Fraction(1, 2**12)))
+
+
+# ---------------------------------------------------------------- any bounds, any dtype, any scope
+
+BOUNDS = [
+    (-3.0, 10.0),
+    (0.0, 1.0),
+    (5.0, 5.0),
+    (0.0, 0.0),
+    (-7.5, -2.25),
+    (0.1, 0.7),
+    (1e9, 1e9 + 1e-3),
+    (1e-8, 3e-8),
+    (-1e12, 1.0),
+    (-1e80, 1e80),
+]
+
+
+class Drawn:
+    """A random declaration with a universe of random records for it."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng([5, seed])
+        self.x, self.y = self._numeric("x"), self._numeric("y")
+        self.key = Column("key", "category", self._coin(), categories=("b", "a")[: self.rng.integers(1, 3)])
+        self.flag = Column("flag", "boolean", self._coin())
+        self.dtypes = {name: self._pick(["float64", "float32", "Float64", "object"]) for name in "xy"}
+        self.dtypes["key"] = self._pick(["object", "category", "string"])
+
+    def _coin(self) -> bool:
+        return bool(self.rng.integers(2))
+
+    def _pick(self, choices: list[Any]) -> Any:
+        return choices[self.rng.integers(len(choices))]
+
+    def _numeric(self, name: str) -> Column:
+        lower, upper = self._pick(BOUNDS)
+        return Column(name, "float", self._coin(), lower, upper)
+
+    def _number(self, column: Column) -> float:
+        lower, upper = column.bounds("test")
+        inside = float(lower + self.rng.random() * (upper - lower))
+        pool = [lower, upper, lower / 2 + upper / 2, inside, lower - 1, upper * 2 + 3, INF, -INF]
+        return NAN if column.nullable and self.rng.random() < 0.2 else self._pick(pool)
+
+    def record(self) -> tuple[Any, ...]:
+        key = self._pick(["a", "b", "z", None] if self.key.nullable else ["a", "b", "z"])
+        flag = self._pick([True, False, None] if self.flag.nullable else [True, False])
+        return self._number(self.x), self._number(self.y), key, flag
+
+    def engine(self, records: list[tuple[Any, ...]]) -> PandasEngine:
+        frame = pd.DataFrame(records, columns=["x", "y", "key", "flag"])
+        frame = frame.astype({"x": "float64", "y": "float64", "flag": "boolean", "key": "object"})
+        with np.errstate(over="ignore"):  # 1e80 as a narrow float is infinite, and clamped
+            return PandasEngine(frame.astype(self.dtypes))
+
+    def scope(self, rows: int) -> Scope:
+        return self._pick(
+            [
+                Scope("add_remove", None),
+                Scope("add_remove", rows),
+                Scope("replace_one", rows),
+                Scope("replace_one", None, filtered=True),
+            ]
+        )
+
+    def statistics(self, scope: Scope) -> list[Any]:
+        x, y, keys = self.x, self.y, (self.key, self.flag)
+        sums = tuple(quantity(column, "sum", centered=False) for column in (x, y))
+        means = tuple(quantity(column, "mean") for column in (x, y))
+        products = tuple(quantity(column, "var", products=True) for column in (x, y))
+        share = quantity(self.key, "proportion", value="b")
+        halves = (Fraction(1, 3), Fraction(2, 3))
+        edges = (x.bounds("test")[0] - 0.5, sum(x.bounds("test")) / 2, x.bounds("test")[1] + 3.5)
+        found = [
+            Rows((), (), scope),
+            Rows((x, self.key), halves, scope),
+            Cells(keys, scope, "crosstab"),
+            Cells((x,), scope, "histogram", edges if edges[0] < edges[1] < edges[2] else (-1.0, 6.0)),
+            Sums(sums, halves, scope),
+            Means(means, halves, scope),
+            Means((share,), (Fraction(1),), scope),
+            Variances(products, halves, scope),
+            Covariance(products, scope),
+            *(GroupedMoments(kind, means, halves, keys, scope) for kind in ("sum", "mean")),
+            GroupedMoments("sum", sums, halves, (self.flag,), scope),
+            GroupedMoments("var", products, halves, keys, scope),
+            PooledCovariance(products, keys, scope, matrix=False),
+            PooledCovariance(products, keys, scope, matrix=True),
+        ]
+        rows = scope.direct((x, y))
+        if rows is not None and rows >= 3:
+            found += [
+                Direct("mean", means, halves, scope, rows),
+                Direct("var", products, halves, scope, rows),
+                Direct("cov", products, (), scope, rows),
+            ]
+            if rows >= 6 and not self.flag.nullable:
+                found += [
+                    Direct(kind, products, halves, scope, rows, (self.flag,)) for kind in ("var", "cov")
+                ]
+        return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables_and_all_their_neighbours(seed):
+    drawn = Drawn(seed)
+    rows = int(drawn.rng.integers(1, 9))
+    scope = drawn.scope(rows)
+    table = [drawn.record() for _ in range(rows)]
+    universe = [drawn.record() for _ in range(4)]
+    fewer = [table[:place] + table[place + 1 :] for place in range(rows)]
+    others = [[*table, record] for record in universe]
+    if scope.neighbors == "replace_one":
+        replaced = [[*rest, record] for rest in fewer for record in universe]
+        others = [*replaced, *(others + fewer if scope.filtered else [])]
+    else:
+        others += fewer
+    engine, engines = drawn.engine(table), [drawn.engine(other) for other in others]
+    for statistic in drawn.statistics(scope):
+        one = numbers(statistic.read(engine))
+        check_shape(statistic.parts, one)
+        moved = Moved.none(statistic.parts)
+        for other in engines:
+            moved.see(one, numbers(statistic.read(other)))
+        check_claims(statistic.parts, moved, (statistic, table))
