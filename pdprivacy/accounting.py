@@ -11,24 +11,35 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
+from pdprivacy.privacy import ZCDP, Loss, Rational, loss, rational
 
 __all__ = ["compose", "shares"]
 
 
-def compose(losses: Iterable[Pure | Approx]) -> Pure | Approx | None:
-    """The loss of all ``losses`` together: epsilons and deltas add up; None where there are none.
+def compose(losses: Iterable[Loss]) -> Loss | None:
+    """The loss of all ``losses`` together: epsilons, deltas and rhos add up; None where there are none.
 
-    Source: Dwork, Roth (2014), Theorem 3.16; adaptive choice allowed (Rogers, Roth, Ullman,
-    Vadhan 2016, Section 3).
+    Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; adaptive choice
+    allowed (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
 
+    Raises
+    ------
+    ParameterError : zero-concentrated losses among others; they have no exact sum.
+
+    >>> from pdprivacy import Approx, Pure
     >>> compose([Pure(0.1), Pure(0.1), Approx(0.1, 1e-6)]) == Approx("0.3", 1e-6)
     True
     """
     items = list(losses)
     if not items:
         return None
-    return loss(sum(item.epsilon for item in items), sum(item.delta for item in items))
+    concentrated = [item.rho for item in items if isinstance(item, ZCDP)]
+    if len(concentrated) == len(items):
+        return ZCDP(sum(concentrated))
+    if concentrated:
+        raise ParameterError("Losses in epsilon and losses in rho do not add up.")
+    plain = [item for item in items if not isinstance(item, ZCDP)]
+    return loss(sum(item.epsilon for item in plain), sum(item.delta for item in plain))
 
 
 def shares(weights: Sequence[Rational]) -> tuple[Fraction, ...]:

@@ -137,8 +137,10 @@ class Budget:
                     'mechanism="laplace" and mechanism="geometric" need no delta.',
                 )
             entry = Entry(len(self._entries) + 1, label, mechanism, cost, datetime.now(UTC))
+            together = accounting.compose([cost] if self._spent is None else [self._spent, cost])
+            assert isinstance(together, Pure | Approx)
             self._entries.append(entry)
-            self._spent = accounting.compose([cost] if self._spent is None else [self._spent, cost])
+            self._spent = together
             return entry
 
     @property

@@ -37,18 +37,20 @@ def rational(value: Rational, name: str) -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
-    if not isinstance(value, bool) and isinstance(value, int | float | str | Decimal | numbers.Real):
+    scalar = isinstance(value, int | float | str | Decimal | numbers.Real)
+    if scalar and not isinstance(value, bool):
         try:
             if isinstance(value, str | Decimal):
                 return Fraction(value)
             if isinstance(value, numbers.Integral):
                 return Fraction(int(value))
-            number = float(value)
-            if math.isfinite(number):
-                return Fraction(repr(number))
+            if math.isfinite(value):
+                return Fraction(str(value))  # the shortest decimal, in the value's own precision
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
-    raise ParameterError(f"{name!r} must be a finite number (got {value!r}).")
+    # a frame or an array given by mistake is named, never printed
+    got = repr(value) if scalar or value is None else type(value).__name__
+    raise ParameterError(f"{name!r} must be a finite number (got {got}).")
 
 
 def positive(value: Rational, name: str) -> Fraction:
@@ -56,6 +58,12 @@ def positive(value: Rational, name: str) -> Fraction:
     if number <= 0:
         raise ParameterError(f"{name!r} must be positive (got {value}).")
     return number
+
+
+def _times(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
+        raise ParameterError(f"'count' must be a positive whole number (got {count!r}).")
+    return int(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class Pure:
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""
-        return Pure(self.epsilon * count)
+        return Pure(self.epsilon * _times(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ class Approx:
 
     def times(self, count: int) -> Approx:
         """The loss of ``count`` such releases, by basic composition."""
-        return Approx(self.epsilon * count, self.delta * count)
+        return Approx(self.epsilon * _times(count), self.delta * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ class ZCDP:
 
     def times(self, count: int) -> ZCDP:
         """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""
-        return ZCDP(self.rho * count)
+        return ZCDP(self.rho * _times(count))
 
 
 Loss: TypeAlias = Pure | Approx | ZCDP
@@ -152,5 +160,8 @@ def show(number: Fraction) -> str:
     """
     if number.denominator == 1:
         return str(number.numerator)
-    decimal = repr(float(number))
+    try:
+        decimal = repr(float(number))
+    except OverflowError:
+        return str(number)
     return decimal if Fraction(decimal) == number else str(number)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, Source
-from pdprivacy.privacy import Approx, Pure, Rational, positive
+from pdprivacy.privacy import Approx, Pure, Rational, rational
 
 __all__ = ["GRID_BITS", "ROUNDING_STEPS", "Mechanism", "power_below"]
 
@@ -27,6 +30,11 @@ GRID_BITS = 20
 ROUNDING_STEPS = 2**10
 """Where values are rounded to the grid on the way in, the sensitivity grows by this many steps
 (2**-20 of it): enough for 2**10 rounded coordinates in the l1 norm and 2**20 in the l2 norm."""
+
+
+EXACT = 2**53
+LEAST_STEPS, MOST_STEPS = Fraction(1, 2**10), Fraction(2**52)
+SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 10**290), Fraction(10**290)
 
 
 @runtime_checkable
@@ -54,6 +62,7 @@ def check_level(level: float) -> None:
 
 
 def check_probabilities(q: ArrayLike) -> Floats:
+    """Probabilities as doubles, or ParameterError."""
     probabilities = np.asarray(q, dtype=np.float64)
     if not bool(np.all((probabilities >= 0) & (probabilities <= 1))):
         raise ParameterError("Probabilities must be in [0, 1].")
@@ -64,28 +73,67 @@ def power_below(size: Fraction) -> Fraction:
     """The largest power of two that is at most ``size``."""
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     power = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
-    return power if power <= size else Fraction(power, 2)
+    return power if power <= size else Fraction(power.numerator, 2 * power.denominator)
 
 
 def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:
+    """The grid to which values are rounded where none is given."""
     return power_below(min(sensitivity, scale)) / (2**GRID_BITS * ROUNDING_STEPS)
 
 
 def check_size(size: int, most: int) -> None:
+    """Refuse more values than the rounding of ``ROUNDING_STEPS`` accounts for."""
     if size > most:
         raise ParameterError(
             f"Rounding to the grid is accounted for up to {most} values (got {size}).",
-            "pass grid=, a power of two of which all values are multiples (1 for counts).",
+            "pass grid=, a power of two of which all values are multiples.",
         )
 
 
-def check_grid(grid: Rational, sensitivity: Fraction) -> Fraction:
-    step = positive(grid, "grid")
+def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) -> Fraction:
+    """A grid that is a power of two, divides the sensitivity, and lies well below the scale."""
+    # a float that is a power of two is one exactly, whatever its shortest decimal form
+    step = Fraction(grid) if isinstance(grid, float) and math.isfinite(grid) else rational(grid, "grid")
+    if step <= 0:
+        raise ParameterError(f"'grid' must be positive (got {grid}).")
     if step.numerator & (step.numerator - 1) or step.denominator & (step.denominator - 1):
         raise ParameterError(f"'grid' must be a power of two (got {grid}).")
-    if (sensitivity / step).denominator != 1:
+    if sensitivity is not None and (sensitivity / step).denominator != 1:
         raise ParameterError("'sensitivity' must be a whole number of grid steps.")
+    if scale < step * 2**GRID_BITS:
+        raise ParameterError(
+            "'grid' must be at most 2**-20 of the scale.",
+            "use a smaller power of two, or Geometric for whole numbers.",
+        )
     return step
+
+
+def check_drawable(steps: Fraction, grid: Fraction) -> None:
+    """Refuse noise that cannot be drawn, or whose scale no double holds, before anything is charged."""
+    if not LEAST_STEPS <= steps <= MOST_STEPS or not SMALLEST_SCALE < steps * grid < LARGEST_SCALE:
+        raise ParameterError(
+            "The noise cannot be drawn: its scale must be between 1e-290 and 1e290 "
+            "and at most 2**52 grid steps.",
+            "'epsilon' between 1e-5 and 1e5 is always possible.",
+        )
+
+
+def _numbers(values: ArrayLike) -> NDArray[Any]:
+    """``values`` as a numeric array, or ParameterError; no value in any message."""
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            if not all(isinstance(item, numbers.Real | Decimal | None) for item in array.flat):
+                array = np.empty(0, dtype="U1")
+            elif any(isinstance(item, int) and abs(item) > EXACT for item in array.flat):
+                raise OverflowError
+            else:
+                array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0, dtype="U1")
+    if array.dtype.kind not in "iuf":
+        raise ParameterError("Values must be numbers that doubles hold.")
+    return array
 
 
 def add_noise(
@@ -93,10 +141,16 @@ def add_noise(
 ) -> Floats:
     """``values`` put on the grid, plus ``draw``n grid steps, as multiples of the grid."""
     step = float(grid)
-    array = np.asarray(values, dtype=np.float64)
+    array = _numbers(values)
+    whole = array.dtype.kind in "iu" and array.size > 0
+    if whole and max(abs(int(array.max())), abs(int(array.min()))) > EXACT:
+        # rounded to a double before the noise, neighbours could move apart
+        raise ParameterError("Values must be numbers that doubles hold: at most 2**53 in size.")
+    array = array.astype(np.float64)
     if not bool(np.all(np.isfinite(array))):
         raise ParameterError("Values must be finite.")
-    units = array / step
+    with np.errstate(over="ignore"):
+        units = array / step
     if not bool(np.all(np.abs(units) < 2.0**62)):
         raise ParameterError(f"Values must be below 2**62 grid steps of {step}.")
     rounded = np.rint(units)
@@ -109,8 +163,13 @@ def add_noise(
 
 
 def add_integers(values: ArrayLike, draw: Callable[[int, Source], Integers], rng: RandomState) -> Integers:
+    """Integer ``values`` plus ``draw``n integers."""
     array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise ParameterError(f"Values must be integers (got dtype {array.dtype}).")
+    if array.size and max(abs(int(array.max())), abs(int(array.min()))) >= 2**62:
+        raise ParameterError("Values must be integers below 2**62 in size.")
     steps = draw(array.size, noise.source(rng)).reshape(array.shape)
     return np.asarray(array.astype(np.int64) + steps)

@@ -55,10 +55,16 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fra
         # the grid of the integers is then below 2**-16 sigma and the continuous calibration,
         # grown by far more than the lattice adds, is as good
         return Fraction(start * (1 + 1e-6))
-    sigma = start * 0.9 if start < 64 else start
+
     # delta is not exactly monotone in sigma on a lattice: walk up until it is met, so that the
     # value returned has been checked itself
-    while discrete_gaussian_delta(float(epsilon), sigma, sensitivity) > float(delta) * (1 - 1e-9):
+    def meets(sigma: float) -> bool:
+        return discrete_gaussian_delta(float(epsilon), sigma, sensitivity) <= float(delta) * (1 - 1e-9)
+
+    sigma = start
+    while start < 64 and meets(sigma):
+        sigma *= 0.75
+    while not meets(sigma):
         sigma *= 1.001
     return Fraction(sigma)
 
@@ -141,13 +147,14 @@ class DiscreteGaussian:
         """Probability of the noise at integers, zero elsewhere."""
         x = np.asarray(z, dtype=np.float64)
         _, p = self._masses()
-        mass = p[len(p) // 2] * np.exp(-x * x / (2 * self.scale**2))
+        with np.errstate(over="ignore"):
+            mass = p[len(p) // 2] * np.exp(-((x / self.scale) ** 2) / 2)
         return np.asarray(np.where(x == np.rint(x), mass, 0.0))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Distribution function of the noise."""
         z, p = self._masses()
-        k = np.floor(np.asarray(x, dtype=np.float64)) - z[0]
+        k = np.clip(np.floor(np.asarray(x, dtype=np.float64)), z[0] - 1, z[-1]) - z[0]
         total = np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)])
         return np.asarray(total[np.clip(k + 1, 0, len(p)).astype(np.int64)])
 
@@ -165,4 +172,4 @@ class DiscreteGaussian:
         middle = len(p) // 2
         held = np.cumsum(np.concatenate([[p[middle]], 2 * p[middle + 1 :]]))
         half = float(np.searchsorted(held, level, side="left"))
-        return -half, half
+        return (-half if half else 0.0), half

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism.core import (
-    GRID_BITS,
     ROUNDING_STEPS,
     Floats,
     Integers,
     add_noise,
+    check_drawable,
     check_grid,
     check_level,
     check_probabilities,
@@ -27,7 +27,7 @@ from pdprivacy.mechanism.core import (
     rounding_grid,
 )
 from pdprivacy.noise import RandomState, Source
-from pdprivacy.privacy import Approx, Rational, positive, rational
+from pdprivacy.privacy import Approx, Rational, positive
 
 __all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
@@ -100,6 +100,8 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
             "'delta' must be positive for Gaussian noise (got 0).",
             'pass delta=1e-6, or mechanism="laplace", which needs none.',
         )
+    if not 1e-290 < epsilon < 1e290 or delta < 1e-290:
+        raise ParameterError("Gaussian noise is calibrated for 'epsilon' and 'delta' above 1e-290.")
     eps, slack = float(epsilon), float(delta)
     if calibration == "classic":
         if epsilon >= 1:
@@ -170,9 +172,7 @@ class Gaussian:
         if grid is None:
             step = rounding_grid(sens, sens * multiplier)
         else:
-            step = check_grid(grid, rational(grid, "grid"))
-            if sens * multiplier < step * 2**GRID_BITS:
-                raise ParameterError("'grid' must be at most 2**-20 of the scale.")
+            step = check_grid(grid, None, sens * multiplier)
         object.__setattr__(self, "epsilon", loss.epsilon)
         object.__setattr__(self, "delta", loss.delta)
         object.__setattr__(self, "sensitivity", sens)
@@ -180,6 +180,7 @@ class Gaussian:
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
         object.__setattr__(self, "multiplier", multiplier)
+        check_drawable(self.steps, step)
 
     @property
     def loss(self) -> Approx:
@@ -232,5 +233,7 @@ class Gaussian:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The central interval that holds the noise with probability ``level``."""
         check_level(level)
-        half = float(self.ppf((1 + level) / 2))
+        from scipy.special import ndtri
+
+        half = -self.scale * float(ndtri((1 - level) / 2))
         return -half, half

@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism.core import (
+    LEAST_STEPS,
     ROUNDING_STEPS,
     Floats,
     Integers,
     add_integers,
     add_noise,
+    check_drawable,
     check_grid,
     check_level,
     check_probabilities,
@@ -38,7 +40,8 @@ class Laplace:
     ----------
     epsilon : privacy loss, positive; a float, a decimal or fraction as text, or a Fraction.
     sensitivity : l1 sensitivity of the values, positive, in their unit.
-    grid : a power of two of which all values are multiples and ``sensitivity`` is a whole number.
+    grid : a power of two of which all values are multiples and ``sensitivity`` is a whole number,
+        at most 2**-20 of the scale.
         By default 2**-30 below scale and sensitivity; values are then rounded to it, which can
         move two neighbouring vectors a step per coordinate further apart: the scale grows by
         2**-20 of itself for that, which is enough for 1024 values.
@@ -67,11 +70,12 @@ class Laplace:
 
     def __init__(self, epsilon: Rational, sensitivity: Rational, grid: Rational | None = None) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        step = rounding_grid(sens, sens / eps) if grid is None else check_grid(grid, sens)
+        step = rounding_grid(sens, sens / eps) if grid is None else check_grid(grid, sens, sens / eps)
         object.__setattr__(self, "epsilon", eps)
         object.__setattr__(self, "sensitivity", sens)
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
+        check_drawable(self.steps, step)
 
     @property
     def loss(self) -> Pure:
@@ -166,6 +170,7 @@ class Geometric:
             raise ParameterError(f"'sensitivity' must be a whole number (got {sensitivity}).")
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", sens)
+        check_drawable(max(sens / self.epsilon, LEAST_STEPS), Fraction(1))
 
     @property
     def loss(self) -> Pure:
@@ -206,28 +211,39 @@ class Geometric:
     def cdf(self, x: ArrayLike) -> Floats:
         """Distribution function of the noise."""
         k = np.floor(np.asarray(x, dtype=np.float64))
-        b = self.scale
-        share = 1 / (1 + math.exp(-1 / b))
-        return np.asarray(np.where(k < 0, share * np.exp(k / b), 1 - share * np.exp(-(k + 1) / b)))
+        share = self._share
+        below = share * np.exp(np.minimum(k, 0.0) / self.scale)
+        above = 1 - share * np.exp(-(np.maximum(k, 0.0) + 1) / self.scale)
+        return np.asarray(np.where(k < 0, below, above))
+
+    @property
+    def _share(self) -> float:
+        """The probability of zero and everything on one side of it."""
+        return 1 / (1 + math.exp(-1 / self.scale))
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Smallest integer whose cdf reaches ``q``."""
         p = check_probabilities(q)
-        b = self.scale
-        share = 1 / (1 + math.exp(-1 / b))
+        b, share = self.scale, self._share
         with np.errstate(divide="ignore"):
             low = np.ceil(b * np.log(p / share))
             high = np.ceil(-b * np.log((1 - p) / share) - 1)
-        k = np.where(p <= share * math.exp(-1 / b), low, high)
-        # the logarithm may land one integer off: settle it with the cdf itself
-        with np.errstate(invalid="ignore"):
-            k = np.where(np.isfinite(k) & (self.cdf(k - 1) >= p), k - 1, k)
-            return np.asarray(np.where(np.isfinite(k) & (self.cdf(k) < p), k + 1, k))
+        k = np.where(p <= share * math.exp(-1 / b), low, np.maximum(high, 0.0))
+        # the logarithm may land beside the integer: the cdf itself settles it
+        found = k.copy()
+        for near in (k + 1, k, k - 1):
+            with np.errstate(invalid="ignore"):
+                found = np.where(np.isfinite(k) & (self.cdf(near) >= p), near, found)
+        return np.asarray(found)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The smallest symmetric integer interval that holds the noise with at least ``level``."""
         check_level(level)
-        half = max(float(self.ppf((1 + level) / 2)), 0.0)
-        while half > 0 and float(self.cdf(half - 1) - self.cdf(-half)) >= level:
+        b = self.scale
+        # beyond k on both sides lies 2 exp(-(k + 1)/b) / (1 + exp(-1/b))
+        half = max(math.ceil(-b * math.log((1 - level) / (2 * self._share)) - 1), 0)
+        while half > 0 and 2 * self._share * math.exp(-half / b) <= 1 - level:
             half -= 1
-        return -half, half
+        while 2 * self._share * math.exp(-(half + 1) / b) > 1 - level:
+            half += 1
+        return (-float(half) if half else 0.0), float(half)
