@@ -368,9 +368,10 @@ class Domain:
         ------
         DeclarationError : no such column is declared; the message lists the declared names.
         """
-        for column in self.columns:
-            if column.name == name:
-                return column
+        # by hash: a label such as pandas.NA has no truth value when compared
+        found = {column.name: column for column in self.columns}.get(name)
+        if found is not None:
+            return found
         declared = ", ".join(repr(column.name) for column in self.columns) or "none"
         raise DeclarationError(
             f"column {name!r} is not declared for release (declared: {declared}).",

@@ -23,6 +23,9 @@ cell of the data.
 
 from __future__ import annotations
 
+import numbers
+from decimal import Decimal
+
 __all__ = [
     "BudgetError",
     "BudgetExceeded",
@@ -39,6 +42,20 @@ __all__ = [
     "QueryError",
     "TableTooLargeError",
 ]
+
+
+def got(value: object) -> str:
+    """An argument as an error may show it: a plain scalar, shortened; a type name for all else.
+
+    A frame, series or array given by mistake is named and never printed: it holds cells.
+
+    >>> got("abc"), got([1, 2])
+    ("'abc'", 'list')
+    """
+    if value is None or isinstance(value, str | bytes | bool | numbers.Number | Decimal):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return type(value).__name__
 
 
 class PrivacyError(Exception):

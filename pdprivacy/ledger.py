@@ -57,6 +57,8 @@ class Budget:
 
     def __init__(self, epsilon: Rational, delta: Rational = 0) -> None:
         self._total = loss(epsilon, delta)
+        if self._total.epsilon > 10**290:
+            raise ParameterError("'epsilon' must be at most 1e290.")
         self._entries: list[Entry] = []
         self._spent: Pure | Approx | None = None
         self._unit: Unit | None = None
@@ -146,20 +148,25 @@ class Budget:
     @property
     def entries(self) -> pd.DataFrame:
         """One row per charge: release, mechanism, epsilon, delta, time."""
+        entries = self._state()[0]
         return pd.DataFrame(
             {
-                "release": [entry.label for entry in self._entries],
-                "mechanism": [entry.mechanism for entry in self._entries],
-                "epsilon": [float(entry.loss.epsilon) for entry in self._entries],
-                "delta": [float(entry.loss.delta) for entry in self._entries],
-                "time": pd.to_datetime([entry.time for entry in self._entries], utc=True),
+                "release": [entry.label for entry in entries],
+                "mechanism": [entry.mechanism for entry in entries],
+                "epsilon": [float(entry.loss.epsilon) for entry in entries],
+                "delta": [float(entry.loss.delta) for entry in entries],
+                "time": pd.to_datetime([entry.time for entry in entries], utc=True),
             },
-            index=pd.RangeIndex(1, len(self._entries) + 1, name="charge"),
+            index=pd.RangeIndex(1, len(entries) + 1, name="charge"),
         )
 
-    def _summary(self) -> list[tuple[str, str, str]]:
+    def _state(self) -> tuple[list[Entry], Fraction, Fraction]:
+        """The entries and their sums, of one moment."""
+        with self._lock:
+            return [*self._entries], *self._sums()
+
+    def _summary(self, epsilon: Fraction, delta: Fraction) -> list[tuple[str, str, str]]:
         """(what, epsilon, delta) of total, spent and left."""
-        epsilon, delta = self._sums()
         total = self._total
         return [
             ("total", show(total.epsilon), show(total.delta)),
@@ -171,27 +178,30 @@ class Budget:
         return "" if self._unit is None else f", neighbors {self._unit.neighbors}"
 
     def __repr__(self) -> str:
+        entries, *spent = self._state()
         lines = [f"Privacy budget{self._neighbors()}"]
         lines += [
-            f"  {what:<6} epsilon {epsilon:<10} delta {delta}" for what, epsilon, delta in self._summary()
+            f"  {what:<6} epsilon {epsilon:<10} delta {delta}"
+            for what, epsilon, delta in self._summary(*spent)
         ]
-        width = max((len(entry.label) for entry in self._entries), default=0)
+        width = max((len(entry.label) for entry in entries), default=0)
         lines += [
             f"  {entry.number:>4}  {entry.label:<{width}}  epsilon {show(entry.loss.epsilon):<8} "
             f"delta {show(entry.loss.delta):<8} {entry.mechanism}".rstrip()
-            for entry in self._entries
+            for entry in entries
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        entries, *spent = self._state()
         head = "".join(
             f"<tr><th>{what}</th><td>{epsilon}</td><td>{delta}</td></tr>"
-            for what, epsilon, delta in self._summary()
+            for what, epsilon, delta in self._summary(*spent)
         )
         rows = "".join(
             f"<tr><th>{entry.number}. {html.escape(entry.label)}</th><td>{show(entry.loss.epsilon)}</td>"
             f"<td>{show(entry.loss.delta)}</td><td>{html.escape(entry.mechanism)}</td></tr>"
-            for entry in self._entries
+            for entry in entries
         )
         return (
             f"<table><caption>Privacy budget{html.escape(self._neighbors())}</caption>"

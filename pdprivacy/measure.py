@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.ledger import Budget
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, noise_multiplier
 from pdprivacy.mechanism.core import GRID_BITS, power_below
@@ -31,6 +31,9 @@ PartMechanism: TypeAlias = Laplace | Gaussian | Geometric
 Floats: TypeAlias = NDArray[np.float64]
 
 EXACT = 2**53
+
+DRAWN_BITS = 48
+"""The scale of the noise is at most 2**49 grid steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,9 @@ def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> Par
     For weights w that sum to one, noise of l1 scale ``l1 / (w epsilon)`` per part costs epsilon in
     all, and Gaussian noise of deviation ``multiplier * l2 / sqrt(w)`` costs (epsilon, delta).
     """
-    if mechanism not in get_args(MechanismName):
+    if not isinstance(mechanism, str) or mechanism not in get_args(MechanismName):
         raise ParameterError(
-            f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {mechanism!r})."
+            f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {got(mechanism)})."
         )
     if mechanism == "gaussian":
         if not isinstance(cost, Approx):
@@ -87,9 +90,12 @@ def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> Par
                 "'delta' must be positive for Gaussian noise (got 0).",
                 'pass delta=1e-6, or mechanism="laplace", which needs none.',
             )
-        moved = _root(Fraction(part.l2_squared) / part.weight) * part.unit
-        scale = moved * noise_multiplier(cost.epsilon, cost.delta)
-        return Gaussian(cost.epsilon, cost.delta, moved, grid=_grid(part.unit, scale))
+        share = _root(Fraction(part.l2_squared) / part.weight)
+        multiplier = noise_multiplier(cost.epsilon, cost.delta)
+        grid = _grid(part.unit, share * multiplier * part.unit)
+        # rounding to a grid coarser than the unit moves each number that a record moves by a step
+        rounding = part.moves * grid * _root(1 / part.weight) if grid > part.unit else 0
+        return Gaussian(cost.epsilon, cost.delta, share * part.unit + rounding, grid=grid)
     if isinstance(cost, Approx):
         raise ParameterError(
             f"'delta' must be 0 for {mechanism} noise (got {float(cost.delta):g}).",
@@ -103,13 +109,16 @@ def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> Par
             )
         return Geometric(epsilon, part.l1)
     moved = part.l1 * part.unit
-    return Laplace(epsilon, moved, grid=_grid(part.unit, moved / epsilon))
+    grid = _grid(part.unit, moved / epsilon)
+    if grid > part.unit:
+        moved = (math.floor(moved / grid) + part.moves) * grid
+    return Laplace(epsilon, moved, grid=grid)
 
 
 def _grid(unit: Fraction, scale: Fraction) -> Fraction:
-    """A power of two that divides the unit and lies well below the scale."""
-    finer: Fraction = power_below(scale) / 2**GRID_BITS
-    return min(unit, finer)
+    """A power of two well below the scale: at most the unit, unless that would be too many steps to draw."""
+    power = power_below(scale)
+    return max(min(unit, power / 2**GRID_BITS), power / 2**DRAWN_BITS)
 
 
 def _root(square: Fraction) -> Fraction:
@@ -128,13 +137,22 @@ def _add(whole: Whole, part: Part, mechanism: PartMechanism, source: noise.Sourc
     """
     steps = mechanism.draw(len(whole), source)
     grid = mechanism.grid
-    if isinstance(whole, np.ndarray) and (len(whole) == 0 or int(np.abs(whole).max()) < EXACT):
+    if (
+        isinstance(whole, np.ndarray)
+        and grid <= part.unit
+        and (len(whole) == 0 or int(np.abs(whole).max()) < EXACT)
+    ):
         if grid == part.unit:
             return np.asarray((whole + steps).astype(np.float64) * float(grid))
         # both terms are exact doubles; their sum is rounded once, after the noise
         if int(np.abs(steps).max(initial=0)) < EXACT:
             return np.asarray(whole.astype(np.float64) * float(part.unit) + steps * float(grid))
-    finer = int(part.unit / grid)
     numbers: Sequence[int] = whole.tolist() if isinstance(whole, np.ndarray) else whole
+    if grid > part.unit:
+        coarser = int(grid / part.unit)
+        numbers = [(number + coarser // 2) // coarser for number in numbers]
+        finer = 1
+    else:
+        finer = int(part.unit / grid)
     sums = [number * finer + step for number, step in zip(numbers, steps.tolist(), strict=True)]
     return np.array([float(total) for total in sums]) * float(grid)

@@ -82,10 +82,22 @@ def _labels(index: pd.Index[Any]) -> str:
 def fingerprint(released: Released) -> str:
     """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
-    values = np.ascontiguousarray(released.to_numpy())
-    kind = "i" if values.dtype.kind in "iu" else "f"
-    digest.update(kind.encode())
-    digest.update(values.astype("<i8" if kind == "i" else "<f8").tobytes())
+    columns = (
+        [released]
+        if isinstance(released, pd.Series)
+        else [released.iloc[:, i] for i in range(released.shape[1])]
+    )
+    if all(column.dtype.kind in "biuf" for column in columns):
+        values = released.to_numpy(
+            dtype=None if all(column.dtype.kind in "iu" for column in columns) else np.float64
+        )
+        kind = "<i8" if values.dtype.kind in "iu" else "<f8"
+        plain = np.array(values, dtype=kind)
+        if kind == "<f8":
+            plain[np.isnan(plain)] = np.nan  # one bit pattern
+        digest.update(kind.encode() + plain.tobytes())
+    else:
+        digest.update(b"not numbers")
     axes = released.axes if isinstance(released, pd.DataFrame) else [released.index]
     for axis in axes:
         digest.update(_labels(axis).encode())
@@ -146,8 +158,13 @@ def interval(released: Released) -> Released:
             "take the interval from the released frame before changing it.",
         )
     values = released.to_numpy(dtype=np.float64)
-    error = np.broadcast_to(np.asarray(metadata.error["standard_error"], dtype=np.float64), values.shape)
-    half = np.broadcast_to(np.asarray(metadata.error["plus_minus"], dtype=np.float64), values.shape)
+    try:
+        error, half = (
+            np.broadcast_to(np.asarray(metadata.error[name], dtype=np.float64), values.shape)
+            for name in ("standard_error", "plus_minus")
+        )
+    except (KeyError, TypeError, ValueError):
+        raise MetadataError("The release metadata does not hold the error of each number.") from None
     pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)

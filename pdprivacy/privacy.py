@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 
 __all__ = ["ZCDP", "Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "loss", "rational", "show"]
 
@@ -48,9 +48,7 @@ def rational(value: Rational, name: str) -> Fraction:
                 return Fraction(str(value))  # the shortest decimal, in the value's own precision
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
-    # a frame or an array given by mistake is named, never printed
-    got = repr(value) if scalar or value is None else type(value).__name__
-    raise ParameterError(f"{name!r} must be a finite number (got {got}).")
+    raise ParameterError(f"{name!r} must be a finite number (got {got(value)}).")
 
 
 def positive(value: Rational, name: str) -> Fraction:
@@ -62,7 +60,7 @@ def positive(value: Rational, name: str) -> Fraction:
 
 def _times(count: int) -> int:
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-        raise ParameterError(f"'count' must be a positive whole number (got {count!r}).")
+        raise ParameterError(f"'count' must be a positive whole number (got {got(count)}).")
     return int(count)
 
 
@@ -146,9 +144,9 @@ class Unit:
     neighbors: Neighbors = "add_remove"
 
     def __post_init__(self) -> None:
-        if self.neighbors not in get_args(Neighbors):
+        if not isinstance(self.neighbors, str) or self.neighbors not in get_args(Neighbors):
             raise ParameterError(
-                f"'neighbors' must be one of 'add_remove', 'replace_one' (got {self.neighbors!r})."
+                f"'neighbors' must be one of 'add_remove', 'replace_one' (got {got(self.neighbors)})."
             )
 
 

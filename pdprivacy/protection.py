@@ -12,7 +12,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from pdprivacy.errors import (
     ModifiedFrameError,
     NotProtectedError,
     ParameterError,
+    got,
 )
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY
@@ -49,14 +50,14 @@ class Protected:
     ``frame``: the protected frame, as long as it is alive.
     """
 
-    snapshot: pd.DataFrame
+    snapshot: pd.DataFrame = field(repr=False)
     domain: Domain
     unit: Unit
     budget: Budget
     scope: Scope
     lineage: tuple[str, ...]
-    quality: pd.DataFrame
-    frame: weakref.ref[pd.DataFrame] | None = None
+    quality: pd.DataFrame = field(repr=False)
+    frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
 
     @property
     def engine(self) -> PandasEngine:
@@ -167,7 +168,7 @@ def _public_rows(rows: int, unit: Unit, public_rows: int | None, on_invalid: Fat
     if public_rows is None:
         return rows if unit.neighbors == "replace_one" else None
     if isinstance(public_rows, bool) or not isinstance(public_rows, int | np.integer) or public_rows < 1:
-        raise ParameterError(f"'public_rows' must be a positive whole number (got {public_rows!r}).")
+        raise ParameterError(f"'public_rows' must be a positive whole number (got {got(public_rows)}).")
     if on_invalid == "drop":
         raise ParameterError(
             "'public_rows' cannot be combined with on_invalid='drop': how many records are left is private."
@@ -201,11 +202,8 @@ def restrict(protected: Protected, expression: str) -> pd.DataFrame:
 # ---------------------------------------------------------------- identity
 
 
-def _copy_on_write() -> bool:
-    """Whether pandas copies a column that is shared before it writes to it."""
-    if int(pd.__version__.split(".")[0]) >= 3:
-        return True
-    return pd.get_option("mode.copy_on_write") is True
+COPY_ON_WRITE = int(pd.__version__.split(".")[0]) >= 3
+"""Whether pandas always copies a column that is shared before it writes to it."""
 
 
 def _copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
@@ -217,9 +215,8 @@ def _copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
 
 def _register(frame: pd.DataFrame, protected: Protected) -> pd.DataFrame:
     """A new frame of the same cells, known by identity from now on."""
-    shared = _copy_on_write()
-    private = frame.copy(deep=not shared)
-    guard = private.copy(deep=False) if shared else None
+    private = frame.copy(deep=not COPY_ON_WRITE)
+    guard = private.copy(deep=False) if COPY_ON_WRITE else None
     private.attrs = {**frame.attrs, KEY: {_MARK: uuid.uuid4().hex}}
     buffers = () if guard is None else tuple(_buffer(guard[name].array) for name in protected.domain)
     key = id(private)

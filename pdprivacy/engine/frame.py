@@ -52,12 +52,12 @@ class PandasEngine:
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
         """Blocks of what the quantity is made of: the column's numbers, or whether it holds a label."""
         values = self._values(quantity.column)
-        if quantity.value is None:
+        if quantity.label is None:
             return numbers(values)
         labels = quantity.column.labels("proportion")
         settled = coder(values, quantity.column, "proportion").settled()
         scores = np.zeros(len(labels) + 2)
-        scores[1 + labels.index(quantity.value)] = 1.0
+        scores[1 + labels.index(quantity.label[0])] = 1.0
         scores[[0, -1]] = np.nan  # no declared cell, and the null cell
         return lambda start, stop: scores[settled.codes(start, stop) + 1]
 

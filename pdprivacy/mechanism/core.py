@@ -72,8 +72,10 @@ def check_probabilities(q: ArrayLike) -> Floats:
 def power_below(size: Fraction) -> Fraction:
     """The largest power of two that is at most ``size``."""
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    power = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
-    return power if power <= size else Fraction(power.numerator, 2 * power.denominator)
+    power: Fraction = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
+    if power > size:
+        power = Fraction(power.numerator, 2 * power.denominator)
+    return power
 
 
 def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:
@@ -101,10 +103,7 @@ def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) ->
     if sensitivity is not None and (sensitivity / step).denominator != 1:
         raise ParameterError("'sensitivity' must be a whole number of grid steps.")
     if scale < step * 2**GRID_BITS:
-        raise ParameterError(
-            "'grid' must be at most 2**-20 of the scale.",
-            "use a smaller power of two, or Geometric for whole numbers.",
-        )
+        raise ParameterError("'grid' must be at most 2**-20 of the scale.")
     return step
 
 

@@ -27,6 +27,7 @@ from pdprivacy.privacy import Approx, Rational, positive
 __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
+@lru_cache(maxsize=4)
 def _discrete_masses(sigma: float, reach: int) -> tuple[Floats, Floats]:
     """The integers within ``reach`` and their discrete Gaussian probabilities."""
     z = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -40,12 +41,11 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     Source: Canonne, Kamath, Steinke (2020), Theorem 7.
     """
     # beyond 40 sigma a term is below the smallest double
-    _, p = _discrete_masses(sigma, math.ceil(40 * sigma) + sensitivity)
-    shifted = np.zeros_like(p)
-    shifted[sensitivity:] = p[:-sensitivity]
-    with np.errstate(over="ignore"):
-        gain = shifted - np.exp(min(epsilon, 700.0)) * p
-    return float(math.fsum(gain[gain > 0]))
+    z, p = _discrete_masses(sigma, math.ceil(40 * sigma))
+    # z is the noise of the neighbour that lies `sensitivity` higher: its privacy loss is linear in z
+    privacy_loss = sensitivity * (2 * z + sensitivity) / (2 * sigma * sigma)
+    gain = p * np.maximum(-np.expm1(np.minimum(epsilon - privacy_loss, 0.0)), 0.0)
+    return math.fsum(gain)
 
 
 @lru_cache(maxsize=256)
@@ -66,6 +66,8 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fra
         sigma *= 0.75
     while not meets(sigma):
         sigma *= 1.001
+    while start < 64 and meets(sigma * 0.98):
+        sigma *= 0.98
     return Fraction(sigma)
 
 
@@ -129,6 +131,8 @@ class DiscreteGaussian:
     @property
     def std(self) -> float:
         """Standard deviation of the noise, slightly below sigma."""
+        if self.scale > 10:  # the lattice shows in the 800th decimal
+            return self.scale
         z, p = self._masses()
         return math.sqrt(math.fsum(z * z * p))
 

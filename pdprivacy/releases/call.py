@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pdprivacy import accounting, metadata
 from pdprivacy._version import __version__
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError
+from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got
 from pdprivacy.measure import Measurement, MechanismName, measure
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
 from pdprivacy.noise import RandomState
@@ -210,6 +210,12 @@ def check_cells(columns: Sequence[Column], method: str) -> None:
             f"The table has {cells} declared cells, more than {MAX_CELLS}.",
             "release fewer columns at once, or declare coarser bins.",
         )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False before it is used as one."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
 
 
 def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str) -> None:

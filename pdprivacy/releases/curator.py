@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.measure import MechanismName
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.privacy import Rational, loss
+from pdprivacy.privacy import Rational, loss, rational
 from pdprivacy.protection import Protected, restrict
 from pdprivacy.releases.call import (
     Labels,
@@ -68,8 +68,14 @@ def dr_ha(
     Raises ParameterError, DeclarationError, TableTooLargeError (above 1e8 cells).
     """
     rows, top = columns_of(protected, by, "dr_ha"), columns_of(protected, sensitive, "dr_ha")
-    if weights not in ("records", "cells"):
-        raise ParameterError(f"'weights' must be 'records' or 'cells' (got {weights!r}).")
+    if not isinstance(weights, str) or weights not in ("records", "cells"):
+        raise ParameterError(f"'weights' must be 'records' or 'cells' (got {got(weights)}).")
+    if not isinstance(mechanism, str) or mechanism not in get_args(MechanismName):
+        raise ParameterError(
+            f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {got(mechanism)})."
+        )
+    if mechanism != "gaussian" and rational(delta, "delta") != 0:
+        raise ParameterError(f"'delta' must be 0 for {mechanism} noise.", "leave delta out.")
     if len(top) != 1 or top[0].name in {column.name for column in rows}:
         raise ParameterError("'sensitive' must be one column that is not in 'by'.")
     check_cells((*rows, *top), "dr_ha")
@@ -81,12 +87,8 @@ def dr_ha(
         cost = loss(level, delta)
         if mechanism == "gaussian":
             noises.append(Gaussian(cost.epsilon, cost.delta, math.sqrt(l2_squared)))
-        elif mechanism in ("laplace", "geometric"):
-            noises.append((Laplace if mechanism == "laplace" else Geometric)(cost.epsilon, l1))
         else:
-            raise ParameterError(
-                f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {mechanism!r})."
-            )
+            noises.append((Laplace if mechanism == "laplace" else Geometric)(cost.epsilon, l1))
     counts = protected.engine.table((*rows, *top), "dr_ha").reshape(-1, top[0].cells("dr_ha"))
     cells = risk.Cells.of(counts)
     risks = [risk.local_risk(cells, noise.cdf, average=weights) for noise in noises]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -36,7 +36,7 @@ from pdprivacy.statistic import (
 __all__ = ["GroupBy", "groupby"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupBy:
     """Releases per declared key; each call is charged once, because the groups are disjoint.
 
@@ -44,8 +44,11 @@ class GroupBy:
     may move from one group to another, so sensitivities are those of two groups.
     """
 
-    protected: Protected
+    protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
+
+    def __repr__(self) -> str:
+        return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
 
     def count(
         self,

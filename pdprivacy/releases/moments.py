@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,7 @@ from pdprivacy.statistic import (
     Statistic,
     Sums,
     Variances,
+    indicator,
     quantity,
 )
 
@@ -86,11 +88,11 @@ def mean(
     chosen = columns_of(protected, columns, "mean")
     quantities = tuple(quantity(column, "mean") for column in chosen)
     call = Call("mean", epsilon, delta, mechanism, rng, chosen)
-    return release_series(protected, _means(protected, quantities, weights_of(chosen, split)), call)
+    return release_series(protected, _means(protected, quantities, weights_of(chosen, split), "mean"), call)
 
 
-def _means(protected: Protected, quantities: Any, weights: Any) -> Statistic:
-    rows = protected.scope.direct([q.column for q in quantities])
+def _means(protected: Protected, quantities: Any, weights: Any, method: str) -> Statistic:
+    rows = protected.scope.direct([q.column for q in quantities], method, 1)
     if rows is None:
         return Means(quantities, weights, protected.scope)
     return Direct("mean", quantities, weights, protected.scope, rows)
@@ -113,10 +115,12 @@ def proportion(
     chosen = columns_of(protected, column, "proportion")
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
-    quantities = (quantity(chosen[0], "proportion", value=value),)
+    quantities = (indicator(chosen[0], "proportion", value),)
     call = Call("proportion", epsilon, delta, mechanism, rng, chosen)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return release_series(protected, _means(protected, quantities, accounting.shares([1])), call, index=index)
+    return release_series(
+        protected, _means(protected, quantities, accounting.shares([1]), "proportion"), call, index=index
+    )
 
 
 def var(
@@ -144,7 +148,7 @@ def var(
 
 def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, method: str) -> Statistic:
     quantities = tuple(quantity(column, method, products=True) for column in chosen)
-    rows = protected.scope.direct(chosen)
+    rows = protected.scope.direct(chosen, method, 2)
     if rows is None:
         return Variances(quantities, weights, protected.scope)
     return Direct("var", quantities, weights, protected.scope, rows)
@@ -280,7 +284,8 @@ def _covariances(
     protected: Protected, chosen: Sequence[Column], keys: tuple[Column, ...], method: str
 ) -> Statistic:
     quantities = tuple(quantity(column, method, products=True) for column in chosen)
-    rows = protected.scope.direct(chosen)
+    groups = math.prod(key.cells(method) for key in keys)
+    rows = protected.scope.direct(chosen, method, groups + 1)
     if rows is not None:
         return Direct("cov", quantities, (), protected.scope, rows, keys)
     if keys:
@@ -313,7 +318,9 @@ def pooled_var(
         chosen = tuple(column for column in chosen if column.name not in names)
     refuse_shared(chosen, keys, "pooled_var")
     quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
-    rows = protected.scope.direct(chosen)
+    rows = protected.scope.direct(
+        chosen, "pooled_var", math.prod(key.cells("pooled_var") for key in keys) + 1
+    )
     statistic: Statistic
     if rows is None:
         statistic = PooledCovariance(quantities, keys, protected.scope, matrix=False)

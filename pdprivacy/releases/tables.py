@@ -12,7 +12,7 @@ import pandas as pd
 
 from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.measure import Measurement, MechanismName
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational
@@ -26,6 +26,7 @@ from pdprivacy.releases.call import (
     attach,
     cell_index,
     check_cells,
+    check_flag,
     columns_of,
     interval_factor,
     name_index,
@@ -42,8 +43,13 @@ from pdprivacy.statistic import (
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
 
+MOST_BINS = 10**6
+
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
+
+MOST_RISK_SCALE = 10**4
+"""With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 
@@ -102,6 +108,8 @@ def value_counts(
 
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
     """
+    check_flag("normalize", normalize)
+    check_flag("sort", sort)
     chosen = columns_of(protected, columns, "value_counts")
     check_cells(chosen, "value_counts")
     call = Call("value_counts", epsilon, delta, mechanism, rng, chosen)
@@ -159,16 +167,19 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
         return column.bins
     if bins is None or isinstance(bins, int | np.integer):
         number = 10 if bins is None else int(bins)
-        if isinstance(bins, bool) or not 1 <= number <= 10**6:
-            raise ParameterError(f"'bins' must be between 1 and 1000000 (got {bins}).")
+        if isinstance(bins, bool) or not 1 <= number <= MOST_BINS:
+            raise ParameterError(f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).")
         if not lower < upper:
             raise ParameterError("'bins' must be edges where the declared bounds are one value.")
         return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
-    edges = tuple(float(edge) for edge in bins)
-    if len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
-        raise ParameterError("'bins' must be at least two finite edges.")
-    if any(right <= left for left, right in itertools.pairwise(edges)):
-        raise ParameterError("'bins' must be strictly increasing.")
+    try:
+        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes))
+    except (TypeError, ValueError, OverflowError):
+        edges = ()
+    if len(edges) < 2 or len(edges) < len(bins) or not all(math.isfinite(edge) for edge in edges):
+        raise ParameterError("'bins' must be a number of bins, or at least two finite edges.")
+    if len(edges) > MOST_BINS or any(right <= left for left, right in itertools.pairwise(edges)):
+        raise ParameterError(f"'bins' must be strictly increasing edges, at most {MOST_BINS} of them.")
     return edges
 
 
@@ -196,10 +207,11 @@ def crosstab(
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
     """
     rows, tops = columns_of(protected, index, "crosstab"), columns_of(protected, columns, "crosstab")
-    if normalize not in (False, True, "all", "index", "columns"):
+    if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
         raise ParameterError(
-            f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {normalize!r})."
+            f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)})."
         )
+    check_flag("margins", margins)
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError("'index' and 'columns' share a column.")
     both = (*rows, *tops)
@@ -300,8 +312,9 @@ def _released_risk(counts: Floats, measurement: Measurement) -> dict[str, Any] |
     None where no count is positive, or where the table is so large that the estimate would take
     longer than the release.
     """
-    seen = np.maximum(np.rint(counts), 0).astype(np.int64)
-    if not seen.any():
+    seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
+    scale = measurement.mechanisms[0].scale
+    if not seen.any() or scale > MOST_RISK_SCALE or seen.sum(dtype=np.float64) > 2.0**52:
         return None
     cells, cdf = risk.Cells.of(seen), measurement.mechanisms[0].cdf
     if risk.expected_cost(cells, cdf) > MOST_RISK_WORK:

@@ -25,7 +25,7 @@ from pdprivacy.statistic.core import (
 from pdprivacy.statistic.counts import Cells, Rows
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
-from pdprivacy.statistic.quantity import Quantity, quantity
+from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Means, Sums, Variances
 
 __all__ = [
@@ -48,5 +48,6 @@ __all__ = [
     "Sums",
     "Variances",
     "Whole",
+    "indicator",
     "quantity",
 ]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.quantity import Quantity
 
@@ -34,11 +35,28 @@ class Scope:
     rows: int | None
     filtered: bool = False
 
-    def direct(self, columns: Sequence[Column]) -> int | None:
-        """The public number of records complete in ``columns``, or None."""
-        if self.filtered or any(column.nullable for column in columns):
+    def direct(self, columns: Sequence[Column], method: str, least: int) -> int | None:
+        """The public number of records complete in ``columns``, or None where it is private.
+
+        ``least``: how many rows the statistic needs under "replace_one"; one more under
+        "add_remove", where a public lower bound below that is of no use.
+
+        Raises ParameterError where the rows are publicly too few.
+        """
+        if self.filtered or self.rows is None or any(column.nullable for column in columns):
             return None
+        if self.neighbors == "add_remove":
+            return self.rows if self.rows > least else None
+        if self.rows < least:
+            raise ParameterError(
+                f"{method!r} needs at least {least} rows under neighbors='replace_one', and the frame has fewer."
+            )
         return self.rows
+
+    @property
+    def moves(self) -> int:
+        """How many disjoint groups one record can move."""
+        return 1 if self.neighbors == "add_remove" else 2
 
     def term(self, low: int, high: int, *, nullable: bool) -> int:
         """How far a sum moves whose terms lie in [low, high]; at least one step."""
@@ -77,6 +95,7 @@ class Part:
     unit : what one whole number stands for, a power of two.
     size : length of the vector.
     counts : whether the numbers count records.
+    moves : how many of the numbers one record can move.
     """
 
     name: str
@@ -86,6 +105,7 @@ class Part:
     unit: Fraction
     size: int = 1
     counts: bool = False
+    moves: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Cells:
             size = math.prod(column.cells(self.method) for column in self.columns)
         else:
             size = len(self.edges) - 1 + int(self.columns[0].nullable)
-        return (Part("counts", Fraction(1), l1, l2, Fraction(1), size, counts=True),)
+        return (Part("counts", Fraction(1), l1, l2, Fraction(1), size, counts=True, moves=self.scope.moves),)
 
     def read(self, engine: Engine) -> list[Whole]:
         if self.edges is None:

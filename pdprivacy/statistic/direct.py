@@ -50,6 +50,7 @@ class Direct:
 
     @property
     def groups(self) -> int:
+        """How many groups are declared."""
         return math.prod(key.cells(f"pooled_{self.kind}") for key in self.keys)
 
     def _moved(self, i: int, j: int) -> Fraction:
@@ -68,9 +69,10 @@ class Direct:
             return sensitivity.pooled_cov(*bounds, *others, self.rows, self.groups, neighbors=neighbors)
         return sensitivity.cov(*bounds, *others, self.rows, neighbors=neighbors)
 
-    def _refinement(self, moved: Fraction) -> int:
-        """Steps per whole unit of the statistic: a power of two that makes its rounding negligible."""
-        return 1 << max(0, 21 + moved.denominator.bit_length() - moved.numerator.bit_length())
+    def _refinement(self, moved: Fraction) -> Fraction:
+        """Steps per unit of the statistic: a power of two that makes the sensitivity about 2**21 steps."""
+        exponent = 21 + moved.denominator.bit_length() - moved.numerator.bit_length()
+        return Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
 
     @property
     def parts(self) -> tuple[Part, ...]:

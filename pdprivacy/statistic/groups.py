@@ -42,6 +42,7 @@ class GroupedMoments:
 
     @property
     def groups(self) -> int:
+        """How many groups are declared."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
@@ -56,16 +57,25 @@ class GroupedMoments:
     @property
     def parts(self) -> tuple[Part, ...]:
         size = self.groups
-        found = [] if self.kind == "sum" else self._counts.parts(*self.scope.cells(), size)
+        found = [] if self.kind == "sum" else self._counts.parts(*self.scope.cells(), size, self.scope.moves)
         for q, weight in zip(self.quantities, self.weights, strict=True):
             share = weight / self._pieces
             found.append(
-                Part(named("sum", q.column), share, *self.scope.disjoint(q.low, q.high), q.unit, size)
+                Part(
+                    named("sum", q.column),
+                    share,
+                    *self.scope.disjoint(q.low, q.high),
+                    q.unit,
+                    size,
+                    moves=self.scope.moves,
+                )
             )
             if self.kind == "var":
                 shift = half_square(q.reach)
                 moved = self.scope.disjoint(-shift, q.reach**2 - shift)
-                found.append(Part(named("squares", q.column), share, *moved, q.unit**2, size))
+                found.append(
+                    Part(named("squares", q.column), share, *moved, q.unit**2, size, moves=self.scope.moves)
+                )
         return tuple(found)
 
     def read(self, engine: Engine) -> list[Whole]:
@@ -138,6 +148,7 @@ class PooledCovariance:
 
     @property
     def groups(self) -> int:
+        """How many groups are declared."""
         return math.prod(key.cells(self.method) for key in self.keys)
 
     @property
@@ -145,10 +156,19 @@ class PooledCovariance:
         size = self.groups
         share = Fraction(1, 1 + len(self.quantities) + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
-        found = [Part("counts", share, *self.scope.cells(), Fraction(1), size, counts=True)]
+        found = [
+            Part("counts", share, *self.scope.cells(), Fraction(1), size, counts=True, moves=self.scope.moves)
+        ]
         for q in self.quantities:
             found.append(
-                Part(named("sums", q.column), share, *self.scope.disjoint(q.low, q.high), q.unit, size)
+                Part(
+                    named("sums", q.column),
+                    share,
+                    *self.scope.disjoint(q.low, q.high),
+                    q.unit,
+                    size,
+                    moves=self.scope.moves,
+                )
             )
         for i, j in self._pairs:
             first, second = self.quantities[i], self.quantities[j]

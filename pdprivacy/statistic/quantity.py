@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.errors import DeclarationError, ParameterError, got
 
-__all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "quantity"]
+__all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "indicator", "quantity"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -41,7 +42,8 @@ class Quantity:
     lower, upper : its bounds, finite.
     center : subtracted from each value.
     bits : the grid is the smallest power of two with at most 2**bits steps to a bound.
-    value : where given, the quantity is 1 in records of this label, 0 in others, null for null.
+    label : where given, a tuple of one declared label: the quantity is 1 in records that hold it, 0 in
+        others, null for null.
     """
 
     column: Column
@@ -53,7 +55,7 @@ class Quantity:
     shift: float
     low: int
     high: int
-    value: Any
+    label: tuple[Any] | None
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Quantity:
         *,
         centered: bool,
         bits: int = SUM_BITS,
-        value: Any = None,
+        label: tuple[Any] | None = None,
     ) -> None:
         size = max(abs(lower), abs(upper), upper - lower) or 1.0
         if not math.isfinite(upper - lower) or not SMALLEST_RANGE < size < LARGEST_RANGE:
@@ -88,7 +90,7 @@ class Quantity:
             ("grid", grid),
             ("before", 0.0 if rides else center),
             ("shift", anchor - center if rides else anchor),
-            ("value", value),
+            ("label", label),
         ):
             object.__setattr__(self, name, field)
         object.__setattr__(self, "low", self._steps(lower))
@@ -133,16 +135,19 @@ class Quantity:
         return nulls
 
 
-def quantity(
-    column: Column, method: str, *, centered: bool = True, products: bool = False, value: Any = None
-) -> Quantity:
-    """The bounded number that ``method`` reads from ``column``; ``value`` for the share of a label."""
-    if value is not None:
-        if value not in column.labels(method):
-            declared = ", ".join(repr(label) for label in column.labels(method))
-            raise ParameterError(f"{value!r} is not a declared label of column {column.name!r} ({declared}).")
-        return Quantity(column, 0.0, 1.0, centered=centered, value=value)
+def quantity(column: Column, method: str, *, centered: bool = True, products: bool = False) -> Quantity:
+    """The bounded number that ``method`` reads from ``column``."""
     lower, upper = column.bounds(method)
-    if products:
-        return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS)
-    return Quantity(column, lower, upper, centered=centered)
+    return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS if products else SUM_BITS)
+
+
+def indicator(column: Column, method: str, value: Any) -> Quantity:
+    """Whether a record holds the declared label ``value``, as 1 or 0."""
+    labels = column.labels(method)
+    known = isinstance(value, Hashable) and value in set(labels)
+    if not known:
+        declared = ", ".join(got(label) for label in labels[:20]) + (", ..." if len(labels) > 20 else "")
+        raise ParameterError(
+            f"{got(value)} is not a declared label of column {column.name!r}.", f"one of {declared}."
+        )
+    return Quantity(column, 0.0, 1.0, centered=True, label=(value,))

@@ -65,7 +65,7 @@ class SharedCounts:
         """Which count each column uses."""
         return [(column.name,) if column.nullable else () for column in self.columns]
 
-    def parts(self, moved: int = 1, l2_squared: int = 1, size: int = 1) -> list[Part]:
+    def parts(self, moved: int = 1, l2_squared: int = 1, size: int = 1, moves: int = 1) -> list[Part]:
         held: dict[Hashable, list[int]] = {}
         for place, key in enumerate(self.keys()):
             held.setdefault(key, []).append(place)
@@ -78,6 +78,7 @@ class SharedCounts:
                 Fraction(1),
                 size,
                 counts=True,
+                moves=moves,
             )
             for key, places in held.items()
         ]
