@@ -162,9 +162,12 @@ class SeriesDP(_Result):
 
     def __getattr__(self, name: str) -> Any:
         if name in dir(DataFrameDP) and not name.startswith("_"):
-            called = f"({self._frame.name!r}, ...)" if callable(getattr(DataFrameDP, name)) else ""
+            label = self._frame.name
+            called = (
+                f"({label!r}, ...)" if callable(getattr(DataFrameDP, name)) else f", not private[{label!r}]"
+            )
             raise NotProtectedError(
-                f"{name!r} belongs to a protected DataFrame, not to a Series.",
+                f"{name!r} is a method of a protected DataFrame, not of a Series.",
                 f"private.dp.{name}{called} on the protected frame itself.",
             )
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

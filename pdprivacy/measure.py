@@ -118,7 +118,7 @@ def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> Par
 def _grid(unit: Fraction, scale: Fraction) -> Fraction:
     """A power of two well below the scale: at most the unit, unless that would be too many steps to draw."""
     power = power_below(scale)
-    return max(min(unit, power / 2**GRID_BITS), power / 2**DRAWN_BITS)
+    return max(min(unit, power / (1 << GRID_BITS)), power / (1 << DRAWN_BITS))
 
 
 def _root(square: Fraction) -> Fraction:
@@ -137,11 +137,7 @@ def _add(whole: Whole, part: Part, mechanism: PartMechanism, source: noise.Sourc
     """
     steps = mechanism.draw(len(whole), source)
     grid = mechanism.grid
-    if (
-        isinstance(whole, np.ndarray)
-        and grid <= part.unit
-        and (len(whole) == 0 or int(np.abs(whole).max()) < EXACT)
-    ):
+    if isinstance(whole, np.ndarray) and grid <= part.unit and np.abs(whole).max(initial=0) < EXACT:
         if grid == part.unit:
             return np.asarray((whole + steps).astype(np.float64) * float(grid))
         # both terms are exact doubles; their sum is rounded once, after the noise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import itertools
 import math
 import sys
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 
 from pdprivacy.domain import Column
 from pdprivacy.engine import PandasEngine
-from pdprivacy.statistic import Quantity, quantity
+from pdprivacy.statistic import Quantity, indicator, quantity
 
 NAN, INF = float("nan"), float("inf")
 ENDS = ((0.0, 9.0), (-3.0, 10.0), (0.1, 0.7), (-7.5, -2.25), (1e9, 1e9 + 1e-3), (5.0, 5.0), (-1e12, 1.0))
@@ -119,7 +120,9 @@ def test_the_grid_is_fine_and_its_bounds_are_those_of_the_records(value):
         for products in (False, True):
             column = Column("x", "float", lower=lower, upper=upper)
             labels = Column("x", "category", categories=("a", "b"))
-            number = quantity(labels if value else column, "test", products=products, value=value)
+            number = (
+                indicator(labels, "test", value) if value else quantity(column, "test", products=products)
+            )
             assert number.low == steps(number, number.lower)
             assert number.high == steps(number, number.upper)
             assert math.log2(number.grid).is_integer()
@@ -211,7 +214,7 @@ def test_every_dtype_of_truth_values_reads_the_same(dtype, nulls):
     number = quantity(column, "sum", centered=False)
     assert found.sum(number)[0] == 4
     assert found.sum(number)[1] * number.unit == 3
-    share = quantity(column, "proportion", centered=False, value=False)
+    share = indicator(column, "proportion", False, centered=False)
     assert found.sum(share)[0] == 4
     assert found.sum(share)[1] * share.unit == 1
     assert found.bins(column, (0.0, 0.5, 1.0)).tolist() == [1, 3] + [1] * nulls
@@ -255,7 +258,7 @@ def test_every_dtype_of_strings_reads_the_same(dtype, nulls):
     column = Column("x", "category", nulls, categories=("c", "a", "b"))
     assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls  # the unseen label is nowhere
     assert found.present(column) == len(LABELS)
-    share = quantity(column, "proportion", centered=False, value="b")
+    share = indicator(column, "proportion", "b", centered=False)
     assert found.sum(share)[0] == 6
     assert found.sum(share)[1] * share.unit == 3
     number = quantity(Column("y", "integer", lower=0, upper=20), "sum", centered=False)
@@ -298,6 +301,43 @@ def test_labels_of_any_kind_are_told_apart():
     column = Column("x", "float", nullable=True, categories=(0.1, 0.3))
     halves = pd.Series([0.1, 0.1 + 0.2, 0.3, None], dtype="Float64")
     assert engine(x=halves).table([column], "test").tolist() == [1, 1, 1]
+
+
+JANUARY, MAY = datetime.date(2024, 1, 1), datetime.date(2024, 5, 1)
+COMPANY = {
+    "timestamps": (
+        (pd.Timestamp(JANUARY), pd.Timestamp(MAY)),
+        [pd.Timestamp(JANUARY), datetime.datetime(2024, 1, 1), np.datetime64(JANUARY), JANUARY, MAY],
+    ),
+    "dates": (
+        (JANUARY, MAY),
+        [JANUARY, MAY, pd.Timestamp(JANUARY), np.datetime64(JANUARY), np.datetime64("2024-01-01", "ns")],
+    ),
+    "spans": (
+        (pd.Timedelta(days=1), pd.Timedelta(days=2)),
+        [pd.Timedelta(days=1), datetime.timedelta(days=2), np.timedelta64(1, "D"), 1],
+    ),
+    "numbers": ((1, 2), [1, 1.0, True, np.int8(1), Decimal(2), np.float32(2), "1", 3, 2**63]),
+    "strings": (("1", "x"), ["1", 1, np.str_("x"), b"x"]),
+    "tuples": (((1,), (1, 2)), [(1,), (1, 2), (1, 2, 3), 1, [1, 2]]),
+}
+
+
+@pytest.mark.parametrize("kind", COMPANY)
+def test_the_cell_of_a_record_does_not_depend_on_the_records_around_it(kind):
+    """Else one record could move all others: pandas infers what an array of objects is from all of them."""
+    labels, cells = COMPANY[kind]
+    column = Column("x", "category", nullable=True, categories=labels)
+
+    def counted(*held: Any) -> list[int]:
+        values = np.empty(len(held), dtype=object)
+        values[:] = held
+        return engine(x=pd.Series(values)).table([column], "test").tolist()
+
+    for cell in cells:
+        for other in [*cells, "x", None, pd.NaT, pd.NA, NAN]:
+            expected = [3 * a + b for a, b in zip(counted(cell), counted(other), strict=True)]
+            assert counted(cell, cell, cell, other) == expected
 
 
 def test_a_column_is_told_by_its_label_whatever_it_is():
@@ -381,7 +421,7 @@ EDGES = {
 def everything(frame: pd.DataFrame) -> list[Any]:
     """All that an engine tells about a frame."""
     found = PandasEngine(frame)
-    sums = [quantity(X, "sum", centered=False), quantity(Y, "mean"), quantity(G, "proportion", value="a")]
+    sums = [quantity(X, "sum", centered=False), quantity(Y, "mean"), indicator(G, "proportion", "a")]
     products = [quantity(X, "cov", products=True), quantity(Y, "cov", products=True)]
     return [
         found.rows,
@@ -450,7 +490,7 @@ def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     assert sums[1] == plain_sum(quantity(Y, "mean"), y)
     known = [cell for cell in g if cell in ("a", "b")]
     assert sums[2] == plain_sum(
-        quantity(G, "proportion", value="a"), [1.0 if cell == "a" else 0.0 for cell in known]
+        indicator(G, "proportion", "a"), [1.0 if cell == "a" else 0.0 for cell in known]
     )
     first, second = quantity(X, "cov", products=True), quantity(Y, "cov", products=True)
     pairs = [(steps(first, a), steps(second, b)) for a, b in zip(x, y, strict=True)]

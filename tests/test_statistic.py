@@ -39,6 +39,7 @@ from pdprivacy.statistic import (
     Scope,
     Sums,
     Variances,
+    indicator,
     quantity,
 )
 
@@ -437,7 +438,7 @@ class Drawn:
         sums = tuple(quantity(column, "sum", centered=False) for column in (x, y))
         means = tuple(quantity(column, "mean") for column in (x, y))
         products = tuple(quantity(column, "var", products=True) for column in (x, y))
-        share = quantity(self.key, "proportion", value="b")
+        share = indicator(self.key, "proportion", "b")
         halves = (Fraction(1, 3), Fraction(2, 3))
         edges = (x.bounds("test")[0] - 0.5, sum(x.bounds("test")) / 2, x.bounds("test")[1] + 3.5)
         found = [

@@ -80,7 +80,7 @@ def power_below(size: Fraction) -> Fraction:
 
 def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:
     """The grid to which values are rounded where none is given."""
-    return power_below(min(sensitivity, scale)) / (2**GRID_BITS * ROUNDING_STEPS)
+    return power_below(min(sensitivity, scale)) / ((1 << GRID_BITS) * ROUNDING_STEPS)
 
 
 def check_size(size: int, most: int) -> None:
@@ -102,7 +102,7 @@ def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) ->
         raise ParameterError(f"'grid' must be a power of two (got {grid}).")
     if sensitivity is not None and (sensitivity / step).denominator != 1:
         raise ParameterError("'sensitivity' must be a whole number of grid steps.")
-    if scale < step * 2**GRID_BITS:
+    if scale < step * (1 << GRID_BITS):
         raise ParameterError("'grid' must be at most 2**-20 of the scale.")
     return step
 

@@ -88,9 +88,12 @@ def interval_factor(measurement: Measurement) -> float:
     mechanism = measurement.mechanisms[0]
     if isinstance(mechanism, Gaussian):
         return mechanism.interval(LEVEL)[1] / mechanism.std
-    return max(
-        Laplace(1, 1).interval(LEVEL)[1] / Laplace(1, 1).std, mechanism.interval(LEVEL)[1] / mechanism.std
-    )
+    laplace = Laplace(1, 1)
+    factor = laplace.interval(LEVEL)[1] / laplace.std
+    if not isinstance(mechanism, Geometric):
+        return factor
+    # integer noise of a small scale has a wider interval per deviation; at the smallest it has none
+    return max(factor, mechanism.interval(LEVEL)[1] / mechanism.std) if mechanism.std > 0 else factor
 
 
 def _plain(values: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from numbers import Number
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -81,6 +82,9 @@ def dr_ha(
     check_cells((*rows, *top), "dr_ha")
     many = isinstance(epsilon, list | tuple | np.ndarray | pd.Index | pd.Series)
     levels: list[Any] = list(cast("Sequence[Rational]", epsilon)) if many else [epsilon]
+    if many and not all(isinstance(level, Number) for level in levels):
+        # what a column holds by mistake is not shown
+        raise ParameterError("'epsilon' must be a number or a list of numbers.")
     l1, l2_squared = protected.scope.cells()
     noises: list[Any] = []
     for level in levels:

@@ -49,7 +49,7 @@ class Scope:
             return self.rows if self.rows > least else None
         if self.rows < least:
             raise ParameterError(
-                f"{method!r} needs at least {least} rows under neighbors='replace_one', and the frame has fewer."
+                f"{method!r} needs at least {least} rows under neighbors='replace_one'; the frame has fewer."
             )
         return self.rows
 

@@ -144,6 +144,7 @@ class PooledCovariance:
 
     @property
     def method(self) -> str:
+        """The release that asks for it."""
         return "pooled_cov" if self.matrix else "pooled_var"
 
     @property
@@ -208,7 +209,9 @@ class PooledCovariance:
                 by_sums = 2 * a.values * a.std / rows
             else:
                 by_sums = np.hypot(b.values * a.std, a.values * b.std) / rows
-            error = math.sqrt(products.std**2 + float((by_count**2 + by_sums**2).sum())) / spare
+            # hypot, because the squares may be beyond what a double holds
+            spread = float(np.hypot.reduce(np.concatenate([by_count, by_sums])))
+            error = math.hypot(products.std, spread) / spare
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
         if self.matrix:

@@ -141,7 +141,7 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
     return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS if products else SUM_BITS)
 
 
-def indicator(column: Column, method: str, value: Any) -> Quantity:
+def indicator(column: Column, method: str, value: Any, *, centered: bool = True) -> Quantity:
     """Whether a record holds the declared label ``value``, as 1 or 0."""
     labels = column.labels(method)
     known = isinstance(value, Hashable) and value in set(labels)
@@ -150,4 +150,4 @@ def indicator(column: Column, method: str, value: Any) -> Quantity:
         raise ParameterError(
             f"{got(value)} is not a declared label of column {column.name!r}.", f"one of {declared}."
         )
-    return Quantity(column, 0.0, 1.0, centered=True, label=(value,))
+    return Quantity(column, 0.0, 1.0, centered=centered, label=(value,))
