@@ -79,9 +79,13 @@ def publish(private: pd.DataFrame) -> dict[str, pd.Series | pd.DataFrame]:
     insured = private.dp.proportion("insured", epsilon=0.1)
     print(f"{insured.iloc[0]:.1%} ± {insured.dp.metadata.error['plus_minus']:.1%}")
 
-    heading("Correlations, for epsilon 1")
-    correlations = private.dp.corr(["age", "family", "insured"], epsilon=1)
-    print(plus_minus(correlations).to_string())
+    heading("Covariances, for epsilon 1")
+    covariances = private.dp.cov(["age", "family", "insured"], epsilon=1)
+    print(plus_minus(covariances).to_string())
+    deviations = np.sqrt(np.diagonal(covariances))
+    correlations = covariances / np.outer(deviations, deviations)
+    print("\nCorrelations, made of these at no further cost:")
+    print(correlations.round(2).to_string())
 
     heading("Healthy or not, by region and age group, for epsilon 0.5")
     table = private.dp.crosstab(LITTLE, "health", epsilon=0.5)
@@ -105,7 +109,7 @@ def publish(private: pd.DataFrame) -> dict[str, pd.Series | pd.DataFrame]:
 
     heading("What it cost")
     print(private.dp.budget)
-    return {"mean": means, "insured": insured, "corr": correlations}
+    return {"mean": means, "insured": insured, "cov": covariances, "corr": correlations}
 
 
 # ---------------------------------------------------------------- 3. for the curator's eyes only
@@ -116,12 +120,14 @@ def compare(survey: pd.DataFrame, released: dict[str, pd.Series | pd.DataFrame])
     exact = {
         "mean": survey[["age", "family"]].mean(),
         "insured": survey["insured"].value_counts(normalize=True),
+        "cov": survey[["age", "family", "insured"]].cov(),
         "corr": survey[["age", "family", "insured"]].corr(),
     }
     rows = {
         "mean age": lambda numbers: numbers["mean"]["age"],
         "mean household size": lambda numbers: numbers["mean"]["family"],
         "share insured": lambda numbers: numbers["insured"][True],
+        "covariance of age and household": lambda numbers: numbers["cov"].loc["age", "family"],
         "correlation of age and household": lambda numbers: numbers["corr"].loc["age", "family"],
         "correlation of age and insurance": lambda numbers: numbers["corr"].loc["age", "insured"],
     }
@@ -140,7 +146,7 @@ def risks(private: pd.DataFrame) -> pd.DataFrame:
         "+ gender, married,\neducation": MORE,
         "+ ethnicity,\nhousehold size": MUCH,
     }
-    curves = {name: private.dp.dr_ha(by, "health", epsilon) for name, by in known.items()}
+    curves = {name: private.dp.dr_ha(by, "health", epsilon, "geometric") for name, by in known.items()}
     heading("CONFIDENTIAL: people in cells that show a single, true health status")
     print("(exactly; for whoever knows of a person ...)")
     shown = pd.DataFrame(curves).iloc[::6].rename(columns=lambda name: name.replace("\n", " "))

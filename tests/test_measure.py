@@ -195,8 +195,10 @@ def test_laplace_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
         exact = mechanism.steps * mechanism.grid
         assert exact >= part.l1 * part.unit / (part.weight * epsilon)
         assert exact <= part.l1 * part.unit / (part.weight * epsilon) * (1 + Fraction(1, 10**9))
-        # neighbours lie whole grid steps apart: the loss of this part, exactly
+        # how many grid steps neighbours lie apart, rounded where the grid is coarser: the loss, exactly
         apart = part.l1 * part.unit / mechanism.grid
+        if mechanism.grid > part.unit:
+            apart = Fraction(math.floor(apart) + part.moves)
         assert apart.denominator == 1
         spent += apart / mechanism.steps
         assert noisy.std == pytest.approx(math.sqrt(2) * float(exact), rel=1e-12)
@@ -231,10 +233,14 @@ def test_gaussian_scales_follow_from_sensitivity_and_weight(drawn, epsilon, delt
         exact = mechanism.steps * mechanism.grid
         claimed = sigma**2 * part.l2_squared * part.unit**2 / part.weight
         assert claimed <= exact**2 <= claimed * (1 + Fraction(1, 10**9))
-        moved += part.l2_squared * part.unit**2 / exact**2
+        apart = part.l2_squared * part.unit**2 / exact**2
+        if mechanism.grid > part.unit:  # each number that moves may be rounded a step further
+            longer = math.sqrt(part.l2_squared) * part.unit + part.moves * mechanism.grid
+            apart = Fraction(longer * (1 - 1e-12)) ** 2 / exact**2
+        moved += apart
         # the noise is a discrete one on a grid far below its scale
         assert exact >= mechanism.grid * 2**20
-        assert (part.unit / mechanism.grid).denominator == 1
+        assert math.log2(part.unit / mechanism.grid).is_integer()
     assert moved <= 1 / sigma**2
     assert gaussian_delta(float(epsilon), 1 / math.sqrt(float(moved))) <= float(delta) * (1 + 1e-9)
 
@@ -349,14 +355,50 @@ def test_an_empty_vector_is_released_as_one():
     assert measured.noisy[0].values.tolist() == []
 
 
-@pytest.mark.parametrize("epsilon", ["1e-5", "1e-3"])
-def test_a_scale_that_cannot_be_drawn_is_refused_before_the_charge_or_drawn(epsilon):
-    """Sums of squares have 2**34 steps, and 1e-5 of epsilon in 66 parts makes 2**57 of them."""
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("moves", [1, 2])
+def test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for(mechanism, moves, monkeypatch):
+    """2**34 steps and little epsilon make more steps of noise than can be drawn. Neighbours that are
+    rounded to a coarser grid still lie within the sensitivity that the noise is made for."""
+    for name in ("discrete_laplace", "discrete_gaussian"):
+        monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
+    l1, weight = 2**34 + 1, Fraction(1, 66)
+    part = Part("squares", weight, l1 * moves, l1 * l1 * moves, Fraction(1, 2**10), 2, moves=moves)
+    parts = (part, Part("others", 1 - weight, 1, 1, ONE))
+    cost = Pure("1e-6") if mechanism == "laplace" else Approx("1e-6", "1e-9")
+    rng = np.random.default_rng(4)
+    most = Fraction(0)
+    for _ in range(200):
+        one = rng.integers(-(2**50), 2**50, 2).tolist()
+        step = [int(rng.choice([-l1, l1])), int(rng.choice([-l1, l1])) if moves == 2 else 0]
+        other = [number + by for number, by in zip(one, step, strict=True)]
+        released = [
+            gate(Told(parts, [numbers, [0]]), cost, mechanism, Budget(1, "0.5")) for numbers in (one, other)
+        ]
+        kind = released[0].mechanisms[0]
+        assert kind.grid > part.unit
+        moved = [
+            Fraction(a) - Fraction(b)
+            for a, b in zip(released[0].noisy[0].values, released[1].noisy[0].values, strict=True)
+        ]
+        assert all((by / kind.grid).denominator == 1 for by in moved)
+        if mechanism == "laplace":
+            most = max(most, sum(map(abs, moved)) / kind.sensitivity)
+        else:
+            most = max(most, sum(by * by for by in moved) / weight / kind.sensitivity**2)
+    assert Fraction(99, 100) <= most <= 1
+
+
+@pytest.mark.parametrize("epsilon", ["1e-5", "1e-3", "1e-12"])
+@pytest.mark.parametrize("as_array", [True, False])
+def test_what_is_charged_is_released_however_small_epsilon_is(epsilon, as_array):
     parts = (Part("squares", Fraction(1, 66), 2**34, 2**68, ONE),) * 66
     budget = Budget(1)
-    try:
-        gate(Told(parts, [[0]] * 66), Pure(epsilon), "laplace", budget)
-    except ParameterError:
-        assert budget.spent == (0, 0)
-    else:
-        assert budget.spent == (float(epsilon), 0)
+    numbers = [np.array([7]) if as_array else [7]] * 66
+    measured = gate(Told(parts, numbers), Pure(epsilon), "laplace", budget)
+    assert budget.spent == (float(epsilon), 0)
+    exact, grid = 66 * 2**34 / Fraction(epsilon), measured.mechanisms[0].grid
+    # never below, and above by no more than a step of rounding can move
+    assert exact <= Fraction(measured.mechanisms[0].scale) <= exact + 66 * grid / Fraction(epsilon)
+    for noisy, kind in zip(measured.noisy, measured.mechanisms, strict=True):
+        assert (Fraction(noisy.values[0]) / kind.grid).denominator == 1

@@ -128,9 +128,9 @@ class Quantity:
         if self.before:
             out -= self.before
         out += self.shift
-        nulls: NDArray[np.bool_] = np.isnan(out)
-        if not nulls.any():
+        if out.size == 0 or not np.isnan(out.min()):  # a minimum is NaN where any term is
             return None
+        nulls: NDArray[np.bool_] = np.isnan(out)
         out[nulls] = 1.5 * 2.0**52 * self.grid
         return nulls
 
