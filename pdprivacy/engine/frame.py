@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
 from pdprivacy.statistic import GroupedSums, Moments, Quantity
 
@@ -143,8 +144,12 @@ class PandasEngine:
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
-        found = edge_coder(self._values(column), column, edges)
-        return self._count([found], [len(edges) - 1 + int(column.nullable)])
+        values = self._values(column)
+        if column.kind == "integer":
+            found = edge_coder(values, column, edges)
+            return self._count([found], [len(edges) - 1 + int(column.nullable)])
+        counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
+        return np.append(counts, nulls) if column.nullable else counts
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
