@@ -371,6 +371,16 @@ def test_direct_claims_are_no_larger_than_stated(world, call, share):
     check_attained(statistic.parts, brute_force(statistic, world), share * (1 - Fraction(1, 2**12)))
 
 
+def test_a_number_of_records_is_public_only_where_none_can_leave():
+    held, may_be_null = Column("x", "float", lower=0, upper=1), Column("y", "float", True, 0, 1)
+    for neighbors in ("add_remove", "replace_one"):
+        scope = Scope(neighbors, 9)
+        assert scope.direct([held], "mean", 1) == 9
+        assert scope.direct([held, may_be_null], "mean", 1) is None
+        assert Scope(neighbors, 9, filtered=True).direct([held], "mean", 1) is None
+        assert Scope(neighbors, None).direct([held], "mean", 1) is None
+
+
 # ---------------------------------------------------------------- any bounds, any dtype, any scope
 
 BOUNDS = [

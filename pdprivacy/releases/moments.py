@@ -178,7 +178,7 @@ def std(
         error = np.asarray(answer.standard_error)
         with np.errstate(divide="ignore", invalid="ignore"):
             first = np.where(roots > 0, error / (2 * roots), np.inf)
-        return Answer(roots, np.minimum(first, np.sqrt(error)), linear=False)
+        return Answer(roots, np.minimum(first, np.sqrt(error)))
 
     return release_series(protected, statistic, call, transform=root)
 
@@ -252,7 +252,7 @@ def _correlation(answer: Answer) -> Answer:
     known = np.where(variances > 0, 1.0, np.nan)
     np.fill_diagonal(ratios, known)
     np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
-    return Answer(ratios, error, linear=False)
+    return Answer(ratios, error)
 
 
 def _matrix(

@@ -220,7 +220,7 @@ def crosstab(
     answer, measurement = run(protected, Cells(both, protected.scope, "crosstab"), call)
     shape = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
     counts = answer.values.reshape(shape)
-    table = Answer(counts, answer.standard_error, linear=True)
+    table = Answer(counts, answer.standard_error)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     axis = {False: None, True: None, "all": None, "index": 1, "columns": 0}[normalize]
     values, errors = _normalized(table, measurement, normalize is not False, axis=axis)

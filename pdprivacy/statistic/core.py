@@ -122,7 +122,6 @@ class Answer:
 
     values: Any
     standard_error: Any
-    linear: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Cells:
         return [engine.bins(self.columns[0], self.edges)]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(noisy[0].values, noisy[0].std, linear=True)
+        return Answer(noisy[0].values, noisy[0].std)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,4 @@ class Rows:
         return [[engine.present(column)] for column in self.columns]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(
-            np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]), linear=True
-        )
+        return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))

@@ -133,10 +133,10 @@ class Direct:
             values = np.array([part.values[0] for part in noisy])
             if self.kind == "mean":
                 values += [quantity.center for quantity in self.quantities]
-            return Answer(values, np.array([part.std for part in noisy]), linear=True)
+            return Answer(values, np.array([part.std for part in noisy]))
         size = len(self.quantities)
         matrix, errors = np.empty((size, size)), np.empty((size, size))
         for (i, j), part in zip(self._pairs, noisy, strict=True):
             matrix[i, j] = matrix[j, i] = part.values[0]
             errors[i, j] = errors[j, i] = part.std
-        return Answer(matrix, errors, linear=True)
+        return Answer(matrix, errors)

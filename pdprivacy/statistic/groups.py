@@ -101,7 +101,7 @@ class GroupedMoments:
         if self.kind == "sum":
             for column, part in enumerate(noisy):
                 values[:, column], errors[:, column] = part.values, part.std
-            return Answer(values, errors, linear=True)
+            return Answer(values, errors)
         places = self._counts.places()
         start = max(places) + 1
         for column, quantity in enumerate(self.quantities):
@@ -120,7 +120,7 @@ class GroupedMoments:
                 values[group, column], errors[group, column] = covariance(
                     one[0], one[1], one[1], one[2], shift
                 )
-        return Answer(values, errors, linear=False)
+        return Answer(values, errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,5 +215,5 @@ class PooledCovariance:
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
         if self.matrix:
-            return Answer(values, errors, linear=False)
-        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy(), linear=False)
+            return Answer(values, errors)
+        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy())

@@ -49,9 +49,7 @@ class Sums:
         return [[engine.sum(quantity)[1]] for quantity in self.quantities]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(
-            np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]), linear=True
-        )
+        return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ class Means:
             offset = float(total.values[0]) / rows
             values.append(quantity.center + offset)
             errors.append(math.hypot(total.std, offset * count.std) / rows)
-        return Answer(np.array(values), np.array(errors), linear=False)
+        return Answer(np.array(values), np.array(errors))
 
 
 def half_square(reach: int) -> int:
@@ -191,7 +189,7 @@ class Variances:
             value, error = covariance(count, total, total, squares, shift)
             values.append(value)
             errors.append(error)
-        return Answer(np.array(values), np.array(errors), linear=False)
+        return Answer(np.array(values), np.array(errors))
 
 
 def covariance(
@@ -264,4 +262,4 @@ class Covariance:
             value, error = covariance(noisy[0], noisy[1 + i], noisy[1 + j], noisy[1 + size + place], shift)
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
-        return Answer(values, errors, linear=False)
+        return Answer(values, errors)
