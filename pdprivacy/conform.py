@@ -2,7 +2,8 @@
 
     fault            "raise"   "clip"                    "drop"
     out of bounds    refused   moved to nearest bound    record left out
-    infinite         refused   moved to nearest bound    record left out
+    infinite         refused   moved to that bound, or   record left out
+                               refused where it has none
     null, undeclared refused   refused                   record left out
     unseen label     refused   refused                   record left out
     wrong type       refused   refused                   record left out
@@ -23,8 +24,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.domain import Column, Domain, declaration_hint
+from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
 
@@ -53,6 +54,7 @@ class _Faults:
     outside: Mask
     unseen: Mask
     mistyped: Mask
+    endless: Mask  # infinite where no bound is declared; outside, too
     touching: bool = False
     numbers: NDArray[np.float64] | None = field(default=None)
 
@@ -63,11 +65,15 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     Raises
     ------
     ParameterError : unknown ``on_invalid``.
+    DeclarationError : the domain has no columns, or a label that is no text (a lone surrogate).
     InvalidDataError : a declared column is missing or appears twice, or a fault that
         ``on_invalid`` does not mend; names columns and faults.
     """
-    if on_invalid not in get_args(Fate):
-        raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {on_invalid!r}).")
+    if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
+        raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
+    if not len(domain):
+        raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
+    _refuse_lone_surrogates(domain)
     for name in domain:
         found_labels = int((frame.columns == name).sum()) if name in frame.columns else 0
         if found_labels != 1:
@@ -75,7 +81,9 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
             raise InvalidDataError(
                 f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
             )
-    faults = {column.name: _faults(frame[column.name], column) for column in domain.columns}
+    renewed = {name: values for name in domain if (values := _readable(frame[name])) is not None}
+    read = {name: renewed.get(name, frame[name]) for name in domain}
+    faults = {column.name: _faults(read[column.name], column) for column in domain.columns}
     refused = _refused(domain, faults, on_invalid)
     if refused:
         raise InvalidDataError(
@@ -84,13 +92,13 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
             'on_invalid="drop" leaves faulty records out; or correct the data or the declaration.',
         )
     keep = np.ones(len(frame), dtype=bool)
-    changed = {}
+    changed = dict(renewed)
     for column in domain.columns:
         found = faults[column.name]
         if on_invalid == "drop":
             keep &= ~_faulty(found, column)
         elif found.outside.any():
-            changed[column.name] = _clipped(frame[column.name], column, found)
+            changed[column.name] = _clipped(read[column.name], column, found)
     conformed = frame.assign() if not changed else frame.copy(deep=False)
     for name, values in changed.items():
         conformed[name] = values
@@ -101,12 +109,50 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     return Conformed(conformed, _quality(domain, faults, on_invalid), _touching(domain, faults))
 
 
+def _refuse_lone_surrogates(domain: Domain) -> None:
+    """Refuse labels that pandas cannot put on the axis of a table, before anything is charged for it."""
+    for column in domain.columns:
+        for label in column.categories or ():
+            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+                raise DeclarationError(
+                    f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
+                )
+
+
+def _readable(values: pd.Series[Any]) -> pd.Series[Any] | None:
+    """The column as pandas can read it cell by cell, None where it is that already.
+
+    Nulls that pandas does not tell by itself become its own: the signalling NaN of decimals, which
+    raises when compared, and NaN in nullable floats. Views of strings, of which Arrow can neither
+    look up nor leave out any, become strings.
+    """
+    if values.dtype == object:
+        try:
+            values.isna()
+        except ArithmeticError:
+            cells = values.to_numpy(dtype=object, copy=True)
+            cells[[isinstance(cell, Decimal) and cell.is_snan() for cell in cells]] = None
+            return pd.Series(cells, index=values.index, dtype=object)
+    elif values.dtype.kind == "f" and not isinstance(values.dtype, np.dtype):
+        unmasked = np.isnan(values.to_numpy(dtype=np.float64, na_value=np.nan)) & ~_isna(values)
+        if unmasked.any():
+            array: Any = values.array.copy()
+            array[unmasked] = pd.NA
+            return pd.Series(array, index=values.index)
+    elif str(values.dtype) == "string_view[pyarrow]":
+        texts: Any = values.array
+        return pd.Series(texts.astype("large_string[pyarrow]"), index=values.index)
+    return None
+
+
+def _isna(values: pd.Series[Any]) -> Mask:
+    return np.asarray(values.isna().to_numpy(dtype=bool))
+
+
 def _faults(values: pd.Series[Any], column: Column) -> _Faults:
-    null = values.isna().to_numpy(dtype=bool)
-    if values.dtype.kind == "f":  # a nullable float may hold NaN besides NA
-        null = null | np.isnan(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    found = _Faults(null, none, none, none)
+    found = _Faults(null, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
             found.unseen = ~null & ~_among(values, column.categories)
@@ -122,17 +168,26 @@ def _faults(values: pd.Series[Any], column: Column) -> _Faults:
             broken = good & np.isfinite(array) & (array != np.rint(array))
         found.mistyped |= broken
         good &= ~broken
-    if column.categories is not None and column.kind != "boolean":
-        found.unseen = good & ~np.isin(array, np.asarray(column.categories, dtype=np.float64))
+    if column.categories is not None:
+        if all(abs(label) <= 2**53 for label in column.categories):
+            known = np.isin(array, np.asarray(column.categories, dtype=np.float64))
+        else:  # doubles would not tell them apart
+            known = _among(values, column.categories)
+        found.unseen = good & ~known
     with np.errstate(invalid="ignore"):
         if column.lower is not None:
             found.outside = found.outside | (good & (array < column.lower))
         if column.upper is not None:
             found.outside = found.outside | (good & (array > column.upper))
+    for bound, end in ((column.lower, -np.inf), (column.upper, np.inf)):
+        if bound is None:
+            found.endless = found.endless | (good & (array == end))
+    found.outside = found.outside | found.endless
     if column.categories is None and good.any() and column.lower is not None and column.upper is not None:
         held = array[good]
         found.touching = bool(held.min() == column.lower or held.max() == column.upper)
-    found.outside &= ~found.unseen
+    found.outside = found.outside & ~found.unseen
+    found.endless = found.endless & ~found.unseen
     found.numbers = array
     return found
 
@@ -153,21 +208,45 @@ def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[NDArray[np.fl
             return float(cell) if real else np.nan  # type: ignore[arg-type]
         except OverflowError:
             return float("inf") if cell > 0 else float("-inf")  # type: ignore[operator]
+        except (TypeError, ValueError, ArithmeticError):  # a number in name only
+            return np.nan
 
     array = np.array([number(cell) for cell in values], dtype=np.float64)
     return array, ~np.isnan(array)
 
 
+_TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
+
+
 def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
+    """Which cells are declared labels: by hash and equality, as the engine looks them up."""
+    known = {_of_pandas(label) for label in categories}
     if isinstance(values.dtype, pd.CategoricalDtype):
-        known = set(categories)
-        held = np.array([label in known for label in values.cat.categories] + [False], dtype=bool)
+        held = np.array([_known(label, known) for label in values.cat.categories] + [False], dtype=bool)
         return held[values.cat.codes.to_numpy()]
+    if values.dtype != object and str(values.dtype) not in _TEXT:
+        values = pd.Series(np.asarray(values.array, dtype=object), dtype=object)
+    # pandas looks up texts only: of other labels it infers one type from all of them or all cells
+    if all(type(label) is str for label in categories):
+        try:
+            return np.asarray(values.isin(list(categories)).to_numpy(dtype=bool))
+        except Exception:  # cells without a hash, or labels that this dtype cannot hold
+            pass
+    return np.array([_known(cell, known) for cell in values], dtype=bool)
+
+
+def _known(cell: Any, known: set[Any]) -> bool:
     try:
-        return np.asarray(values.isin(list(categories)).to_numpy(dtype=bool))
-    except TypeError:  # cells without a hash
-        known = set(categories)
-        return np.array([isinstance(cell, Hashable) and cell in known for cell in values], dtype=bool)
+        return _of_pandas(cell) in known
+    except Exception:  # a cell without a hash is no label
+        return False
+
+
+def _of_pandas(cell: Any) -> Any:
+    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
+    if isinstance(cell, np.datetime64):
+        return pd.Timestamp(cell)
+    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
 def _faulty(found: _Faults, column: Column) -> Mask:
@@ -188,8 +267,10 @@ def _refused(domain: Domain, faults: dict[Hashable, _Faults], on_invalid: Fate) 
             reasons.append("nulls, which are not declared (nullable=True would)")
         if found.unseen.any():
             reasons.append("labels that are not declared")
-        if found.outside.any() and on_invalid == "raise":
+        if on_invalid == "raise" and (found.outside & ~found.endless).any():
             reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
+        if found.endless.any():
+            reasons.append("infinite values, and no bound to clip them to")
         if reasons:
             lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
     return lines
@@ -200,22 +281,48 @@ def _bound(bound: float | int | None) -> str:
 
 
 def _clipped(values: pd.Series[Any], column: Column, found: _Faults) -> pd.Series[Any]:
-    if values.dtype.kind in "iuf":
-        return values.clip(column.lower, column.upper)
+    """The column with what is outside moved to the bound; the others stay as they are.
+
+    A dtype that does not hold the bound exactly gives way to doubles.
+    """
     array = found.numbers
     assert array is not None
-    moved = values.copy()
-    low = np.zeros(len(array), dtype=bool) if column.lower is None else array < column.lower
-    moved[low] = column.lower
-    moved[found.outside & ~low] = column.upper
-    return moved
+    low = np.zeros(len(array), dtype=bool) if column.lower is None else found.outside & (array < column.lower)
+    moves = [(low, column.lower), (found.outside & ~low, column.upper)]
+    moves = [(where, bound) for where, bound in moves if where.any()]
+    moved: Any
+    dtype = values.dtype
+    if all(_holds(dtype, bound) for _, bound in moves):
+        moved = values.to_numpy(copy=True) if isinstance(dtype, np.dtype) else values.array.copy()
+    elif isinstance(dtype, np.dtype | pd.SparseDtype):
+        moved, dtype = array.copy(), np.dtype(np.float64)
+    else:
+        moved = pd.arrays.FloatingArray(array.copy(), found.null.copy())
+        dtype = moved.dtype
+    for where, bound in moves:
+        moved[where] = int(bound) if dtype.kind in "iu" else bound  # type: ignore[arg-type]
+    return pd.Series(moved, index=values.index, dtype=dtype)
+
+
+def _holds(dtype: Any, bound: Any) -> bool:
+    """Whether a column of this dtype takes in exactly this number, cell by cell."""
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return True
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    if not isinstance(plain, np.dtype):
+        return False
+    if plain.kind == "f":
+        with np.errstate(over="ignore"):
+            return bool(float(np.asarray(bound, dtype=np.float64).astype(plain)) == bound)
+    limits = np.iinfo(plain)
+    return bool(bound == int(bound) and int(limits.min) <= bound <= int(limits.max))
 
 
 def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
     """An integer column that nulls had made floating, integer again once they are gone."""
     values = frame[column.name]
     floating = column.kind == "integer" and values.dtype == np.float64
-    if floating and bool(np.isfinite(values.to_numpy()).all()):
+    if floating and bool((np.abs(values.to_numpy()) < 2.0**63).all()):
         frame = frame.copy(deep=False)
         frame[column.name] = values.astype(np.int64)
     return frame

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, Domain
 from pdprivacy.conform import conform
-from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
 
 CANARY = "CANARYx7"
 NUMBER = 918273645
@@ -434,6 +434,59 @@ def test_whole_numbers_clip_to_bounds_that_are_not(dtype):
     assert quiet(frame, domain, "clip").frame["x"].tolist() == [18.5, 30, 90.5]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "Float32", "Float64", "float[pyarrow]"])
+@pytest.mark.parametrize("upper", [0.1, 1e5, 1e300])
+def test_infinities_reach_bounds_that_the_dtype_does_not_hold(dtype, upper):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    values = pd.Series([np.inf, 0.0625, -np.inf]).astype(dtype)
+    column = Column("x", "float", lower=-upper, upper=upper)
+    found = quiet(pd.DataFrame({"x": values}), Domain((column,)), "clip").frame["x"]
+    assert found.tolist() == [upper, 0.0625, -upper]
+    assert quiet(pd.DataFrame({"x": found}), Domain((column,)), "raise").frame["x"].dtype == found.dtype
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "Int8", "UInt16", "float16", "Float32", "int16[pyarrow]", "object"]
+)
+def test_a_dtype_that_holds_the_bounds_stays(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": pd.Series([5, 20, 100]).astype(dtype)})
+    found = quiet(frame, Domain((Column("x", "float", lower=18, upper=90),)), "clip").frame["x"]
+    assert found.tolist() == [18, 20, 90]
+    assert found.dtype == frame["x"].dtype
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "float32", "object"])
+@pytest.mark.parametrize(
+    ("bounds", "clipped"),
+    [({"upper": -5.0}, [-9, -5, -5]), ({"lower": -5.0}, [-5, -3, 7]), ({}, [-9, -3, 7])],
+)
+def test_one_bound_is_enough_to_clip(dtype, bounds, clipped):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": pd.Series([-9, -3, 7]).astype(dtype)})
+    found = quiet(frame, Domain((Column("x", "float", **bounds),)), "clip").frame["x"]
+    assert found.tolist() == clipped
+    assert found.dtype == frame["x"].dtype
+
+
+def test_whole_numbers_within_the_bounds_are_not_rounded_where_others_are_clipped():
+    frame = pd.DataFrame({"x": [2**60 + 1, -5]})
+    found = quiet(frame, Domain((Column("x", "integer", lower=0, upper=2**61),)), "clip").frame
+    assert found["x"].tolist() == [2**60 + 1, 0]
+    assert found["x"].dtype == np.int64
+
+
+def test_sparse_numbers_are_clipped():
+    frame = pd.DataFrame({"x": pd.Series([0, 30.5, 95, np.nan], dtype=pd.SparseDtype("float64"))})
+    domain = Domain((Column("x", "float", nullable=True, lower=18, upper=90),))
+    found = quiet(frame, domain, "clip").frame["x"]
+    assert found.tolist()[:3] == [18, 30.5, 90]
+    assert found.isna().tolist() == [False, False, False, True]
+
+
 def test_a_truth_value_that_is_not_declared_is_an_unseen_label():
     domain = Domain((Column("x", "boolean", categories=(True,)),))
     frame = pd.DataFrame({"x": [True, False]})
@@ -452,11 +505,159 @@ def test_a_signalling_nan_is_a_null():
     assert conform(frame, Domain((REAL,)), "drop").frame["x"].tolist() == [Decimal(30)]
 
 
-def test_infinity_is_never_within_what_is_declared():
-    half = Domain((Column("x", "float", lower=0),))
-    with pytest.raises(InvalidDataError, match="'x'"):
-        conform(pd.DataFrame({"x": [1.0, np.inf]}), half, "raise")
-    assert conform(pd.DataFrame({"x": [1.0, np.inf]}), half, "drop").frame["x"].tolist() == [1.0]
+def test_every_kind_of_null_is_one_to_pandas_once_it_conforms():
+    """Else what counts nulls and what leaves them out would not agree."""
+    number = Domain((Column("x", "float", nullable=True, lower=18, upper=90),))
+    kinds = [
+        objects([Decimal("sNaN"), Decimal(30), None]),
+        pd.Series(masked([np.nan, 30.0, 1.0], [False, False, True])),
+        pd.Series(arrow([float("nan"), 30.0, None])),
+    ]
+    for values in kinds:
+        frame = pd.DataFrame({"x": values}).set_axis([7, 7, 8])
+        for on_invalid in ("raise", "clip", "drop"):
+            found = quiet(frame, number, on_invalid)
+            assert found.frame["x"].isna().tolist() == [True, False, True]
+            assert found.frame["x"].iloc[1] == 30
+            assert found.frame["x"].dtype == values.dtype
+            assert found.frame.index.tolist() == [7, 7, 8]
+            assert found.quality.loc["x", "null"] == 2
+    label = Domain((Column("x", "category", nullable=True, categories=("a",)),))
+    found = quiet(pd.DataFrame({"x": objects([Decimal("sNaN"), "a", "\ud800"])}), label, "drop")
+    assert found.frame["x"].tolist() == [None, "a"]
+
+
+BROKEN = "infinite values, and no bound to clip them to"
+
+
+@pytest.mark.parametrize("kind", ["float", "integer"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Float64", "object"])
+@pytest.mark.parametrize(("lower", "upper"), [(0, None), (None, 9), (None, None), (0, 9)])
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_infinity_is_never_within_what_is_declared(kind, dtype, lower, upper, infinity):
+    domain = Domain((Column("x", kind, lower=lower, upper=upper),))
+    frame = pd.DataFrame({"x": pd.Series([1.0, infinity, 2.0]).astype(dtype)})
+    bound = upper if infinity > 0 else lower
+    says = "values outside" if bound is not None else BROKEN
+    with pytest.raises(InvalidDataError, match=f"'x' has {says}") as caught:
+        quiet(frame, domain, "raise")
+    assert "and values" not in str(caught.value)
+    found = quiet(frame, domain, "drop")
+    assert found.frame["x"].tolist() == [1, 2]
+    assert found.quality.loc["x", "dropped"] == 1
+    if bound is None:
+        with pytest.raises(InvalidDataError, match=f"'x' has {BROKEN}"):
+            quiet(frame, domain, "clip")
+    else:
+        assert quiet(frame, domain, "clip").frame["x"].tolist() == [1, bound, 2]
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+def test_a_domain_without_columns_is_refused(on_invalid):
+    with pytest.raises(DeclarationError, match="no column is declared"):
+        conform(pd.DataFrame({"x": [1]}), Domain(()), on_invalid)
+
+
+def test_a_label_that_is_no_text_is_refused_before_it_is_paid_for():
+    domain = Domain((Column("x", "category", categories=("a", "\ud800")),))
+    with pytest.raises(DeclarationError, match="'categories' of column 'x' must be encodable text"):
+        pd.DataFrame({"x": ["a"]}).dp.protect(domain, epsilon=1)
+
+
+# ------------------------------------------------------------------ labels of every dtype
+
+DAYS = (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02"))
+PERIODS = tuple(pd.period_range("2020-01-01", periods=2, freq="D"))
+SPANS = (pd.Timedelta("1D"), pd.Timedelta("2D"))
+CUTS = tuple(pd.interval_range(0, 2))
+LABELLED = {
+    "datetime": (DAYS, lambda c: pd.array(c, dtype="datetime64[ns]")),
+    "zoned": (tuple(day.tz_localize("UTC") for day in DAYS), lambda c: pd.array(c, "datetime64[ns, UTC]")),
+    "timestamp[pyarrow]": (DAYS, lambda c: pd.array(c, dtype="timestamp[us][pyarrow]")),
+    "period": (PERIODS, lambda c: pd.array(c, dtype="period[D]")),
+    "timedelta": (SPANS, lambda c: pd.array(c, dtype="timedelta64[ns]")),
+    "interval": (CUTS, lambda c: pd.arrays.IntervalArray(c)),
+    "datetime objects": (DAYS, objects),
+    "date objects": (tuple(day.date() for day in DAYS), objects),
+    "date32[pyarrow]": (
+        tuple(day.date() for day in DAYS),
+        lambda c: pd.array(c, dtype="date32[day][pyarrow]"),
+    ),
+    "int64[pyarrow]": ((1, 2), lambda c: pd.array(c, dtype="int64[pyarrow]")),
+    "double[pyarrow]": ((0.1, 2.5), lambda c: pd.array(c, dtype="double[pyarrow]")),
+    "bool[pyarrow]": ((True, False), lambda c: pd.array(c, dtype="bool[pyarrow]")),
+    "Int64": ((1, 2), lambda c: pd.array(c, dtype="Int64")),
+    "boolean": ((True, False), lambda c: pd.array(c, dtype="boolean")),
+    "decimals": ((Decimal("0.1"), Decimal(2)), objects),
+    "decimal128[pyarrow]": ((Decimal("0.1"), Decimal(2)), arrow),
+    "binary[pyarrow]": ((b"a", b"b"), arrow),
+    "bytes": ((b"a", b"b"), objects),
+    "tuples": (((1,), (1, 2)), objects),
+    "dictionary of numbers": (
+        (1, 2),
+        lambda c: pd.arrays.ArrowExtensionArray(arrow(c).__arrow_array__().dictionary_encode()),
+    ),
+    "dictionary of texts": (
+        ("a", "b"),
+        lambda c: pd.arrays.ArrowExtensionArray(arrow(c).__arrow_array__().dictionary_encode()),
+    ),
+    "string_view": (("a", "b"), lambda c: arrow(c, pytest.importorskip("pyarrow").string_view())),
+    "large_string": (("a", "b"), lambda c: arrow(c, pytest.importorskip("pyarrow").large_string())),
+    "sparse": (("a", "b"), lambda c: pd.arrays.SparseArray(objects(c).to_numpy())),
+    "mixed": (("a", 1), objects),
+}
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+def test_labels_of_every_dtype_conform_and_are_counted_alike(kind):
+    """What is known here is known to the engine: no record is lost between the two, none fails there."""
+    if "pyarrow" in kind or "dictionary" in kind:
+        pytest.importorskip("pyarrow")
+    (first, second), make = LABELLED[kind]
+    cells = [first, second, second, None] if kind != "sparse" else [first, second, second]
+    frame = pd.DataFrame({"x": make(cells)})
+    nulls = len(cells) - 3
+    for labels, counts in (((first, second), [1, 2]), ((second, first), [2, 1]), ((second,), [2])):
+        domain = Domain((Column("x", "category", nullable=True, categories=labels),))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            private = frame.dp.protect(domain, epsilon=10**6, on_invalid="drop")
+            released = private.dp.value_counts("x", epsilon=1000, sort=False, rng=1)
+        assert len(private) == sum(counts) + nulls
+        assert released.tolist() == [*counts, nulls]
+
+
+@pytest.mark.parametrize("kind", ["datetime", "date objects", "int64[pyarrow]", "binary[pyarrow]", "bytes"])
+def test_a_text_is_no_other_label_that_reads_the_same(kind):
+    (first, second), make = LABELLED[kind]
+    texts = ("2020-01-01", "2020-01-02", "1", "2", "a", "b")
+    domain = Domain((Column("x", "category", categories=texts),))
+    assert len(quiet(pd.DataFrame({"x": make([first, second])}), domain, "drop").frame) == 0
+
+
+@pytest.mark.parametrize("cells", [[[1], [2]], [{"a": 1}, {"a": 2}]])
+def test_nested_arrow_cells_are_no_labels(cells):
+    domain = Domain((Column("x", "category", categories=("a", "b")),))
+    assert len(quiet(pd.DataFrame({"x": arrow(cells)}), domain, "drop").frame) == 0
+
+
+def test_whole_labels_beyond_the_doubles_are_told_apart():
+    domain = Domain((Column("x", "integer", categories=(2**60, 2**60 + 1)),))
+    cells = [2**60, 2**60 + 1, 2**60 + 1, 2**60 + 2]
+    for dtype in ("int64", "Int64", "object"):
+        frame = pd.DataFrame({"x": pd.Series(cells, dtype=dtype)})
+        private = frame.dp.protect(domain, epsilon=10**6, on_invalid="drop")
+        assert private["x"].tolist() == cells[:3]
+        assert private.dp.value_counts("x", epsilon=1000, sort=False, rng=1).tolist() == [1, 2]
+
+
+def test_every_number_that_conforms_is_added_up():
+    """Also those of which pandas knows no value."""
+    cells = [Fraction(1, 2), Decimal("1.5"), np.float16(2), 3, None]
+    domain = Domain((Column("x", "float", nullable=True, lower=0, upper=10, bins=(0, 1, 10)),))
+    private = pd.DataFrame({"x": objects(cells)}).dp.protect(domain, epsilon=10**7)
+    assert private.dp.sum("x", epsilon=10**6, rng=1).tolist() == pytest.approx([7], abs=1e-3)
+    assert private.dp.value_counts("x", epsilon=1000, sort=False, rng=1).tolist() == [1, 3, 1]
 
 
 # ------------------------------------------------------------------ several columns, odd labels

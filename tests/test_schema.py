@@ -16,7 +16,7 @@ from pandera.typing import Series
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
-from pdprivacy.schema import read_schema, validate
+from pdprivacy.schema import coerce, read_schema, validate
 
 DP = {"dp": {}}
 CANARY = "canary-7f3a"
@@ -517,3 +517,63 @@ def test_the_schema_is_run_even_where_pandera_is_switched_off():
 
     with config_context(validation_enabled=False, validation_depth="SCHEMA_ONLY"):
         assert "in_range(0, 5)" in refused(pd.DataFrame({"x": [NUMBER]}), one(int, pa.Check.in_range(0, 5)))
+
+
+# ------------------------------------------------------------------ coerce
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype"),
+    [
+        (["1", CANARY], int),
+        ([1.0, None, NUMBER], int),
+        (["1", CANARY], float),
+        (["1", CANARY], "Int64"),
+        (["2020-01-01", CANARY], "datetime64[ns]"),
+        ([1, 2**40 + NUMBER], "int8"),
+        (["good", CANARY], Grade),
+        ([[NUMBER], {CANARY: 1}], float),
+        (["\ud800" + CANARY, "a"], int),
+    ],
+)
+def test_what_cannot_be_coerced_is_refused_without_a_cell(cells, dtype, texts_of):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": ["1", "2", "3"][: len(cells)]})
+    frame.index = pd.Index([CANARY, NUMBER, 0][: len(cells)])
+    schema = pa.DataFrameSchema(
+        {"x": pa.Column(dtype, coerce=True, metadata=DP), "y": pa.Column(int, coerce=True, metadata=DP)}
+    )
+    with pytest.raises(InvalidDataError, match=r"cannot be coerced \(column 'x' to ") as caught:
+        coerce(frame, schema)
+    assert "column 'y'" not in str(caught.value)
+    assert caught.value.hint
+    texts = [*texts_of(caught.value), *traceback.format_exception(caught.value)]
+    for text in texts:
+        assert CANARY not in text
+        assert str(NUMBER) not in text
+
+
+def test_labels_that_appear_twice_are_refused_before_anything_is_coerced(texts_of):
+    schema = one(int, coerce=True)
+    for labels, named in ((["x", "x"], " ('x')"), (["x", CANARY, CANARY], ".")):
+        frame = pd.DataFrame([["1"] * len(labels)], columns=labels)
+        with pytest.raises(InvalidDataError, match="a column label appears more than once") as caught:
+            coerce(frame, schema)
+        assert f"more than once{named}" in str(caught.value)
+        for text in texts_of(caught.value):
+            assert CANARY not in text
+
+
+def test_only_what_the_schema_coerces_is_coerced():
+    frame = pd.DataFrame({"x": ["1", "2"], "y": ["3", "4"], CANARY: ["5", "6"]})
+    before = frame.copy(deep=True)
+    schema = pa.DataFrameSchema(
+        {"x": pa.Column(int, coerce=True, metadata=DP), "y": pa.Column(int), "z": pa.Column(int, coerce=True)}
+    )
+    coerced = coerce(frame, schema)
+    assert coerced["x"].tolist() == [1, 2]
+    pd.testing.assert_frame_equal(coerced[["y", CANARY]], before[["y", CANARY]])
+    pd.testing.assert_frame_equal(frame, before)
+    domain = Domain((Column("x", "integer"),))
+    assert coerce(frame, domain) is frame
+    with pytest.raises(ParameterError, match="'frame' must be a pandas DataFrame"):
+        coerce(["1"], schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -36,10 +36,30 @@ def numbers(values: Any) -> Reader:
         return lambda start, stop: values[start:stop].to_numpy(dtype=np.float64, na_value=np.nan)
 
     def mixed(start: int, stop: int) -> Any:
-        block = pd.Series(values[start:stop]).astype(object)
-        return pd.to_numeric(block, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        return _doubles(np.asarray(values[start:stop], dtype=object))
 
     return mixed
+
+
+def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
+    """Cells of any kind as doubles, each as `float` makes it; NaN for nulls and what is no number."""
+    try:
+        found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
+    except (TypeError, ValueError, ArithmeticError):  # one cell that pandas stumbles over
+        found = np.full(len(cells), np.nan)
+    left = np.flatnonzero(np.isnan(found))
+    if len(left):  # nulls, and numbers that pandas does not know, such as fractions
+        found[left] = [_double(cell) for cell in cells[left]]
+    return found
+
+
+def _double(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:  # an integer or a fraction beyond every double
+        return np.inf if cell > 0 else -np.inf
+    except (TypeError, ValueError, ArithmeticError):
+        return np.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +112,10 @@ def coder(values: Any, column: Column, method: str) -> Coder:
             cells = _cells(column, stored, len(labels))
             return Coder(lambda start, stop: truth[start:stop].view(np.int8), cells)
     cells = _cells(column, [*range(len(labels)), -1], len(labels))
-    chunks = _arrow(values)
-    if chunks is not None and all(isinstance(label, str) for label in labels):
-        return Coder(_arrow_codes(chunks, labels), cells)
-    return Coder(_looked_up(values, column, labels), cells)
+    if column.kind in ("float", "integer") and all(abs(label) <= 2**53 for label in labels):
+        return Coder(_matched(values, labels), cells)
+    read = _arrow_codes(values, labels)
+    return Coder(_looked_up(values, labels) if read is None else read, cells)
 
 
 def _integers(values: Any, column: Column, lower: int, upper: int, cells: Integers) -> Coder:
@@ -112,9 +132,11 @@ def _integers(values: Any, column: Column, lower: int, upper: int, cells: Intege
             return np.asarray((whole - lower).astype(small))
         clipped = np.clip(block.astype(np.float64, copy=False), lower, upper)
         nulls = np.isnan(clipped)
-        if nulls.any():
-            clipped = np.where(nulls, lower - 1, clipped)
-        return np.asarray((np.floor(clipped) - lower).astype(small))
+        if not nulls.any():
+            return np.asarray((np.floor(clipped) - lower).astype(small))
+        found = (np.floor(np.where(nulls, lower, clipped)) - lower).astype(small)
+        found[nulls] = -1
+        return np.asarray(found)
 
     return Coder(codes, _cells(column, cells, int(cells.max()) + 1))
 
@@ -127,46 +149,90 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
     return found if found.radix <= 2 * len(labels) + 16 else found.settled()
 
 
-def _looked_up(values: Any, column: Column, labels: Sequence[Any]) -> Reader:
-    """Labels of any kind, looked up by hash."""
-    index = pd.Index(list(labels), dtype=None if column.kind == "float" else object)
-    nowhere = len(labels)
+def _matched(values: Any, labels: Sequence[float]) -> Reader:
+    """Numbers that are labels, told apart as doubles (at most 2**53 in size, so that each has its own)."""
+    read = numbers(values)
+    order = np.argsort(np.asarray(labels, dtype=np.float64))
+    ordered = np.asarray(labels, dtype=np.float64)[order]
 
     def codes(start: int, stop: int) -> NDArray[Any]:
-        block = pd.Series(values[start:stop])
-        nulls = block.isna().to_numpy(dtype=bool)
-        if index.dtype == object:
-            block = block.astype(object)
-        try:
-            found = index.get_indexer(pd.Index(block))
-        except TypeError:  # a cell without a hash is no declared label
-            hashable = block.map(lambda cell: cell if isinstance(cell, Hashable) else None)
-            found = index.get_indexer(pd.Index(hashable.astype(object), dtype=object))
-        found = np.array(found, dtype=np.int64)
-        found[found < 0] = nowhere
-        found[nulls] = -1
+        block = np.asarray(read(start, stop), dtype=np.float64)
+        near = np.minimum(np.searchsorted(ordered, block), len(ordered) - 1)
+        found = np.where(ordered[near] == block, order[near], len(ordered))
+        found[np.isnan(block)] = -1
         return found
 
     return codes
 
 
-def _arrow(values: Any) -> Any:
-    """The Arrow chunks behind an Arrow-backed extension array, or None."""
+def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
+    """Labels of any kind, told apart by hash and equality."""
+    place = {_of_pandas(label): cell for cell, label in enumerate(labels)}
+    nowhere = len(labels)
+    # pandas looks up texts only: of other labels it infers one type from all of them or all cells
+    texts = all(type(label) is str for label in labels)
+    index = pd.Index(list(labels), dtype=object, tupleize_cols=False)
+
+    def code(cell: Any) -> int:
+        try:
+            return place.get(_of_pandas(cell), nowhere)
+        except Exception:  # a cell without a hash is no declared label
+            return nowhere
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        cells = np.asarray(values[start:stop], dtype=object)
+        found = None
+        if texts:
+            try:
+                target = pd.Index(cells, dtype=object, tupleize_cols=False)
+                found = np.array(index.get_indexer(target), dtype=np.int64)
+                found[found < 0] = nowhere
+            except Exception:  # cells without a hash, and whatever else pandas stumbles over
+                found = None
+        if found is None:
+            found = np.array([code(cell) for cell in cells], dtype=np.int64)
+        found[pd.isna(cells)] = -1
+        return found
+
+    return codes
+
+
+def _of_pandas(cell: Any) -> Any:
+    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
+    if isinstance(cell, np.datetime64):
+        return pd.Timestamp(cell)
+    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
+
+
+_TEXT = ("string", "large_string")
+
+
+def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
+    """Labels of text that Arrow keeps, looked up by Arrow; None where values or labels are something else."""
     dtype = getattr(values, "dtype", None)
-    if getattr(dtype, "storage", None) == "pyarrow" or isinstance(dtype, pd.ArrowDtype):
-        return values.__arrow_array__()
-    return None
-
-
-def _arrow_codes(chunks: Any, labels: Sequence[str]) -> Reader:
+    if getattr(dtype, "storage", None) != "pyarrow" and not isinstance(dtype, pd.ArrowDtype):
+        return None
+    if not all(isinstance(label, str) for label in labels):
+        return None
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = pa.array([*labels, None], type=chunks.type)
+    chunks = values.__arrow_array__()
+    held = chunks.type.value_type if pa.types.is_dictionary(chunks.type) else chunks.type
+    if str(held) not in (*_TEXT, "string_view"):
+        return None
+    plain = str(chunks.type) in _TEXT
+    text = chunks.type if plain else pa.large_string()
+    try:
+        known = pa.array([*labels, None], type=text)
+        pa.nulls(1, chunks.type).cast(text)
+    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text to Arrow, or an old Arrow
+        return None
     null = len(labels)
 
     def codes(start: int, stop: int) -> NDArray[Any]:
-        found = pc.index_in(chunks.slice(start, stop - start), value_set=known).fill_null(null + 1)
+        block = chunks.slice(start, stop - start)
+        found = pc.index_in(block if plain else block.cast(text), value_set=known).fill_null(null + 1)
         array = np.array(found.to_numpy(), dtype=np.int32)
         array[array == null] = -1
         array[array == null + 1] = null
@@ -192,17 +258,29 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         return Coder(found.codes, _cells(column, cells, count))
     read = numbers(values)
     place = _placer(edges)
-    beyond = lower < edges[0] or upper > edges[-1]
+    with np.errstate(over="ignore"):
+        first, last = place(np.array([lower, upper])).tolist()
+    # bins keep the order of values, so the bin of a clamped value is the clamped bin
+    clamp = first > 0 or last < count - 1
+    below, above = lower < edges[0], upper > edges[-1]
+    apart = upper < edges[0] or lower > edges[-1]
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         block = np.asarray(read(start, stop), dtype=np.float64)
         nulls: NDArray[np.bool_] = np.isnan(block)
         some = bool(nulls.any())
-        if some or beyond:
-            block = np.clip(np.where(nulls, edges[0], block), lower, upper)
-        found = place(block)
-        if beyond:
-            found[(block < edges[0]) | (block > edges[-1])] = count
+        if some:
+            block = np.where(nulls, edges[0], block)
+        with np.errstate(over="ignore"):
+            found = place(block)
+        if clamp:
+            np.clip(found, first, last, out=found)
+        if below:
+            found[block < edges[0]] = count
+        if above:
+            found[block > edges[-1]] = count
+        if apart:
+            found[:] = count
         if some:
             found[nulls] = -1
         return found
@@ -215,11 +293,14 @@ def _placer(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArr
     count = len(edges) - 1
     small = np.int16 if count < 2**15 - 1 else np.int32
     inner = edges[1:-1]
-    width = (edges[-1] - edges[0]) / count
-    even = bool(np.all(np.abs(edges - (edges[0] + width * np.arange(count + 1))) <= CLOSE * width / 4))
-    largest = float(np.abs(edges).max())
-    inverse = 1 / width
-    if not even or largest > width * 2.0**20:  # rounding could exceed what CLOSE allows for
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        width = (edges[-1] - edges[0]) / count
+        even = bool(np.all(np.abs(edges - (edges[0] + width * np.arange(count + 1))) <= CLOSE * width / 4))
+        largest = float(np.abs(edges).max())
+        inverse = 1 / width
+        normal = 2.0**-900 < width < 2.0**900
+    # rounding could exceed what CLOSE allows for
+    if not even or not normal or largest > width * 2.0**20:
         return lambda block: np.searchsorted(inner, block, side="right").astype(small)
     scratch = np.empty((2, BLOCK // 8))  # small enough to stay in the cache between the steps
 
