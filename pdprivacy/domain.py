@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.errors import DeclarationError, ParameterError, got
 
 __all__ = ["MAX_INTEGER_CELLS", "Column", "Domain", "Kind", "Role", "declaration_hint"]
 
@@ -76,7 +76,7 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
                 return int(plain) if isinstance(plain, numbers.Integral) else float(plain)
         except OverflowError:  # an integer beyond the largest float
             pass
-    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {value!r}).")
+    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {got(value)}).")
 
 
 def _text(number: float) -> str:
@@ -125,12 +125,12 @@ class Column:
         if self.kind not in get_args(Kind):
             allowed = ", ".join(map(repr, get_args(Kind)))
             raise DeclarationError(
-                f"'kind' of column {self.name!r} must be one of {allowed} (got {self.kind!r})."
+                f"'kind' of column {self.name!r} must be one of {allowed} (got {got(self.kind)})."
             )
         if self.role is not None and self.role not in get_args(Role):
             allowed = ", ".join(map(repr, get_args(Role)))
             raise DeclarationError(
-                f"'role' of column {self.name!r} must be one of {allowed} (got {self.role!r})."
+                f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)})."
             )
         set_field = object.__setattr__
         set_field(self, "nullable", bool(self.nullable))
@@ -161,13 +161,13 @@ class Column:
                 ):
                     raise DeclarationError(
                         f"'categories' of column {self.name!r} must lie within its bounds "
-                        f"{self.lower!r} and {self.upper!r} (got {label!r})."
+                        f"{self.lower!r} and {self.upper!r} (got {got(label)})."
                     )
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
         if isinstance(categories, str) or not hasattr(categories, "__iter__"):
             raise DeclarationError(
-                f"'categories' of column {self.name!r} must be a sequence of labels (got {categories!r})."
+                f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
         labels = tuple(_plain(label) for label in categories)
         if not labels:
@@ -183,14 +183,16 @@ class Column:
                 labels = tuple(self._whole(label, "categories") for label in labels)
         if self.kind == "boolean" and not all(isinstance(label, bool) for label in labels):
             raise DeclarationError(
-                f"'categories' of the boolean column {self.name!r} must be truth values (got {labels!r})."
+                f"'categories' of the boolean column {self.name!r} must be truth values (got {got(labels)})."
             )
         try:
             distinct = len(set(labels))
         except TypeError:
             raise DeclarationError(f"'categories' of column {self.name!r} must be hashable labels.") from None
         if distinct < len(labels):
-            raise DeclarationError(f"'categories' of column {self.name!r} must be unique (got {labels!r}).")
+            raise DeclarationError(
+                f"'categories' of column {self.name!r} must be unique (got {got(labels)})."
+            )
         return labels
 
     def _complete_boolean(self) -> None:
@@ -212,7 +214,7 @@ class Column:
     def _whole(self, number: int | float, field: str) -> int:
         if number != int(number):
             raise DeclarationError(
-                f"{field!r} of the integer column {self.name!r} must be whole numbers (got {number!r})."
+                f"{field!r} of the integer column {self.name!r} must be whole numbers (got {got(number)})."
             )
         return int(number)
 
@@ -231,20 +233,20 @@ class Column:
             )
         if isinstance(bins, str) or not hasattr(bins, "__iter__"):
             raise DeclarationError(
-                f"'bins' of column {self.name!r} must be a sequence of edges (got {bins!r})."
+                f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)})."
             )
         edges = tuple(float(_number(edge, self.name, "'bins'")) for edge in bins)
         if len(edges) < 2 or any(right <= left for left, right in pairwise(edges)):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be at least two strictly increasing edges "
-                f"(got {bins!r})."
+                f"(got {got(bins)})."
             )
         if (self.lower is not None and edges[0] > self.lower) or (
             self.upper is not None and edges[-1] < self.upper
         ):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must cover its bounds {self.lower!r} and {self.upper!r} "
-                f"(got {bins!r})."
+                f"(got {got(bins)})."
             )
         return edges
 
@@ -404,7 +406,7 @@ class Domain:
         """
         if role not in get_args(Role):
             allowed = ", ".join(map(repr, get_args(Role)))
-            raise ParameterError(f"'role' must be one of {allowed} (got {role!r}).")
+            raise ParameterError(f"'role' must be one of {allowed} (got {got(role)}).")
         return tuple(column.name for column in self.columns if column.role == role)
 
     def replace(self, *columns: Column) -> Domain:

@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import NoReturn, SupportsIndex
 
 import pandas as pd
 
@@ -63,6 +64,12 @@ class Budget:
         self._spent: Pure | Approx | None = None
         self._unit: Unit | None = None
         self._lock = threading.Lock()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise BudgetError(
+            "A budget in memory cannot be copied or pickled: the copy would not know of later charges.",
+            "pass the budget itself, as budget=, to every protection of the same data.",
+        )
 
     @property
     def total(self) -> Pure | Approx:

@@ -157,7 +157,7 @@ def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
 
 def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
     """The frame made to meet the declaration, then the whole schema."""
-    if on_invalid == "raise":
+    if isinstance(on_invalid, str) and on_invalid == "raise":
         return conform(schemas.validate(frame, schema), domain, on_invalid)
     found = conform(schemas.coerce(frame, schema), domain, on_invalid)
     return replace(found, frame=schemas.validate(found.frame, schema))

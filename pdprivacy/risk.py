@@ -37,7 +37,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 
 __all__ = ["Cdf", "Cells", "expected_cost", "expected_risk", "local_risk"]
 
@@ -132,10 +132,10 @@ def _options(cdf: Cdf, average: str | None, threshold: float) -> None:
     if not callable(cdf):
         raise ParameterError(f"'cdf' must be callable on an array (got {type(cdf).__name__}).")
     if average not in ("cells", "records", None):
-        raise ParameterError(f"'average' must be one of 'cells', 'records', None (got {average!r}).")
+        raise ParameterError(f"'average' must be one of 'cells', 'records', None (got {got(average)}).")
     number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     if not (number and math.isfinite(threshold)):
-        raise ParameterError(f"'threshold' must be a finite number (got {threshold!r}).")
+        raise ParameterError(f"'threshold' must be a finite number (got {got(threshold)}).")
 
 
 def _below(cdf: Cdf, counts: NDArray[np.int64], threshold: float) -> Floats:

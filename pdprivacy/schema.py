@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
-from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
 
 if TYPE_CHECKING:
     from pandera.pandas import DataFrameModel, DataFrameSchema
@@ -95,6 +95,7 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     declared = _pandera_schema(schema)
     domain = _domain(declared)
     _refuse_duplicates(frame, declared)
+    _refuse_guesses(frame, declared)
     validated, failures = _run(frame, declared)
     if validated is not None and not failures:
         failures = {name: ["column_in_dataframe"] for name in domain if name not in validated.columns}
@@ -131,6 +132,7 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     declared = _pandera_schema(schema)
     _refuse_duplicates(frame, declared)
+    _refuse_guesses(frame, declared)
     coerced = frame.copy(deep=False)
     refused = []
     for name, column in declared.columns.items():
@@ -227,6 +229,33 @@ def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:
     raise InvalidDataError(
         f"a column label appears more than once{which}.", "rename the columns before they are protected"
     )
+
+
+def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
+    """Refuse coercions in which one record decides what becomes of others.
+
+    pandas guesses the format of dates from the first of them, and writes whole numbers as text with
+    a decimal point where any of them is null.
+    """
+    from pandera import dtypes
+
+    guesses = []
+    for name, column in schema.columns.items():
+        dtype = schema.dtype or column.dtype
+        wanted = dtype is not None and (schema.coerce or column.coerce) and "dp" in (column.metadata or {})
+        if not wanted or name not in frame.columns:
+            continue
+        held = frame[name].dtype.kind
+        timed = dtypes.is_datetime(dtype) or dtypes.is_timedelta(dtype) or str(dtype).startswith("date")
+        texts = not (timed or dtypes.is_numeric(dtype) or dtypes.is_bool(dtype))
+        if (timed and held not in "mM") or (texts and held in "iufcmM"):
+            guesses.append(f"column {name!r} to {dtype}")
+    if guesses:
+        raise InvalidDataError(
+            f"coercing {'; '.join(guesses)} would look at other records to decide how.",
+            "convert before protecting: pd.to_datetime(df[column], format=...), "
+            "df[column].map(str) and the like",
+        )
 
 
 def _pandera_schema(schema: Any) -> Any:
@@ -343,7 +372,7 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
     allowed = ", ".join(f'"{key}"' for key in _KEYS)
     if not isinstance(given, Mapping):
         raise DeclarationError(
-            f'metadata "dp" of column {name!r} must be a dict (got {given!r}).',
+            f'metadata "dp" of column {name!r} must be a dict (got {got(given)}).',
             f'metadata={{"dp": {{}}}}, with any of the keys {allowed}',
         )
     if unknown := [key for key in given if key not in _KEYS]:
@@ -355,7 +384,7 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
         labels = options["categories"]
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise DeclarationError(
-                f'"categories" of column {name!r} must be a list of labels (got {labels!r}).',
+                f'"categories" of column {name!r} must be a list of labels (got {got(labels)}).',
                 'metadata={"dp": {"categories": [LABEL, ...]}}',
             )
         options["categories"] = tuple(_in_order(labels) if isinstance(labels, set | frozenset) else labels)
@@ -483,16 +512,16 @@ def _numeric(
 def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
     if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise DeclarationError(
-            f'"bounds" of column {name!r} must be a pair of numbers (got {bounds!r}).',
+            f'"bounds" of column {name!r} must be a pair of numbers (got {got(bounds)}).',
             'metadata={"dp": {"bounds": [LOWER, UPPER]}}',
         )
     lower, upper = bounds
     for bound in (lower, upper):
         if not _is_number(bound) or not math.isfinite(bound):
-            raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {bound!r}).')
+            raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {got(bound)}).')
     if lower > upper:
         raise DeclarationError(
-            f'the lower of the "bounds" of column {name!r} must be below the upper (got {bounds!r}).'
+            f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).'
         )
     return lower, upper
 

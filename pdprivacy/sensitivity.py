@@ -34,7 +34,7 @@ import numbers
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Neighbors
 
 __all__ = [
@@ -59,7 +59,9 @@ Number = TypeVar("Number", float, Fraction)
 
 def _replaces(neighbors: Neighbors) -> bool:
     if neighbors not in get_args(Neighbors):
-        raise ParameterError(f"'neighbors' must be one of 'add_remove', 'replace_one' (got {neighbors!r}).")
+        raise ParameterError(
+            f"'neighbors' must be one of 'add_remove', 'replace_one' (got {got(neighbors)})."
+        )
     return neighbors == "replace_one"
 
 
@@ -68,7 +70,9 @@ def _range(lower: Number, upper: Number, prefix: str = "") -> Number:
     for name, bound in (("lower", lower), ("upper", upper)):
         exact = isinstance(bound, int | Fraction) and not isinstance(bound, bool)
         if not exact and not (isinstance(bound, float) and math.isfinite(bound)):
-            raise ParameterError(f"'{prefix}{name}' must be a finite int, float or Fraction (got {bound!r}).")
+            raise ParameterError(
+                f"'{prefix}{name}' must be a finite int, float or Fraction (got {got(bound)})."
+            )
     if not lower < upper:
         raise ParameterError(f"'{prefix}lower' must be less than '{prefix}upper' (got {lower} and {upper}).")
     return upper - lower
@@ -76,7 +80,7 @@ def _range(lower: Number, upper: Number, prefix: str = "") -> Number:
 
 def _at_least(least: int, value: int, name: str = "n") -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ParameterError(f"{name!r} must be a whole number (got {value!r}).")
+        raise ParameterError(f"{name!r} must be a whole number (got {got(value)}).")
     if value < least:
         raise ParameterError(f"{name!r} must be at least {least} (got {value}).")
     return int(value)
@@ -85,7 +89,7 @@ def _at_least(least: int, value: int, name: str = "n") -> int:
 def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
     """The norm of a vector in which so many ``cells`` move by 1/n each; the l2 float is rounded up."""
     if norm not in get_args(Norm):
-        raise ParameterError(f"'norm' must be one of 'l1', 'l2' (got {norm!r}).")
+        raise ParameterError(f"'norm' must be one of 'l1', 'l2' (got {got(norm)}).")
     if norm == "l1":
         return Fraction(cells, n) ** 2 if squared else Fraction(cells, n)
     square = Fraction(cells, n * n)

@@ -50,8 +50,8 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
     The arithmetic is monotone and off by less than `NEAR` units of 2**-30 of a bin.
     """
     count = len(edges) - 1
-    width = (edges[-1] - edges[0]) / count
     with np.errstate(all="ignore"):
+        width = (edges[-1] - edges[0]) / count
         scale = np.float64(1.0) / width
         offset = edges[0] * scale
         drift = np.abs((edges - edges[0]) * scale - np.arange(count + 1)).max()

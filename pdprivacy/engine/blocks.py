@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine.bins import PIECE, placer
 
 __all__ = ["BLOCK", "Coder", "coder", "edge_coder", "numbers"]
 
@@ -19,9 +20,6 @@ Reader: TypeAlias = Callable[[int, int], Any]
 
 BLOCK = 1 << 17
 """Rows read at a time: a few arrays of it fit the processor's cache."""
-
-CLOSE = 2.0**-30
-"""A position nearer than this to the edge of an even bin is settled by the edge itself."""
 
 
 def numbers(values: Any) -> Reader:
@@ -257,7 +255,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         found = _integers(values, column, int(lower), int(upper), cells)
         return Coder(found.codes, _cells(column, cells, count))
     read = numbers(values)
-    place = _placer(edges)
+    place = _placed(edges)
     with np.errstate(over="ignore"):
         first, last = place(np.array([lower, upper])).tolist()
     # bins keep the order of values, so the bin of a clamped value is the clamped bin
@@ -288,39 +286,15 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
     return Coder(codes, _cells(column, [*range(count), -1], count))
 
 
-def _placer(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:
-    """The bin of each value; values beyond the edges go to the first or last bin."""
-    count = len(edges) - 1
-    small = np.int16 if count < 2**15 - 1 else np.int32
-    inner = edges[1:-1]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        width = (edges[-1] - edges[0]) / count
-        even = bool(np.all(np.abs(edges - (edges[0] + width * np.arange(count + 1))) <= CLOSE * width / 4))
-        largest = float(np.abs(edges).max())
-        inverse = 1 / width
-        normal = 2.0**-900 < width < 2.0**900
-    # rounding could exceed what CLOSE allows for
-    if not even or not normal or largest > width * 2.0**20:
-        return lambda block: np.searchsorted(inner, block, side="right").astype(small)
-    scratch = np.empty((2, BLOCK // 8))  # small enough to stay in the cache between the steps
+def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:
+    """The bin of each of any number of values, as small integers."""
+    place = placer(edges)
+    small = np.int16 if len(edges) < 2**15 else np.int32
 
-    def place(block: NDArray[np.float64]) -> NDArray[Any]:
+    def codes(block: NDArray[np.float64]) -> NDArray[Any]:
         found = np.empty(len(block), dtype=small)
-        for start in range(0, len(block), BLOCK // 8):
-            piece = block[start : start + BLOCK // 8]
-            position, off = scratch[:, : len(piece)]
-            np.subtract(piece, edges[0], out=position)
-            position *= inverse
-            np.clip(position, 0.0, count - 0.5, out=position)
-            bins = found[start : start + len(piece)]
-            np.copyto(bins, position, casting="unsafe")
-            # where arithmetic may have landed on the wrong side of an edge, the edge itself decides
-            np.rint(position, out=off)
-            off -= position
-            np.abs(off, out=off)
-            if off.min() < CLOSE:
-                near = off < CLOSE
-                bins[near] = np.searchsorted(inner, piece[near], side="right")
+        for start in range(0, len(block), PIECE):
+            found[start : start + PIECE] = place(block[start : start + PIECE])
         return found
 
-    return place
+    return codes

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism.core import (
     ROUNDING_STEPS,
     Floats,
@@ -37,6 +37,9 @@ Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
 SAFE = Fraction(1 + 2**-30)
 """Calibrated Gaussian scales grow by this factor: it exceeds the rounding of the calibration
 and what a grid of 2**-20 sigma adds to the privacy loss of the continuous density."""
+
+
+LEAST_EPSILON = Fraction(1, 10**5)
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
@@ -93,15 +96,18 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     """
     if calibration not in get_args(Calibration):
         raise ParameterError(
-            f"'calibration' must be one of 'analytic', 'classic', 'pdp' (got {calibration!r})."
+            f"'calibration' must be one of 'analytic', 'classic', 'pdp' (got {got(calibration)})."
         )
     if delta <= 0:
         raise ParameterError(
             "'delta' must be positive for Gaussian noise (got 0).",
             'pass delta=1e-6, or mechanism="laplace", which needs none.',
         )
-    if not 1e-290 < epsilon < 1e290 or delta < 1e-290:
-        raise ParameterError("Gaussian noise is calibrated for 'epsilon' and 'delta' above 1e-290.")
+    if not LEAST_EPSILON <= epsilon < 10**290 or delta < Fraction(1, 10**290):
+        # below, the two terms of the exact delta agree in more digits than a double has
+        raise ParameterError(
+            "Gaussian noise is calibrated for 'epsilon' from 1e-5 and 'delta' from 1e-290 on."
+        )
     eps, slack = float(epsilon), float(delta)
     if calibration == "classic":
         if epsilon >= 1:

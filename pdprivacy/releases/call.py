@@ -74,13 +74,13 @@ def plus_minus(answer: Answer, measurement: Measurement) -> Any:
     """Half the width of the interval around each released number.
 
     One noise alone: exactly its own quantile. Several noises combined, or a nonlinear step:
-    the standard error times the factor of the heaviest tail among them.
+    the standard error times the factor of the heaviest tail among them. Rounding comes on top.
     """
     halves = [mechanism.interval(LEVEL)[1] for mechanism in measurement.mechanisms]
     if isinstance(measurement.mechanisms[0], Geometric):
         return np.array(halves) if len(halves) > 1 else halves[0]
     factor = max(half / mechanism.std for half, mechanism in zip(halves, measurement.mechanisms, strict=True))
-    return np.asarray(answer.standard_error) * factor
+    return np.asarray(answer.standard_error) * factor + np.asarray(answer.rounding)
 
 
 def interval_factor(measurement: Measurement) -> float:

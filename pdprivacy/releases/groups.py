@@ -46,6 +46,11 @@ class GroupBy:
 
     protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
+    selected: Labels | None = None
+
+    def __getitem__(self, columns: Labels) -> GroupBy:
+        """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
+        return replace(self, selected=columns)
 
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
@@ -71,6 +76,7 @@ class GroupBy:
 
     def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> pd.DataFrame:
         names = {key.name for key in self.keys}
+        columns = self.selected if columns is None else columns
         chosen = columns_of(self.protected, columns, kind)
         if columns is None:
             chosen = tuple(column for column in chosen if column.name not in names)

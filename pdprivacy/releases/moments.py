@@ -177,8 +177,10 @@ def std(
         # to first order error / (2 root), and never more than the root of the error
         error = np.asarray(answer.standard_error)
         with np.errstate(divide="ignore", invalid="ignore"):
-            first = np.where(roots > 0, error / (2 * roots), np.inf)
-        return Answer(roots, np.minimum(first, np.sqrt(error)))
+            steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
+            first = np.where(error > 0, error * steep, 0.0)
+            moved = np.where(answer.rounding > 0, answer.rounding * steep, 0.0)
+        return Answer(roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)))
 
     return release_series(protected, statistic, call, transform=root)
 
@@ -252,7 +254,9 @@ def _correlation(answer: Answer) -> Answer:
     known = np.where(variances > 0, 1.0, np.nan)
     np.fill_diagonal(ratios, known)
     np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
-    return Answer(ratios, error)
+    rounding = np.where(np.isfinite(error), 2 * answer.rounding / np.where(scale > 0, scale, 1.0), np.nan)
+    np.fill_diagonal(rounding, np.diagonal(error))
+    return Answer(ratios, error, rounding)
 
 
 def _matrix(
@@ -307,7 +311,9 @@ def pooled_var(
 
     With a public number of rows and no nulls: sensitivity R^2 / (n - J), also where a replaced
     record changes its group. Else: noisy counts and sums per group and noisy totals of squares.
-    A declared group without records counts in J, because which groups are empty is private.
+    A declared group without records counts in J, because which groups are empty is private. A
+    record with a null in any of the columns is left out of all of them; ask column by column to
+    avoid that.
 
     Returns a Series labelled by column.
     """

@@ -118,10 +118,16 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Released values and the standard error that the noise gives each (not sampling error)."""
+    """Released values and how far off they may be (from the statistic of the data, not of a population).
+
+    ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
+    the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
+    the bounds (sums and means).
+    """
 
     values: Any
     standard_error: Any
+    rounding: Any = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pdprivacy.statistic.core import (
     named,
     scalar,
 )
-from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Direct"]
 
@@ -131,12 +131,13 @@ class Direct:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         if self.kind != "cov":
             values = np.array([part.values[0] for part in noisy])
+            errors = np.array([part.std for part in noisy])
             if self.kind == "mean":
-                values += [quantity.center for quantity in self.quantities]
-            return Answer(values, np.array([part.std for part in noisy]))
+                return Answer(values + [quantity.center for quantity in self.quantities], errors)
+            return Answer(values, errors, np.array([q.product_rounding(q) for q in self.quantities]))
         size = len(self.quantities)
         matrix, errors = np.empty((size, size)), np.empty((size, size))
         for (i, j), part in zip(self._pairs, noisy, strict=True):
             matrix[i, j] = matrix[j, i] = part.values[0]
             errors[i, j] = errors[j, i] = part.std
-        return Answer(matrix, errors)
+        return Answer(matrix, errors, product_roundings(self.quantities))

@@ -20,7 +20,7 @@ from pdprivacy.statistic.core import (
     named,
     scalar,
 )
-from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.quantity import Quantity, product_roundings
 from pdprivacy.statistic.sums import SharedCounts, covariance, half_square
 
 __all__ = ["GroupedMoments", "PooledCovariance"]
@@ -120,7 +120,10 @@ class GroupedMoments:
                 values[group, column], errors[group, column] = covariance(
                     one[0], one[1], one[1], one[2], shift
                 )
-        return Answer(values, errors)
+        if self.kind == "mean":
+            return Answer(values, errors)
+        rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
+        return Answer(values, errors, np.broadcast_to(rounding, values.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,7 @@ class PooledCovariance:
             error = math.hypot(products.std, spread) / spare
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
+        rounding = product_roundings(self.quantities)
         if self.matrix:
-            return Answer(values, errors)
-        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy())
+            return Answer(values, errors, rounding)
+        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy(), np.diagonal(rounding))

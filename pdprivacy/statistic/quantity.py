@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, got
 
-__all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "indicator", "quantity"]
+__all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "indicator", "product_roundings", "quantity"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -111,6 +111,20 @@ class Quantity:
         return max(abs(self.low), abs(self.high))
 
     @property
+    def rounding(self) -> float:
+        """The most that the grid moves a value."""
+        return 0.0 if self.column.kind != "float" and self.grid <= 0.5 else self.grid / 2
+
+    def product_rounding(self, other: Quantity) -> float:
+        """The most that the grids move a covariance with ``other`` (a variance, with itself).
+
+        A covariance moves by at most the standard deviations of what was rounded away (half a grid
+        step at most) and of the other values (half their range), for each of the two, with a factor
+        n / (n - 1) of at most 2.
+        """
+        return self.rounding * (other.upper - other.lower) + other.rounding * (self.upper - self.lower)
+
+    @property
     def unit(self) -> Fraction:
         """One grid step, in the unit of the column."""
         return Fraction(self.grid)
@@ -133,6 +147,11 @@ class Quantity:
         nulls: NDArray[np.bool_] = np.isnan(out)
         out[nulls] = 1.5 * 2.0**52 * self.grid
         return nulls
+
+
+def product_roundings(quantities: Sequence[Quantity]) -> Floats:
+    """`Quantity.product_rounding` of each pair, as a matrix."""
+    return np.array([[first.product_rounding(second) for second in quantities] for first in quantities])
 
 
 def quantity(column: Column, method: str, *, centered: bool = True, products: bool = False) -> Quantity:

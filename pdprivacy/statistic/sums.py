@@ -20,7 +20,7 @@ from pdprivacy.statistic.core import (
     named,
     scalar,
 )
-from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Covariance", "Means", "SharedCounts", "Sums", "Variances"]
 
@@ -189,7 +189,8 @@ class Variances:
             value, error = covariance(count, total, total, squares, shift)
             values.append(value)
             errors.append(error)
-        return Answer(np.array(values), np.array(errors))
+        rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
+        return Answer(np.array(values), np.array(errors), rounding)
 
 
 def covariance(
@@ -262,4 +263,4 @@ class Covariance:
             value, error = covariance(noisy[0], noisy[1 + i], noisy[1 + j], noisy[1 + size + place], shift)
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
-        return Answer(values, errors)
+        return Answer(values, errors, product_roundings(self.quantities))
