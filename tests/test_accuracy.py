@@ -394,3 +394,22 @@ def test_a_direct_statistic_is_rounded_far_below_its_noise(kind):
         # the squares are on a coarser grid, whose rounding moves the bounds by a few steps of 2**-17
         assert part.l1 * part.unit == pytest.approx(exact, rel=1e-6 if kind == "mean" else 1e-4)
         assert part.unit <= part.l1 * part.unit / 2**20
+
+
+def test_intervals_of_variances_hold_what_rounding_moves():
+    """Values as far from the grid as can be, in data so large that the noise is smaller than that."""
+    low = 1.49 * 2.0**-17
+    x = np.where(np.arange(10**6) % 2 == 0, low, 1 - low)
+    domain = Domain((Column("x", "float", lower=0, upper=1),))
+    private = pd.DataFrame({"x": x}).dp.protect(domain, epsilon=10**4, neighbors="replace_one")
+    for statistic, exact in (("var", x.var(ddof=1)), ("std", x.std(ddof=1))):
+        released = getattr(private.dp, statistic)("x", epsilon=100).dp.interval()
+        assert released["lower"].iloc[0] <= exact <= released["upper"].iloc[0]
+        assert released["upper"].iloc[0] - released["lower"].iloc[0] < 1e-4
+    whole = pd.DataFrame({"x": [0, 1] * 500}).dp.protect(
+        Domain((Column("x", "integer", lower=-5, upper=5),)), epsilon=10**4, neighbors="replace_one"
+    )
+    error = whole.dp.var("x", epsilon=100).dp.metadata.error
+    assert error["plus_minus"] / error["standard_error"] == pytest.approx(
+        math.log(20) / math.sqrt(2), rel=1e-6
+    )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 import threading
 from datetime import UTC, datetime
@@ -391,3 +393,13 @@ def test_totals_beyond_doubles_can_be_read_or_are_refused(epsilon):
     assert budget.spent == (0, 0)
     assert budget.left[1] == 0
     assert "total" in repr(budget)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_budget_has_no_double_that_would_not_count(duplicate):
+    budget = Budget(epsilon=1)
+    with pytest.raises(BudgetError, match="cannot be copied"):
+        duplicate(budget)
+    budget.charge(Pure(1), "count")
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Pure("0.001"), "count")
