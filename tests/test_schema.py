@@ -528,7 +528,11 @@ def test_the_schema_is_run_even_where_pandera_is_switched_off():
         ([1.0, None, NUMBER], int),
         (["1", CANARY], float),
         (["1", CANARY], "Int64"),
-        ([1, 2**40 + NUMBER], "int8"),
+        pytest.param(
+            [1, 2**40 + NUMBER],
+            "int8",
+            marks=pytest.mark.skipif(np.__version__ < "2", reason="numpy 1 wraps numbers around silently"),
+        ),
         (["good", CANARY], Grade),
         ([[NUMBER], {CANARY: 1}], float),
         (["\ud800" + CANARY, "a"], int),

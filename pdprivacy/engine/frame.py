@@ -32,6 +32,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 
+SUM_BLOCK = 2 * BLOCK
+"""Rows read at a time where one column is summed."""
+
+
 class PandasEngine:
     """Sufficient statistics of a pandas frame (unique column labels)."""
 
@@ -65,18 +69,22 @@ class PandasEngine:
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
         read = self._quantity(quantity)
-        buffer = np.empty(min(BLOCK, max(self.rows, 1)))
+        buffer = np.empty(min(SUM_BLOCK, max(self.rows, 1)))
         anchor = quantity.anchor
         total = count = 0
-        for start in range(0, self.rows, BLOCK):
-            stop = min(start + BLOCK, self.rows)
+        for start in range(0, self.rows, SUM_BLOCK):
+            stop = min(start + SUM_BLOCK, self.rows)
             out = buffer[: stop - start]
-            nulls = quantity.anchored(read(start, stop), out)
+            quantity.anchored(read(start, stop), out)
+            count += stop - start
+            if np.isnan(out.min()):  # a minimum is NaN where any value is
+                nulls = np.isnan(out)
+                count -= int(np.count_nonzero(nulls))
+                out[nulls] = 1.5 * 2.0**52 * quantity.grid  # no steps
             # The bits of anchored values add up modulo 2**64; a block's sum of steps is below
             # 2**62 in size, so the residue tells it.
             residue = (int(out.view(np.int64).sum()) - anchor * (stop - start)) & (2**64 - 1)
             total += residue - 2**64 if residue >= 2**63 else residue
-            count += stop - start - (0 if nulls is None else int(np.count_nonzero(nulls)))
         return count, total
 
     def moments(self, quantities: Sequence[Quantity]) -> Moments:
@@ -91,18 +99,16 @@ class PandasEngine:
         for start in range(0, self.rows, BLOCK):
             stop = min(start + BLOCK, self.rows)
             values = buffer[:, : stop - start]
-            incomplete: NDArray[np.bool_] | None = None
             for row, quantity in enumerate(quantities):
-                nulls = quantity.anchored(reads[row](start, stop), values[row])
-                values[row] -= 1.5 * 2.0**52 * quantity.grid
-                if nulls is not None:
-                    incomplete = nulls if incomplete is None else incomplete | nulls
+                quantity.centered(reads[row](start, stop), values[row])
             count += stop - start
-            if incomplete is not None:
-                values[:, incomplete] = 0.0
-                count -= int(np.count_nonzero(incomplete))
             # multiples of a power of two, below 2**53 of them in every partial sum: exact in any order
             block_sums = values.sum(axis=1)
+            if np.isnan(block_sums).any():
+                incomplete = np.isnan(values).any(axis=0)
+                count -= int(np.count_nonzero(incomplete))
+                values[:, incomplete] = 0.0
+                block_sums = values.sum(axis=1)
             block_products = np.einsum("ik,jk->ij", values, values) if size == 1 else np.dot(values, values.T)
             for i, first in enumerate(quantities):
                 sums[i] += int(block_sums[i] / first.grid)
@@ -123,7 +129,7 @@ class PandasEngine:
         stored = math.prod(radices)
         counts = np.zeros(stored, dtype=np.int64)
         # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
-        width = min(max(BLOCK, 4 * stored), max(self.rows, 1))
+        width = min(max(BLOCK, 3 * stored), max(self.rows, 1))
         buffer = np.empty(width, dtype=np.intp)
         offset = 0
         for one in chosen:
@@ -175,10 +181,9 @@ class PandasEngine:
                 codes = codes * radix + part
             values = buffer[:, : stop - start]
             for row, quantity in enumerate(quantities):
-                nulls = quantity.anchored(reads[row](start, stop), values[row])
-                values[row] -= 1.5 * 2.0**52 * quantity.grid
-                if nulls is not None:
-                    left_out |= nulls
+                quantity.centered(reads[row](start, stop), values[row])
+                left_out |= np.isnan(values[row])
+            values[:, left_out] = 0.0
             codes[left_out] = groups
             rows += np.bincount(codes, minlength=groups + 1)[:groups]
             for i, quantity in enumerate(quantities):

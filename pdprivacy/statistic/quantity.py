@@ -129,11 +129,8 @@ class Quantity:
         """One grid step, in the unit of the column."""
         return Fraction(self.grid)
 
-    def anchored(self, block: Any, out: Floats) -> NDArray[np.bool_] | None:
-        """Write the block clamped, centred and on the grid, still anchored, into ``out``.
-
-        Returns the mask of nulls, or None where there are none; null records hold zero steps.
-        """
+    def anchored(self, block: Any, out: Floats) -> None:
+        """Write the block clamped, centred and on the grid, still anchored, into ``out``; NaN for null."""
         if block.dtype != np.float64:
             # clamped as doubles: narrower types would round the bounds
             np.copyto(out, block, casting="unsafe")
@@ -142,11 +139,11 @@ class Quantity:
         if self.before:
             out -= self.before
         out += self.shift
-        if out.size == 0 or not np.isnan(out.min()):  # a minimum is NaN where any term is
-            return None
-        nulls: NDArray[np.bool_] = np.isnan(out)
-        out[nulls] = 1.5 * 2.0**52 * self.grid
-        return nulls
+
+    def centered(self, block: Any, out: Floats) -> None:
+        """Write the block clamped, centred and on the grid into ``out``; NaN for null."""
+        self.anchored(block, out)
+        out -= 1.5 * 2.0**52 * self.grid
 
 
 def product_roundings(quantities: Sequence[Quantity]) -> Floats:
