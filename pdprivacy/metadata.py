@@ -82,16 +82,11 @@ def _labels(index: pd.Index[Any]) -> str:
 def fingerprint(released: Released) -> str:
     """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
-    columns = (
-        [released]
-        if isinstance(released, pd.Series)
-        else [released.iloc[:, i] for i in range(released.shape[1])]
-    )
-    if all(column.dtype.kind in "biuf" for column in columns):
-        values = released.to_numpy(
-            dtype=None if all(column.dtype.kind in "iu" for column in columns) else np.float64
-        )
-        kind = "<i8" if values.dtype.kind in "iu" else "<f8"
+    dtypes = [released.dtype] if isinstance(released, pd.Series) else list(released.dtypes)
+    kinds = {dtype.kind for dtype in dtypes}
+    if kinds <= set("biuf"):
+        kind = "<i8" if kinds <= set("iu") else "<f8"
+        values = released.to_numpy(dtype=None if kind == "<i8" else np.float64)
         plain = np.array(values, dtype=kind)
         if kind == "<f8":
             plain[np.isnan(plain)] = np.nan  # one bit pattern
