@@ -22,6 +22,9 @@ Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
+ZERO = Fraction(0)
+
+
 def rational(value: Rational, name: str) -> Fraction:
     """The exact rational number a person means by ``value``.
 
@@ -79,7 +82,7 @@ class Pure:
     @property
     def delta(self) -> Fraction:
         """Zero: no slack."""
-        return Fraction(0)
+        return ZERO
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""

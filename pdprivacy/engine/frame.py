@@ -131,6 +131,9 @@ class PandasEngine:
         # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
         width = min(max(BLOCK, 3 * stored), max(self.rows, 1))
         buffer = np.empty(width, dtype=np.intp)
+        # codes are put together in the narrowest type that holds them: several times as fast
+        narrow = np.int16 if stored < 2**15 else np.int32 if stored < 2**31 else np.int64
+        scratch = np.empty(min(BLOCK, width), dtype=narrow)
         offset = 0
         for one in chosen:
             offset = offset * one.radix + 1
@@ -138,8 +141,9 @@ class PandasEngine:
             stop = min(start + width, self.rows)
             for first in range(start, stop, BLOCK):
                 last = min(first + BLOCK, stop)
-                out = buffer[first - start : last - start]
-                _mixed_radix(chosen, first, last, offset, out)
+                codes = scratch[: last - first]
+                _mixed_radix(chosen, first, last, offset, codes)
+                np.copyto(buffer[first - start : last - start], codes)
             counts += np.bincount(buffer[: stop - start], minlength=stored)
         return _settle(counts.reshape(radices), [one.cells for one in chosen], shape).reshape(-1)
 

@@ -33,8 +33,8 @@ ROUNDING_STEPS = 2**10
 
 
 EXACT = 2**53
-LEAST_STEPS, MOST_STEPS = Fraction(1, 2**10), Fraction(2**52)
-SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 10**290), Fraction(10**290)
+LEAST_STEPS = Fraction(1, 2**10)
+MOST_SCALE_BITS = 963  # 2**963 is about 1e290
 
 
 @runtime_checkable
@@ -109,7 +109,10 @@ def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) ->
 
 def check_drawable(steps: Fraction, grid: Fraction) -> None:
     """Refuse noise that cannot be drawn, or whose scale no double holds, before anything is charged."""
-    if not LEAST_STEPS <= steps <= MOST_STEPS or not SMALLEST_SCALE < steps * grid < LARGEST_SCALE:
+    fits = steps.denominator <= steps.numerator << 10 and steps.numerator <= steps.denominator << 52
+    scale = steps.numerator.bit_length() - steps.denominator.bit_length()
+    scale += grid.numerator.bit_length() - grid.denominator.bit_length()
+    if not fits or abs(scale) > MOST_SCALE_BITS:
         raise ParameterError(
             "The noise cannot be drawn: its scale must be between 1e-290 and 1e290 "
             "and at most 2**52 grid steps.",

@@ -140,6 +140,12 @@ class Gaussian:
         (probabilistic differential privacy).
     grid : as for `Laplace`; sigma must be at least 2**20 grid steps.
 
+    Attributes
+    ----------
+    multiplier : sigma per unit of l2 sensitivity, exact.
+    steps : sigma in grid steps, exact.
+    scale : the standard deviation sigma, in the unit of the values.
+
     Raises
     ------
     ParameterError : a parameter out of range; "classic" with epsilon of 1 or more.
@@ -163,6 +169,8 @@ class Gaussian:
     grid: Fraction
     exact: bool
     multiplier: Fraction
+    steps: Fraction
+    scale: float
 
     def __init__(
         self,
@@ -186,23 +194,15 @@ class Gaussian:
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
         object.__setattr__(self, "multiplier", multiplier)
-        check_drawable(self.steps, step)
+        steps = (sens / step + (ROUNDING_STEPS if grid is None else 0)) * multiplier
+        check_drawable(steps, step)
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "scale", float(steps * step))
 
     @property
     def loss(self) -> Approx:
         """What one sample costs."""
         return Approx(self.epsilon, self.delta)
-
-    @property
-    def steps(self) -> Fraction:
-        """Sigma in grid steps, exact."""
-        extra = 0 if self.exact else ROUNDING_STEPS
-        return (self.sensitivity / self.grid + extra) * self.multiplier
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation sigma of the noise, in the unit of the values."""
-        return float(self.steps * self.grid)
 
     @property
     def std(self) -> float:

@@ -46,6 +46,11 @@ class Laplace:
         move two neighbouring vectors a step per coordinate further apart: the scale grows by
         2**-20 of itself for that, which is enough for 1024 values.
 
+    Attributes
+    ----------
+    steps : the scale in grid steps, exact.
+    scale : the scale b, in the unit of the values.
+
     Raises
     ------
     ParameterError : epsilon or sensitivity not positive and finite, a grid that is none.
@@ -67,6 +72,8 @@ class Laplace:
     sensitivity: Fraction
     grid: Fraction
     exact: bool
+    steps: Fraction
+    scale: float
 
     def __init__(self, epsilon: Rational, sensitivity: Rational, grid: Rational | None = None) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
@@ -75,23 +82,15 @@ class Laplace:
         object.__setattr__(self, "sensitivity", sens)
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
-        check_drawable(self.steps, step)
+        steps = (sens / step + (ROUNDING_STEPS if grid is None else 0)) / eps
+        check_drawable(steps, step)
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "scale", float(steps * step))
 
     @property
     def loss(self) -> Pure:
         """What one sample costs."""
         return Pure(self.epsilon)
-
-    @property
-    def steps(self) -> Fraction:
-        """The scale in grid steps, exact."""
-        extra = 0 if self.exact else ROUNDING_STEPS
-        return (self.sensitivity / self.grid + extra) / self.epsilon
-
-    @property
-    def scale(self) -> float:
-        """The scale b of the noise, in the unit of the values."""
-        return float(self.steps * self.grid)
 
     @property
     def std(self) -> float:
