@@ -61,7 +61,7 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
     # adding 1.5 * 2**52 units leaves the position in whole units in the low bits
     unit = 2.0**-FRACTION_BITS
     anchor = np.float64(1.5 * 2.0**52 * unit)
-    shift = anchor - offset
+    shift = anchor - offset + NEAR * unit  # so that what lies near an edge has few units in its low bits
     zero = int(anchor.view(np.int64))
     low, high = edges[0] + width / 4, edges[-1] - width / 4
     floats = np.empty(PIECE)
@@ -75,8 +75,7 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
         found = position.view(np.int64)
         found -= zero
         beside = wholes[: len(piece)]
-        np.add(found, NEAR, out=beside)
-        beside &= (1 << FRACTION_BITS) - 1
+        np.bitwise_and(found, (1 << FRACTION_BITS) - 1, out=beside)
         near = beside < 2 * NEAR if beside.min(initial=2 * NEAR) < 2 * NEAR else None
         found >>= FRACTION_BITS
         return found, near
