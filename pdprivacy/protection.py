@@ -8,6 +8,7 @@ refused all the same, because its owner would expect other numbers.
 
 from __future__ import annotations
 
+import operator
 import uuid
 import warnings
 import weakref
@@ -70,7 +71,8 @@ class _Entry:
     """A protected frame in the registry.
 
     ``guard`` shares the frame's memory where pandas copies on write: its being there makes any
-    write to the frame a copy, which ``buffers`` tells by its other address.
+    write to the frame a copy, which ``buffers`` tells by its other address. ``blocks`` are the
+    arrays that pandas keeps: where all of them are still the same objects, nothing was written.
     """
 
     frame: weakref.ref[pd.DataFrame]
@@ -78,6 +80,7 @@ class _Entry:
     guard: pd.DataFrame | None
     columns: pd.Index[Any]
     buffers: tuple[Any, ...]
+    blocks: tuple[Any, ...]
 
 
 _registry: dict[int, _Entry] = {}
@@ -221,7 +224,9 @@ def _register(frame: pd.DataFrame, protected: Protected) -> pd.DataFrame:
     buffers = () if guard is None else tuple(_buffer(guard[name].array) for name in protected.domain)
     key = id(private)
     reference = weakref.ref(private, lambda _: _registry.pop(key, None))
-    _registry[key] = _Entry(reference, replace(protected, frame=reference), guard, private.columns, buffers)
+    blocks = _blocks(private) if COPY_ON_WRITE else ()
+    known = replace(protected, frame=reference)
+    _registry[key] = _Entry(reference, known, guard, private.columns, buffers, blocks)
     return private
 
 
@@ -240,8 +245,19 @@ def _buffer(array: Any) -> Any:
     return None
 
 
+def _blocks(frame: pd.DataFrame) -> tuple[Any, ...]:
+    """The arrays behind a frame where pandas shows them (it need not), else none."""
+    blocks = getattr(getattr(frame, "_mgr", None), "blocks", ())
+    arrays = tuple(getattr(block, "values", None) for block in blocks)
+    return () if any(array is None for array in arrays) else arrays
+
+
 def _same(frame: Any, entry: _Entry) -> bool:
     """Whether the declared columns of a protected frame are those of its snapshot."""
+    if entry.blocks and frame.columns is entry.columns:
+        now = _blocks(frame)
+        if len(now) == len(entry.blocks) and all(map(operator.is_, now, entry.blocks)):
+            return True
     snapshot = entry.protected.snapshot
     if len(frame) != len(snapshot) or not frame.columns.equals(entry.columns):
         return False
