@@ -1025,3 +1025,10 @@ def test_mechanisms_are_frozen_values(mechanism):
 def arguments(mechanism: object) -> list[Fraction]:
     names = ("epsilon", "delta", "sensitivity")
     return [getattr(mechanism, name) for name in names if hasattr(mechanism, name)]
+
+
+@pytest.mark.parametrize("calibration", ["analytic", "classic", "pdp"])
+def test_gaussian_noise_below_the_epsilon_of_its_calibration_is_refused(calibration):
+    with pytest.raises(ParameterError, match=r"^Gaussian noise is calibrated for 'epsilon' from 1e-5"):
+        Gaussian("9e-6", 1e-12, 1, calibration)
+    assert Gaussian("1e-5", 1e-12, 1, calibration).scale > 0
