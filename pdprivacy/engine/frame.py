@@ -80,7 +80,7 @@ class PandasEngine:
             if np.isnan(out.min()):  # a minimum is NaN where any value is
                 nulls = np.isnan(out)
                 count -= int(np.count_nonzero(nulls))
-                out[nulls] = 1.5 * 2.0**52 * quantity.grid  # no steps
+                out[nulls] = quantity.zero
             # The bits of anchored values add up modulo 2**64; a block's sum of steps is below
             # 2**62 in size, so the residue tells it.
             residue = (int(out.view(np.int64).sum()) - anchor * (stop - start)) & (2**64 - 1)

@@ -83,6 +83,11 @@ def plus_minus(answer: Answer, measurement: Measurement) -> Any:
     return np.asarray(answer.standard_error) * factor + np.asarray(answer.rounding)
 
 
+def errors_of(answer: Answer, measurement: Measurement) -> tuple[Any, Any]:
+    """Standard errors and half the intervals, as `attach` takes them."""
+    return answer.standard_error, plus_minus(answer, measurement)
+
+
 def interval_factor(measurement: Measurement) -> float:
     """Half the interval per standard error, of the heaviest tail a sum of such noises can have."""
     mechanism = measurement.mechanisms[0]

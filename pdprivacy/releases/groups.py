@@ -20,8 +20,8 @@ from pdprivacy.releases.call import (
     cell_index,
     check_cells,
     columns_of,
+    errors_of,
     name_index,
-    plus_minus,
     refuse_shared,
     run,
     weights_of,
@@ -70,7 +70,7 @@ class GroupBy:
         released = pd.Series(
             whole_counts(answer.values, mechanism), index=cell_index(self.keys, "groupby"), name="count"
         )
-        errors = answer.standard_error, plus_minus(answer, measurement)
+        errors = errors_of(answer, measurement)
         attach(self.protected, call, measurement, released, errors)
         return released
 
@@ -92,7 +92,7 @@ class GroupBy:
         released = pd.DataFrame(
             answer.values, index=cell_index(self.keys, "groupby"), columns=name_index(chosen)
         )
-        errors = answer.standard_error, plus_minus(answer, measurement)
+        errors = errors_of(answer, measurement)
         attach(self.protected, call, measurement, released, errors)
         return released
 

@@ -23,8 +23,8 @@ from pdprivacy.releases.call import (
     Split,
     attach,
     columns_of,
+    errors_of,
     name_index,
-    plus_minus,
     refuse_shared,
     run,
     weights_of,
@@ -197,7 +197,7 @@ def release_series(
     if transform is not None:
         answer = transform(answer)
     released = pd.Series(answer.values, index=name_index(call.columns) if index is None else index)
-    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    attach(protected, call, measurement, released, errors_of(answer, measurement))
     return released
 
 
@@ -280,7 +280,7 @@ def _matrix(
         answer = transform(answer)
     names = name_index(chosen)
     released = pd.DataFrame(answer.values, index=names, columns=names)
-    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    attach(protected, call, measurement, released, errors_of(answer, measurement))
     return released
 
 

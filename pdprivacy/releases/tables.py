@@ -28,9 +28,9 @@ from pdprivacy.releases.call import (
     check_cells,
     check_flag,
     columns_of,
+    errors_of,
     interval_factor,
     name_index,
-    plus_minus,
     run,
     weights_of,
     whole_counts,
@@ -84,7 +84,7 @@ def count(
     )
     index = name_index(chosen) if chosen else pd.Index(["rows"])
     released = pd.Series(whole_counts(answer.values, mechanism), index=index)
-    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    attach(protected, call, measurement, released, errors_of(answer, measurement))
     return released
 
 
@@ -157,7 +157,7 @@ def histogram(
     released = pd.Series(
         whole_counts(answer.values, mechanism), index=cell_index([binned], "histogram"), name="count"
     )
-    attach(protected, call, measurement, released, (answer.standard_error, plus_minus(answer, measurement)))
+    attach(protected, call, measurement, released, errors_of(answer, measurement))
     return released
 
 
@@ -244,7 +244,7 @@ def _normalized(
 ) -> tuple[Any, tuple[Any, Any]]:
     """Shares of the noisy totals (of all, of rows or of columns) with their errors, or counts as they are."""
     if not normalize:
-        return answer.values, (answer.standard_error, plus_minus(answer, measurement))
+        return answer.values, errors_of(answer, measurement)
     values = np.asarray(answer.values)
     size = values.size if axis is None else values.shape[axis]
     totals = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)

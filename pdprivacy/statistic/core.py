@@ -178,3 +178,8 @@ def scalar(name: str, weight: Fraction, moved: int, unit: Fraction, *, counts: b
 
 def named(what: str, *columns: Column) -> str:
     return f"{what} of {', '.join(str(column.name) for column in columns)}"
+
+
+def one_each(noisy: Sequence[Noisy]) -> Answer:
+    """The answer that is one noisy number per part, as it is."""
+    return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))

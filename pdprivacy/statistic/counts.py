@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.statistic.core import (
@@ -19,6 +17,7 @@ from pdprivacy.statistic.core import (
     Scope,
     Whole,
     named,
+    one_each,
     scalar,
 )
 
@@ -76,4 +75,4 @@ class Rows:
         return [[engine.present(column)] for column in self.columns]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))
+        return one_each(noisy)

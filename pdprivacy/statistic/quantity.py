@@ -97,9 +97,14 @@ class Quantity:
         object.__setattr__(self, "high", self._steps(upper))
 
     @property
+    def zero(self) -> float:
+        """No steps, anchored."""
+        return 1.5 * 2.0**52 * self.grid
+
+    @property
     def anchor(self) -> int:
-        """The bits of zero steps."""
-        return int(np.float64(1.5 * 2.0**52 * self.grid).view(np.int64))
+        """The bits of ``zero``."""
+        return int(np.float64(self.zero).view(np.int64))
 
     def _steps(self, value: float) -> int:
         shifted = np.float64((value - self.before) + self.shift)
@@ -143,7 +148,7 @@ class Quantity:
     def centered(self, block: Any, out: Floats) -> None:
         """Write the block clamped, centred and on the grid into ``out``; NaN for null."""
         self.anchored(block, out)
-        out -= 1.5 * 2.0**52 * self.grid
+        out -= self.zero
 
 
 def product_roundings(quantities: Sequence[Quantity]) -> Floats:

@@ -18,6 +18,7 @@ from pdprivacy.statistic.core import (
     Scope,
     Whole,
     named,
+    one_each,
     scalar,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
@@ -49,7 +50,7 @@ class Sums:
         return [[engine.sum(quantity)[1]] for quantity in self.quantities]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))
+        return one_each(noisy)
 
 
 @dataclass(frozen=True, slots=True)
