@@ -9,7 +9,7 @@
 ('geometric', 0.5)
 """
 
-from pdprivacy import errors, mechanism, sensitivity
+from pdprivacy import errors, mechanism, postprocess, sensitivity
 from pdprivacy._version import __version__
 from pdprivacy.accessor import register as _register
 from pdprivacy.domain import Column, Domain
@@ -17,6 +17,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.schema import read_schema
+from pdprivacy.synthesis import combine
 
 __all__ = [
     "ZCDP",
@@ -28,8 +29,10 @@ __all__ = [
     "Pure",
     "Unit",
     "__version__",
+    "combine",
     "errors",
     "mechanism",
+    "postprocess",
     "read_schema",
     "sensitivity",
 ]

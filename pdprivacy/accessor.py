@@ -153,6 +153,7 @@ class DataFrameDP(_Result):
     pooled_cov = _release(releases.pooled_cov)
     groupby = _release(releases.groupby)
     query = _release(releases.query)
+    plan = _release(releases.plan)
     quality = _release(releases.quality)
     dr_ha = _release(releases.dr_ha)
 

@@ -10,30 +10,33 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget
-from pdprivacy.mechanism import Gaussian, Geometric, Laplace, noise_multiplier
+from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Geometric, Laplace, noise_multiplier
 from pdprivacy.mechanism.core import GRID_BITS, power_below
-from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Approx, Pure
+from pdprivacy.noise import UNBOUNDED, RandomState
+from pdprivacy.privacy import Approx, Pure, loss
+from pdprivacy.request import Request
 from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
-__all__ = ["Measurement", "MechanismName", "measure"]
+__all__ = ["Measurement", "PartMechanism", "calibrate", "measure"]
 
-MechanismName: TypeAlias = Literal["laplace", "gaussian", "geometric"]
-PartMechanism: TypeAlias = Laplace | Gaussian | Geometric
+PartMechanism: TypeAlias = Laplace | Gaussian | GeneralizedGaussian | Geometric
 Floats: TypeAlias = NDArray[np.float64]
 
 EXACT = 2**53
 
 DRAWN_BITS = 48
 """The scale of the noise is at most 2**49 grid steps."""
+
+INVERTED_BITS = 30
+"""The same where noise is drawn by inversion in double precision, which decides nearly all draws there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +46,17 @@ class Measurement:
     parts: tuple[Part, ...]
     mechanisms: tuple[PartMechanism, ...]
     noisy: tuple[Noisy, ...]
+    cost: Pure | Approx
     seeded: bool
 
 
 def measure(
-    statistic: Statistic,
-    engine: Engine,
-    budget: Budget,
-    cost: Pure | Approx,
-    mechanism: MechanismName,
-    label: str,
-    rng: RandomState,
-) -> Measurement:
-    """Charge ``cost`` for ``statistic``, then read it and add noise.
+    statistic: Statistic, engine: Engine, budget: Budget, request: Request, label: str, rng: RandomState
+) -> list[Measurement]:
+    """Charge ``request`` for ``statistic``, then read it once and add noise, once per release.
+
+    Parts get their noise one after the other: what bounds a part may depend on the noisy parts
+    before it, never on exact ones.
 
     Raises
     ------
@@ -64,61 +65,111 @@ def measure(
     """
     source = noise.source(rng)
     parts = statistic.parts
-    mechanisms = tuple(_calibrate(part, cost, mechanism) for part in parts)
-    budget.charge(cost, label, mechanism)
+    mechanisms = calibrate(parts, request)
+    cost = _cost(mechanisms, request)
+    budget.charge(cost, label, request.mechanism)
     read = statistic.read(engine)
-    noisy = tuple(
-        Noisy(_add(whole, part, kind, source), kind.std)
-        for part, kind, whole in zip(parts, mechanisms, read, strict=True)
-    )
-    return Measurement(parts, mechanisms, noisy, source.seeded)
+    found = []
+    for _ in range(request.releases):
+        noisy: list[Noisy] = []
+        for part, mechanism, whole in zip(parts, mechanisms, read, strict=True):
+            limits = None if request.bounding is None else part.within(noisy)
+            if request.bounding == "truncated" and limits is not None:
+                values = _add_within(whole, part, mechanism, limits, source)
+            else:
+                values = _add(whole, part, mechanism, source)
+            if limits is not None:
+                values = np.clip(values, *limits)
+            noisy.append(Noisy(values, mechanism.std))
+        found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded))
+    return found
 
 
-def _calibrate(part: Part, cost: Pure | Approx, mechanism: MechanismName) -> PartMechanism:
-    """The noise of one part: its share of epsilon, or for Gaussian noise its share of the l2 norm.
+def _cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | Approx:
+    """What all releases cost: what was asked, but for the published calibration, which costs more."""
+    if request.calibration != "published":
+        return request.cost
+    losses = [mechanism.loss.times(request.releases) for mechanism in mechanisms]
+    return loss(sum(one.epsilon for one in losses), sum(one.delta for one in losses))
 
-    For weights w that sum to one, noise of l1 scale ``l1 / (w epsilon)`` per part costs epsilon in
-    all, and Gaussian noise of deviation ``multiplier * l2 / sqrt(w)`` costs (epsilon, delta).
+
+def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, ...]:
+    """The noise of each part, from declared facts alone.
+
+    For weights w that sum to one, parts that cost (w epsilon, w delta) each cost (epsilon, delta)
+    in all. Gaussian noise shares the l2 norm instead, truncated or not: deviation ``multiplier * l2 /
+    sqrt(w)`` per part.
+
+    Raises ParameterError where the mechanism or its bounds do not fit the statistic.
     """
-    if not isinstance(mechanism, str) or mechanism not in get_args(MechanismName):
-        raise ParameterError(
-            f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {got(mechanism)})."
-        )
-    if mechanism == "gaussian":
-        if not isinstance(cost, Approx):
-            raise ParameterError(
-                "'delta' must be positive for Gaussian noise (got 0).",
-                'pass delta=1e-6, or mechanism="laplace", which needs none.',
-            )
-        share = _root(Fraction(part.l2_squared) / part.weight)
-        multiplier = noise_multiplier(cost.epsilon, cost.delta)
-        grid = _grid(part.unit, share * multiplier * part.unit)
-        # rounding to a grid coarser than the unit moves each number that a record moves by a step
-        rounding = part.moves * grid * _root(1 / part.weight) if grid > part.unit else 0
-        return Gaussian(cost.epsilon, cost.delta, share * part.unit + rounding, grid=grid)
-    if isinstance(cost, Approx):
-        raise ParameterError(
-            f"'delta' must be 0 for {mechanism} noise (got {float(cost.delta):g}).",
-            'leave delta out, or use mechanism="gaussian".',
-        )
-    epsilon = cost.epsilon * part.weight
-    if mechanism == "geometric":
+    return tuple(_calibrate(part, request) for part in parts)
+
+
+def _calibrate(part: Part, request: Request) -> PartMechanism:
+    cost, truncated = request.each, request.bounding == "truncated"
+    own = _own_bounds(part, request)
+    moved = Fraction(part.l1)
+    epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
+    if request.mechanism == "geometric":
         if not part.counts:
             raise ParameterError(
                 "mechanism='geometric' is for counts.", 'use mechanism="laplace" for numbers.'
             )
-        return Geometric(epsilon, part.l1)
+        return Geometric(epsilon, moved, **own)
+    if request.mechanism == "laplace":
+        if request.calibration is not None:
+            own["calibration"] = request.calibration
+        grid = _grid(part.unit, moved * part.unit / epsilon)
+        return Laplace(epsilon, _on_grid(part, grid, truncated), grid=grid, **own)
+    if request.mechanism == "generalized_gaussian":
+        assert request.p is not None
+        own["moves"] = part.moves
+        tried = GeneralizedGaussian(epsilon, delta, moved * part.unit, request.p, moves=part.moves)
+        grid = _grid(part.unit, Fraction(tried.scale), INVERTED_BITS)
+        return GeneralizedGaussian(epsilon, delta, _on_grid(part, grid, truncated), request.p, grid=grid, **own)
+    calibration = request.calibration or "analytic"
+    assert calibration != "published"
+    share = _root(Fraction(part.l2_squared) / part.weight)
+    scale = share * noise_multiplier(cost.epsilon, cost.delta, calibration) * part.unit
+    grid = _grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
+    # rounding to a grid coarser than the unit moves each number that a record moves by a step
+    rounding = part.moves * grid * _root(1 / part.weight) if grid > part.unit else 0
+    if truncated:  # the scale does not depend on the bounds, and the share is no range to compare with
+        own["bounds"] = (0, math.inf)
+    return Gaussian(cost.epsilon, cost.delta, share * part.unit + rounding, calibration, grid=grid, **own)
+
+
+def _own_bounds(part: Part, request: Request) -> dict[str, Any]:
+    """What a truncated mechanism is told of its bounds: others are clamped, which needs no telling."""
+    if request.bounding != "truncated":
+        return {}
+    if part.limits is not None:
+        # calibrated for one bound, truncated noise keeps its loss within any two
+        return {"bounds": (0, math.inf), "bounding": "truncated", "moves": part.moves}
+    if part.lower is None and part.upper is None:
+        raise ParameterError(
+            f"The {part.name} has no bounds that noise could be truncated to.", "pass bounds=(lower, upper)."
+        )
+    return {"bounds": part.bounds, "bounding": "truncated", "moves": part.moves}
+
+
+def _on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
+    """How far the part moves on a grid that may be coarser than its unit."""
     moved = part.l1 * part.unit
-    grid = _grid(part.unit, moved / epsilon)
-    if grid > part.unit:
-        moved = (math.floor(moved / grid) + part.moves) * grid
-    return Laplace(epsilon, moved, grid=grid)
+    if grid <= part.unit:
+        return moved
+    # rounding moves each number that a record moves by a step
+    coarse = (math.floor(moved / grid) + part.moves) * grid
+    if truncated and part.moves == 1 and part.lower is not None and part.upper is not None:
+        # clamped to the grid within its bounds first, the number moves no further than they are apart
+        return min(coarse, max((part.upper - part.lower) // grid, 1) * grid)
+    return coarse
 
 
-def _grid(unit: Fraction, scale: Fraction) -> Fraction:
+def _grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fraction:
     """A power of two well below the scale: at most the unit, unless that would be too many steps to draw."""
     power = power_below(scale)
-    return max(min(unit, power / (1 << GRID_BITS)), power / (1 << DRAWN_BITS))
+    return max(min(unit, power / (1 << GRID_BITS)), power / (1 << bits))
 
 
 def _root(square: Fraction) -> Fraction:
@@ -143,12 +194,75 @@ def _add(whole: Whole, part: Part, mechanism: PartMechanism, source: noise.Sourc
         # both terms are exact doubles; their sum is rounded once, after the noise
         if int(np.abs(steps).max(initial=0)) < EXACT:
             return np.asarray(whole.astype(np.float64) * float(part.unit) + steps * float(grid))
+    sums = [number + step for number, step in zip(_steps(whole, part, grid), steps.tolist(), strict=True)]
+    return np.array([float(total) for total in sums]) * float(grid)
+
+
+def _steps(whole: Whole, part: Part, grid: Fraction) -> list[int]:
+    """Whole numbers in steps of the grid, rounded half up where it is coarser than the unit."""
     numbers: Sequence[int] = whole.tolist() if isinstance(whole, np.ndarray) else whole
     if grid > part.unit:
         coarser = int(grid / part.unit)
-        numbers = [(number + coarser // 2) // coarser for number in numbers]
-        finer = 1
-    else:
-        finer = int(part.unit / grid)
-    sums = [number * finer + step for number, step in zip(numbers, steps.tolist(), strict=True)]
+        return [(number + coarser // 2) // coarser for number in numbers]
+    finer = int(part.unit / grid)
+    return [number * finer for number in numbers]
+
+
+def _add_within(
+    whole: Whole, part: Part, mechanism: PartMechanism, limits: tuple[Any, Any], source: noise.Source
+) -> Floats:
+    """Whole numbers clamped into ``limits``, plus noise truncated to them, as multiples of the grid."""
+    grid = mechanism.grid
+    if isinstance(whole, np.ndarray) and np.ndim(limits[0]) == np.ndim(limits[1]) == 0:
+        quick = _add_within_static(whole, part, mechanism, limits, source)
+        if quick is not None:
+            return quick
+    numbers = _steps(whole, part, grid)
+    sides = [np.broadcast_to(np.asarray(side, np.float64), len(numbers)).tolist() for side in limits]
+    centers, below, above = [], [], []
+    for number, lower, upper in zip(numbers, *sides, strict=True):
+        least, most = _up(lower, grid), _down(upper, grid)
+        if least is not None and most is not None:
+            most = max(least, most)  # a range narrower than a step is its lower end
+        center = number if least is None else max(number, least)
+        center = center if most is None else min(center, most)
+        centers.append(center)
+        below.append(UNBOUNDED if least is None else min(center - least, UNBOUNDED))
+        above.append(UNBOUNDED if most is None else min(most - center, UNBOUNDED))
+    drawn = mechanism.draw_within(np.array(below, np.int64), np.array(above, np.int64), source)
+    sums = [center + step for center, step in zip(centers, drawn.tolist(), strict=True)]
     return np.array([float(total) for total in sums]) * float(grid)
+
+
+def _add_within_static(
+    whole: NDArray[np.int64],
+    part: Part,
+    mechanism: PartMechanism,
+    limits: tuple[float, float],
+    source: noise.Source,
+) -> Floats | None:
+    """The same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
+    finer = part.unit / mechanism.grid
+    low, high = _up(limits[0], mechanism.grid), _down(limits[1], mechanism.grid)
+    reach = int(np.abs(whole).max(initial=0)) * math.ceil(finer)
+    if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
+        return None
+    if low is not None and high is not None:
+        high = max(low, high)
+    centers = whole * int(finer)
+    if low is not None or high is not None:
+        centers = np.clip(centers, low, high)
+    free = np.full(whole.size, UNBOUNDED, np.int64)
+    below = free if low is None else centers - low
+    above = free if high is None else high - centers
+    return np.asarray((centers + mechanism.draw_within(below, above, source)) * float(mechanism.grid))
+
+
+def _up(limit: float, grid: Fraction) -> int | None:
+    """The first grid step at or above a limit; None where there is no limit."""
+    return math.ceil(Fraction(limit) / grid) if math.isfinite(limit) else None
+
+
+def _down(limit: float, grid: Fraction) -> int | None:
+    """The last grid step at or below a limit; None where there is no limit."""
+    return math.floor(Fraction(limit) / grid) if math.isfinite(limit) else None

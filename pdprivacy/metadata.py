@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -43,6 +43,12 @@ class Metadata:
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
     version : of pdprivacy.
     fingerprint : of the released numbers and labels.
+    p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
+        where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
+        the released number, and under ``worst_case`` the largest within the bounds.
+    bounds : [lower, upper] of the numbers, of all or of each, or None.
+    releases : how many independent releases the numbers are.
+    rows : the number of records where it is public, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
     """
 
@@ -60,6 +66,13 @@ class Metadata:
     seeded: bool
     version: str
     fingerprint: str
+    p: float | None = None
+    calibration: str | None = None
+    bounding: str | None = None
+    bounds: Any = None
+    constraint: str | None = None
+    releases: int = 1
+    rows: int | None = None
     dr_ha: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,11 +131,11 @@ def read(released: Released) -> Metadata:
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
             "pd.DataFrame(result), pd.concat and CSV files lose it.",
         )
-    names = Metadata.__dataclass_fields__
-    missing = [name for name in names if name not in stored and name != "dr_ha"]
+    fields = Metadata.__dataclass_fields__
+    missing = [name for name, one in fields.items() if name not in stored and one.default is MISSING]
     if missing:
         raise MetadataError(f"The release metadata lacks {', '.join(map(repr, missing))}.")
-    held: dict[str, Any] = {name: stored.get(name) for name in names}
+    held: dict[str, Any] = {name: stored[name] for name in fields if name in stored}
     return Metadata(**held)
 
 

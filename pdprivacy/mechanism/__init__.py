@@ -5,26 +5,54 @@ scale, and is drawn exactly with integers (`pdprivacy.noise`), so that no
 rounding of floating-point numbers tells anything about the value underneath
 (Mironov 2012, "On significance of the least significant bits for differential
 privacy"). The distribution functions given here are those of the continuous
-noise for `Laplace` and `Gaussian` (the grid is about a millionth of the scale),
-and exact for the integer mechanisms `Geometric` and `DiscreteGaussian`.
+noise for `Laplace`, `Gaussian`, `GeneralizedGaussian` and `Staircase` (the grid is
+about a millionth of the scale), and exact for the integer mechanisms
+`Geometric` and `DiscreteGaussian`.
 
 All mechanisms share: ``loss``, ``scale``, ``std``, ``grid``, ``sample(values,
 rng=None)``, ``pdf`` or ``pmf``, ``cdf``, ``ppf``, ``interval(level)``.
+
+`Laplace`, `Geometric`, `Gaussian` and `GeneralizedGaussian` take ``bounds`` of what is released, kept by
+``bounding="truncated"`` (the law is cut off and renormalised, and its scale calibrated for that)
+or ``bounding="bit"`` (the noisy value is clamped; the scale stays). Their distributions then
+depend on the statistic ``s``, and ``bias(s)``, ``mse(s)``, ``worst_case_bias()`` and
+``worst_case_mse()`` tell the error in closed form.
+
+Other libraries use these words otherwise: diffprivlib's ``LaplaceTruncated`` clamps, which is "bit"
+here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mechanism. Its
+``LaplaceBoundedNoise``, and what OpenDP calls truncated, bound the noise and not the result.
 """
 
+from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.core import Mechanism
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
-from pdprivacy.mechanism.gaussian import Calibration, Gaussian, gaussian_delta, noise_multiplier
-from pdprivacy.mechanism.laplace import Geometric, Laplace
+from pdprivacy.mechanism.gaussian import (
+    Calibration,
+    Gaussian,
+    gaussian_delta,
+    noise_multiplier,
+)
+from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, generalized_gaussian_scale
+from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
+from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
+from pdprivacy.mechanism.staircase import Staircase
 
 __all__ = [
+    "Bounding",
+    "Bounds",
     "Calibration",
     "DiscreteGaussian",
     "Gaussian",
+    "GeneralizedGaussian",
     "Geometric",
     "Laplace",
     "Mechanism",
+    "Staircase",
     "discrete_gaussian_delta",
     "gaussian_delta",
+    "generalized_gaussian_scale",
     "noise_multiplier",
+    "truncated_geometric_scale",
+    "truncated_laplace_loss",
+    "truncated_laplace_scale",
 ]

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, rational
 
-__all__ = ["GRID_BITS", "ROUNDING_STEPS", "Mechanism", "power_below"]
+__all__ = ["GRID_BITS", "ROUNDING_STEPS", "SAFE", "Mechanism", "power_below"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -56,6 +56,11 @@ class Mechanism(Protocol):
     def interval(self, level: float = 0.95) -> tuple[float, float]: ...
 
 
+SAFE = Fraction(1 + 2**-30)
+"""Scales found in floating point grow by this factor: it exceeds the rounding of the calibration
+and, for the discrete Gaussian, what a grid of 2**-20 sigma adds to the loss of the continuous density."""
+
+
 def check_level(level: float) -> None:
     if not 0 < level < 1:
         raise ParameterError(f"'level' must be strictly between 0 and 1 (got {level}).")
@@ -76,6 +81,24 @@ def power_below(size: Fraction) -> Fraction:
     if power > size:
         power = Fraction(power.numerator, 2 * power.denominator)
     return power
+
+
+def smallest(meets: Callable[[float], bool]) -> float:
+    """The smallest positive number that meets a monotone condition, from the side that meets it."""
+    low, high = 0.0, 1.0
+    while not meets(high):
+        low, high = high, high * 2
+    if low == 0.0:
+        low = high / 2
+        while meets(low):
+            low, high = low / 2, low
+    while high - low > high * 2.0**-44:
+        middle = (low + high) / 2
+        if meets(middle):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:
@@ -138,10 +161,10 @@ def _numbers(values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def add_noise(
-    values: ArrayLike, grid: Fraction, exact: bool, draw: Callable[[int, Source], Integers], rng: RandomState
-) -> Floats:
-    """``values`` put on the grid, plus ``draw``n grid steps, as multiples of the grid."""
+def grid_units(
+    values: ArrayLike, grid: Fraction, exact: bool, first: int | None = None, last: int | None = None
+) -> Integers:
+    """``values`` in grid steps, clamped into [first, last] where these are given; same shape."""
     step = float(grid)
     array = _numbers(values)
     whole = array.dtype.kind in "iu" and array.size > 0
@@ -153,15 +176,20 @@ def add_noise(
         raise ParameterError("Values must be finite.")
     with np.errstate(over="ignore"):
         units = array / step
-    if not bool(np.all(np.abs(units) < 2.0**62)):
-        raise ParameterError(f"Values must be below 2**62 grid steps of {step}.")
     rounded = np.rint(units)
     if exact and not np.array_equal(rounded, units):
         raise ParameterError(f"Values must be multiples of the grid {step}.")
-    steps = draw(array.size, noise.source(rng)).reshape(array.shape)
-    # Both are integers; their sum is an integer, and so a multiple of the grid also where the
-    # conversion to a double rounds it.
-    return np.asarray((rounded.astype(np.int64) + steps).astype(np.float64) * step)
+    if first is not None or last is not None:
+        # as doubles the ends may be off by their rounding, but no double lies between
+        rounded = np.clip(
+            rounded, None if first is None else float(first), None if last is None else float(last)
+        )
+    if not bool(np.all(np.abs(rounded) < 2.0**62)):
+        raise ParameterError(f"Values must be below 2**62 grid steps of {step}.")
+    steps = rounded.astype(np.int64)
+    if first is not None or last is not None:
+        steps = np.clip(steps, first, last)
+    return np.asarray(steps)
 
 
 def add_integers(values: ArrayLike, draw: Callable[[int, Source], Integers], rng: RandomState) -> Integers:

@@ -1,42 +1,34 @@
-"""Gaussian noise and its calibrations: approximate differential privacy."""
+"""Gaussian noise, bounded or not, and its calibrations: approximate differential privacy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Literal, TypeAlias, get_args
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.continuous import Continuous, check_moves
 from pdprivacy.mechanism.core import (
     ROUNDING_STEPS,
-    Floats,
+    SAFE,
     Integers,
-    add_noise,
     check_drawable,
     check_grid,
-    check_level,
-    check_probabilities,
     check_size,
     rounding_grid,
+    smallest,
 )
-from pdprivacy.noise import RandomState, Source
+from pdprivacy.mechanism.law import Law
+from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
 
 __all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
 Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
-
-
-SAFE = Fraction(1 + 2**-30)
-"""Calibrated Gaussian scales grow by this factor: it exceeds the rounding of the calibration
-and what a grid of 2**-20 sigma adds to the privacy loss of the continuous density."""
 
 
 LEAST_EPSILON = Fraction(1, 10**5)
@@ -61,24 +53,6 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     if upper < 0:
         return scaled * float(erfcx(-upper / math.sqrt(2))) - second
     return float(ndtr(upper)) - second
-
-
-def _smallest(meets: Callable[[float], bool]) -> float:
-    """The smallest positive number that meets a monotone condition, from the side that meets it."""
-    low, high = 0.0, 1.0
-    while not meets(high):
-        low, high = high, high * 2
-    if low == 0.0:
-        low = high / 2
-        while meets(low):
-            low, high = low / 2, low
-    while high - low > high * 2.0**-44:
-        middle = (low + high) / 2
-        if meets(middle):
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 @lru_cache(maxsize=1024)
@@ -108,27 +82,37 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
         raise ParameterError(
             "Gaussian noise is calibrated for 'epsilon' from 1e-5 and 'delta' from 1e-290 on."
         )
+    if calibration == "classic" and epsilon >= 1:
+        raise ParameterError(
+            f"calibration='classic' holds for 'epsilon' below 1 only (got {float(epsilon):g}).",
+            'use calibration="analytic", which holds everywhere and needs less noise.',
+        )
     eps, slack = float(epsilon), float(delta)
-    if calibration == "classic":
-        if epsilon >= 1:
-            raise ParameterError(
-                f"calibration='classic' holds for 'epsilon' below 1 only (got {eps:g}).",
-                'use calibration="analytic", which holds everywhere and needs less noise.',
-            )
-        multiplier = math.sqrt(2 * math.log(1.25 / slack)) / eps
-    elif calibration == "pdp":
-        from scipy.special import ndtri
+    if calibration == "analytic":
+        return Fraction(smallest(lambda m: _meets(m, eps, slack, calibration))) * SAFE
+    return Fraction(_multiplier(eps, slack, calibration)) * SAFE
 
-        z = float(ndtri(slack / 2))
-        multiplier = (math.sqrt(z * z + 2 * eps) - z) / (2 * eps)
-    else:
+
+def _multiplier(eps: float, slack: float, calibration: Calibration) -> float:
+    """The calibrations that have a formula."""
+    if calibration == "classic":
+        return math.sqrt(2 * math.log(1.25 / slack)) / eps
+    from scipy.special import ndtri
+
+    z = float(ndtri(slack / 2))
+    return (math.sqrt(z * z + 2 * eps) - z) / (2 * eps)
+
+
+def _meets(multiplier: float, eps: float, slack: float, calibration: Calibration) -> bool:
+    """Whether noise of this multiplier meets (eps, slack) by this calibration."""
+    if calibration == "analytic":
         # a relative margin of 1e-9 is above the rounding of `gaussian_delta`
-        multiplier = _smallest(lambda m: gaussian_delta(eps, m) <= slack * (1 - 1e-9))
-    return Fraction(multiplier) * SAFE
+        return gaussian_delta(eps, multiplier) <= slack * (1 - 1e-9)
+    return multiplier >= _multiplier(eps, slack, calibration)
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(Continuous):
     """Gaussian noise: (epsilon, delta)-differentially private for any epsilon.
 
     Parameters
@@ -139,21 +123,38 @@ class Gaussian:
     calibration : "analytic" (least noise), "classic" (epsilon below 1 only) or "pdp"
         (probabilistic differential privacy).
     grid : as for `Laplace`; sigma must be at least 2**20 grid steps.
+    bounds, bounding, moves : as for `Laplace`; truncated noise keeps the plain scale, and needs no
+        ``moves``.
 
     Attributes
     ----------
-    multiplier : sigma per unit of l2 sensitivity, exact.
+    multiplier : sigma per unit of sensitivity, exact.
     steps : sigma in grid steps, exact.
-    scale : the standard deviation sigma, in the unit of the values.
+    scale : the standard deviation sigma (before any bounding), in the unit of the values.
 
     Raises
     ------
-    ParameterError : a parameter out of range; "classic" with epsilon of 1 or more.
+    ParameterError : a parameter out of range; "classic" with epsilon of 1 or more; bounds as `Laplace`.
+
+    Notes
+    -----
+    Truncation, which makes Laplace noise lose more, makes Gaussian noise lose nothing. Let I(u) be the
+    normal density at its u quantile: concave, zero at 0 and 1. A law cut off to the share [a, a + w] of
+    the mass has I(a + w u) >= w I(u), so g(u) = I(a + w u) - (1 - u) I(a) - u I(a + w), whose second
+    derivative is -w^2 / I(a + w u) >= -w / I(u) and which is zero at both ends, is at most w I(u).
+    sigma g(u) / w is the covariance of X with the indicator of its u largest values, and over sigma^2 it
+    is the derivative of Pr(X > t) by the centre. So the normal quantile of Pr(X > t) changes by at
+    most 1/sigma per unit of the centre: two centres are no easier to tell apart than without bounds,
+    at any threshold, and so (the likelihood ratio is monotone) in any way. Several numbers, also such
+    whose bounds depend on the noisy ones before, compose as Gaussian noise does (Dong, Roth, Su
+    2022, Corollary 3.3).
 
     References
     ----------
     Balle, Wang (2018); Dwork, Roth (2014), Appendix A; Liu (2019) for "pdp". On the grid the
-    noise is the discrete Gaussian of Canonne, Kamath, Steinke (2020).
+    noise is the discrete Gaussian of Canonne, Kamath, Steinke (2020); truncated noise is the
+    continuous law within half a step beyond the bounds, rounded. Truncation: Gopi, Lee, Liu (2022),
+    "Private convex optimization via exponential mechanism", Theorem 4, for this case.
 
     >>> round(Gaussian(epsilon=1, delta=1e-5, sensitivity=1).scale, 2)
     3.73
@@ -171,6 +172,8 @@ class Gaussian:
     multiplier: Fraction
     steps: Fraction
     scale: float
+    limits: Bounds
+    moves: int | None
 
     def __init__(
         self,
@@ -179,25 +182,33 @@ class Gaussian:
         sensitivity: Rational,
         calibration: Calibration = "analytic",
         grid: Rational | None = None,
+        *,
+        bounds: Any = None,
+        bounding: Bounding | None = None,
+        moves: int | None = None,
     ) -> None:
         loss = Approx(epsilon, delta)
         sens = positive(sensitivity, "sensitivity")
-        multiplier = noise_multiplier(loss.epsilon, loss.delta, calibration)
-        if grid is None:
-            step = rounding_grid(sens, sens * multiplier)
-        else:
-            step = check_grid(grid, None, sens * multiplier)
+        plain = noise_multiplier(loss.epsilon, loss.delta, calibration)
+        limits, count = Bounds.of(bounds, bounding), check_moves(moves)
+        limits.check_sensitivity(sens, count)
+
+        step = rounding_grid(sens, sens * plain) if grid is None else check_grid(grid, None, sens * plain)
+        limits.steps(step)  # refuses bounds that are too close
+        moved = sens / step + (ROUNDING_STEPS if grid is None else 0)
+        steps = moved * plain
+        check_drawable(steps, step)
         object.__setattr__(self, "epsilon", loss.epsilon)
         object.__setattr__(self, "delta", loss.delta)
         object.__setattr__(self, "sensitivity", sens)
         object.__setattr__(self, "calibration", calibration)
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
-        object.__setattr__(self, "multiplier", multiplier)
-        steps = (sens / step + (ROUNDING_STEPS if grid is None else 0)) * multiplier
-        check_drawable(steps, step)
+        object.__setattr__(self, "multiplier", plain)
         object.__setattr__(self, "steps", steps)
         object.__setattr__(self, "scale", float(steps * step))
+        object.__setattr__(self, "limits", limits)
+        object.__setattr__(self, "moves", count)
 
     @property
     def loss(self) -> Approx:
@@ -205,41 +216,20 @@ class Gaussian:
         return Approx(self.epsilon, self.delta)
 
     @property
-    def std(self) -> float:
-        """The same as ``scale``."""
-        return self.scale
+    def law(self) -> Law:
+        """The Gaussian law of this standard deviation."""
+        return Law.gaussian(self.scale)
 
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise in grid steps."""
+    def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_gaussian(self.steps**2, size, source)
 
-    def sample(self, values: ArrayLike, rng: RandomState = None) -> Floats:
-        """``values`` plus independent noise, on the grid; same shape, float64."""
-        if not self.exact:
-            check_size(np.size(values), ROUNDING_STEPS**2)
-        return add_noise(values, self.grid, self.exact, self.draw, rng)
+    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
+        return noise.generalized_normal(Fraction(2), 2 * self.steps**2, below, above, source)
 
-    def pdf(self, x: ArrayLike) -> Floats:
-        """Density of the noise."""
-        z = np.asarray(x, dtype=np.float64) / self.scale
-        return np.asarray(np.exp(-z * z / 2) / (self.scale * math.sqrt(2 * math.pi)))
+    @property
+    def takes_one(self) -> bool:
+        """False: the l2 sensitivity says all that the loss depends on."""
+        return False
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Distribution function of the noise."""
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(np.asarray(x, dtype=np.float64) / self.scale))
-
-    def ppf(self, q: ArrayLike) -> Floats:
-        """Quantile function of the noise."""
-        from scipy.special import ndtri
-
-        return np.asarray(self.scale * ndtri(check_probabilities(q)))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds the noise with probability ``level``."""
-        check_level(level)
-        from scipy.special import ndtri
-
-        half = -self.scale * float(ndtri((1 - level) / 2))
-        return -half, half
+    def _check_rounding(self, size: int) -> None:
+        check_size(size, ROUNDING_STEPS**2)

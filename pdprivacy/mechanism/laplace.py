@@ -1,40 +1,91 @@
-"""Laplace noise and its integer form: pure differential privacy."""
+"""Laplace noise, bounded or not: pure differential privacy."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
-
-import numpy as np
-from numpy.typing import ArrayLike
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.continuous import Continuous, allowance, check_moves, infinite, rounded_up
 from pdprivacy.mechanism.core import (
-    LEAST_STEPS,
-    ROUNDING_STEPS,
-    Floats,
+    SAFE,
     Integers,
-    add_integers,
-    add_noise,
     check_drawable,
     check_grid,
-    check_level,
-    check_probabilities,
-    check_size,
     rounding_grid,
+    smallest,
 )
-from pdprivacy.noise import RandomState, Source
+from pdprivacy.mechanism.law import Law
+from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
 
-__all__ = ["Geometric", "Laplace"]
+__all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
+
+
+def truncated_laplace_loss(
+    scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
+) -> Fraction:
+    """Privacy loss of truncated Laplace noise of a given scale, rounded up.
+
+    ``sensitivity / scale + moves * ln(C(lower + d) / C(lower))`` with d = sensitivity / moves and
+    C(s) the mass of the law around s within the range ``width`` (None for an open side).
+    A record moves at most ``moves`` numbers, by ``sensitivity`` in all; a number that moves by d
+    loses at most g(d) = d / scale + ln(C(lower + d) / C(lower)), because ln C is concave and
+    symmetric. g is concave, and nondecreasing up to the whole range, so ``moves * g(sensitivity /
+    moves)`` bounds every split. Source: Holohan, Antonatos, Braghin, Mac Aonghusa (2020), "The
+    bounded Laplace mechanism in differential privacy", for one number.
+
+    On the integers within a range of n - 1 steps, P(z) proportional to r^|z - s| loses no more
+    than the continuous law within a range of n: the ratio of two normalising sums is
+    (1 + r - r^(d+1) - r^(n-d)) / (1 - r^n), which the continuous (2 - r^d - r^(n-d)) / (1 - r^n)
+    exceeds by (1 - r)(1 - r^d) / (1 - r^n).
+
+    >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
+    1.49
+    """
+    whole = infinite(width) / float(scale)
+    moved = min(float(sensitivity / moves / scale), whole)
+    # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
+    near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
+    gain = math.log1p(near * rest / -math.expm1(-whole))
+    return rounded_up(sensitivity / scale + moves * Fraction(gain) * SAFE)
+
+
+@lru_cache(maxsize=1024)
+def truncated_laplace_scale(
+    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
+) -> Fraction:
+    """The scale at which truncated Laplace noise loses ``epsilon``, on the safe side.
+
+    Solves `truncated_laplace_loss` = epsilon; with an open side (``width`` None) this is
+    ``sensitivity / (moves * ln((1 + exp(epsilon / moves)) / 2))``. ``sensitivity`` and ``width``
+    in one unit, which is that of the result.
+
+    >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
+    1.61
+    """
+    each = float(epsilon) / moves
+    # the open-sided solution, without overflow or cancellation
+    y = math.log1p(math.expm1(each) / 2) if each < 30 else each - math.log(2) + math.log1p(math.exp(-each))
+    if width is not None:
+        ratio = max(float(Fraction(width) * moves / sensitivity), 1.0)
+
+        def loses_less(b: float) -> bool:
+            gain = math.expm1(-1 / b) * math.expm1((1 - ratio) / b) / -math.expm1(-ratio / b)
+            return 1 / b + math.log1p(gain) <= each
+
+        y = 1 / smallest(loses_less)
+    return sensitivity / moves / Fraction(y) * SAFE
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
-    """Laplace noise of scale ``sensitivity / epsilon``: epsilon-differentially private.
+class Laplace(Continuous):
+    """Laplace noise: epsilon-differentially private, of scale ``sensitivity / epsilon`` unless truncated.
 
     Parameters
     ----------
@@ -44,27 +95,45 @@ class Laplace:
         at most 2**-20 of the scale.
         By default 2**-30 below scale and sensitivity; values are then rounded to it, which can
         move two neighbouring vectors a step per coordinate further apart: the scale grows by
-        2**-20 of itself for that, which is enough for 1024 values.
+        2**-20 of itself for that, which is enough for 1024 values, or any number of which ``moves``
+        says that 1024 move. (Truncated noise grows by a step for each of the moved numbers instead.)
+    bounds : lower and upper bound of what is released, either may be infinite.
+    bounding : how the bounds are kept. "bit" clamps the noisy values: post-processing, the plain
+        scale. "truncated" renormalises the law within the bounds; since that depends on the
+        value, the scale is larger (`truncated_laplace_scale`): 1.61 times at epsilon 1.
+    calibration : None, or "published" for truncated noise of the plain scale, as in Liu (2019),
+        Definition 2a. It loses more than ``epsilon``; ``loss`` states how much.
+    moves : in how many numbers of the vector two neighbours may differ, by ``sensitivity`` in all.
+        Truncated noise needs it for more than one value: 1 for cells that share no record.
 
     Attributes
     ----------
     steps : the scale in grid steps, exact.
     scale : the scale b, in the unit of the values.
+    loss : what one sample costs.
 
     Raises
     ------
-    ParameterError : epsilon or sensitivity not positive and finite, a grid that is none.
+    ParameterError : epsilon or sensitivity not positive and finite, a grid that is none, bounds
+        that are none, a sensitivity above the range of the bounds.
+
+    Notes
+    -----
+    Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "bit" here; its
+    ``LaplaceBoundedDomain`` is the recalibrated "truncated" of this class. Its
+    ``LaplaceBoundedNoise``, and "truncated" noise in OpenDP, bound the noise and not the result.
 
     References
     ----------
     Dwork, McSherry, Nissim, Smith (2006), Proposition 1. On the grid the noise is the discrete
-    Laplace distribution of Ghosh, Roughgarden, Sundararajan (2009).
+    Laplace distribution of Ghosh, Roughgarden, Sundararajan (2009). Truncated: Holohan et al. (2020).
 
     >>> mechanism = Laplace(epsilon=0.5, sensitivity=1)
     >>> round(mechanism.scale, 4), round(mechanism.std, 4)
     (2.0, 2.8284)
-    >>> round(float(mechanism.cdf(0.0)), 2)
-    0.5
+    >>> bounded = Laplace(epsilon=1, sensitivity=1, bounds=(0, 100), bounding="truncated")
+    >>> round(bounded.scale, 2), bool(0 <= bounded.sample(0.0, rng=1) <= 100)
+    (1.61, True)
     """
 
     name: ClassVar[str] = "laplace"
@@ -74,175 +143,71 @@ class Laplace:
     exact: bool
     steps: Fraction
     scale: float
+    limits: Bounds
+    calibration: Literal["published"] | None
+    moves: int | None
+    loss: Pure
 
-    def __init__(self, epsilon: Rational, sensitivity: Rational, grid: Rational | None = None) -> None:
+    def __init__(
+        self,
+        epsilon: Rational,
+        sensitivity: Rational,
+        grid: Rational | None = None,
+        *,
+        bounds: Any = None,
+        bounding: Bounding | None = None,
+        calibration: Literal["published"] | None = None,
+        moves: int | None = None,
+    ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        step = rounding_grid(sens, sens / eps) if grid is None else check_grid(grid, sens, sens / eps)
+        limits, count = Bounds.of(bounds, bounding), check_moves(moves)
+        limits.check_sensitivity(sens, count)
+        _check_calibration(calibration, limits)
+
+        def scale(moved: Fraction, width: Fraction | int | None) -> Fraction:
+            if limits.bounding != "truncated" or calibration == "published":
+                return moved / eps
+            return truncated_laplace_scale(eps, moved, width, count or 1)
+
+        plain = scale(sens, limits.width)
+        step = rounding_grid(sens, plain) if grid is None else check_grid(grid, sens, plain)
+        width = limits.steps(step)
+        moved = sens / step + (allowance(limits, count) if grid is None else 0)
+        steps = scale(moved, width)
+        check_drawable(steps, step)
+        loss = eps
+        if calibration == "published":
+            loss = truncated_laplace_loss(steps, moved, width, count or 1)
         object.__setattr__(self, "epsilon", eps)
         object.__setattr__(self, "sensitivity", sens)
         object.__setattr__(self, "grid", step)
         object.__setattr__(self, "exact", grid is not None)
-        steps = (sens / step + (ROUNDING_STEPS if grid is None else 0)) / eps
-        check_drawable(steps, step)
         object.__setattr__(self, "steps", steps)
         object.__setattr__(self, "scale", float(steps * step))
+        object.__setattr__(self, "limits", limits)
+        object.__setattr__(self, "calibration", calibration)
+        object.__setattr__(self, "moves", count)
+        object.__setattr__(self, "loss", Pure(loss))
 
     @property
-    def loss(self) -> Pure:
-        """What one sample costs."""
-        return Pure(self.epsilon)
+    def law(self) -> Law:
+        """The Laplace law of this scale."""
+        return Law.of(1, self.scale)
 
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise, ``sqrt(2) b``."""
-        return math.sqrt(2) * self.scale
-
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise in grid steps."""
+    def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_laplace(self.steps, size, source)
 
-    def sample(self, values: ArrayLike, rng: RandomState = None) -> Floats:
-        """``values`` plus independent noise, on the grid; same shape, float64.
-
-        Raises ParameterError where a value is not finite (without the value).
-        """
-        if not self.exact:
-            check_size(np.size(values), ROUNDING_STEPS)
-        return add_noise(values, self.grid, self.exact, self.draw, rng)
-
-    def pdf(self, x: ArrayLike) -> Floats:
-        """Density of the noise."""
-        b = self.scale
-        return np.asarray(np.exp(-np.abs(np.asarray(x, dtype=np.float64)) / b) / (2 * b))
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Distribution function of the noise."""
-        z = np.asarray(x, dtype=np.float64) / self.scale
-        tail = np.exp(-np.abs(z)) / 2
-        return np.asarray(np.where(z < 0, tail, 1 - tail))
-
-    def ppf(self, q: ArrayLike) -> Floats:
-        """Quantile function of the noise."""
-        p = check_probabilities(q)
-        with np.errstate(divide="ignore"):
-            return np.asarray(self.scale * np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds the noise with probability ``level``."""
-        check_level(level)
-        half = -self.scale * math.log1p(-level)
-        return -half, half
+    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
+        return noise.truncated_laplace(self.steps, below, above, source)
 
 
-@dataclass(frozen=True, slots=True)
-class Geometric:
-    """Two-sided geometric (discrete Laplace) noise on the integers: epsilon-differentially private.
-
-    Parameters
-    ----------
-    epsilon : privacy loss, positive.
-    sensitivity : l1 sensitivity of the integer values, a positive whole number.
-
-    Raises
-    ------
-    ParameterError : epsilon not positive and finite, sensitivity not a positive whole number.
-
-    References
-    ----------
-    Ghosh, Roughgarden, Sundararajan (2009), "Universally utility-maximizing privacy mechanisms",
-    Definition 2.1, with ratio exp(-epsilon / sensitivity).
-
-    >>> mechanism = Geometric(epsilon=1, sensitivity=1)
-    >>> mechanism.interval(0.95)
-    (-3.0, 3.0)
-    >>> round(float(mechanism.pmf(0) / mechanism.pmf(1)), 4)  # exp(1)
-    2.7183
-    """
-
-    name: ClassVar[str] = "geometric"
-    epsilon: Fraction
-    sensitivity: Fraction
-
-    def __init__(self, epsilon: Rational, sensitivity: Rational = 1) -> None:
-        sens = positive(sensitivity, "sensitivity")
-        if sens.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {sensitivity}).")
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", sens)
-        check_drawable(max(sens / self.epsilon, LEAST_STEPS), Fraction(1))
-
-    @property
-    def loss(self) -> Pure:
-        """What one sample costs."""
-        return Pure(self.epsilon)
-
-    @property
-    def grid(self) -> Fraction:
-        """The integers."""
-        return Fraction(1)
-
-    @property
-    def scale(self) -> float:
-        """The scale b in P(z) proportional to exp(-abs(z)/b)."""
-        return float(self.sensitivity / self.epsilon)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise, ``sqrt(2 r) / (1 - r)`` with r = exp(-1/b)."""
-        b = self.scale
-        return math.sqrt(2) * math.exp(-0.5 / b) / -math.expm1(-1 / b)
-
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise."""
-        return noise.discrete_laplace(self.sensitivity / self.epsilon, size, source)
-
-    def sample(self, values: ArrayLike, rng: RandomState = None) -> Integers:
-        """Integer ``values`` plus independent noise; same shape, int64."""
-        return add_integers(values, self.draw, rng)
-
-    def pmf(self, z: ArrayLike) -> Floats:
-        """Probability of the noise at integers, zero elsewhere."""
-        x = np.asarray(z, dtype=np.float64)
-        b = self.scale
-        mass = math.tanh(0.5 / b) * np.exp(-np.abs(x) / b)
-        return np.asarray(np.where(x == np.rint(x), mass, 0.0))
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Distribution function of the noise."""
-        k = np.floor(np.asarray(x, dtype=np.float64))
-        share = self._share
-        below = share * np.exp(np.minimum(k, 0.0) / self.scale)
-        above = 1 - share * np.exp(-(np.maximum(k, 0.0) + 1) / self.scale)
-        return np.asarray(np.where(k < 0, below, above))
-
-    @property
-    def _share(self) -> float:
-        """The probability of zero and everything on one side of it."""
-        return 1 / (1 + math.exp(-1 / self.scale))
-
-    def ppf(self, q: ArrayLike) -> Floats:
-        """Smallest integer whose cdf reaches ``q``."""
-        p = check_probabilities(q)
-        b, share = self.scale, self._share
-        with np.errstate(divide="ignore"):
-            low = np.ceil(b * np.log(p / share))
-            high = np.ceil(-b * np.log((1 - p) / share) - 1)
-        k = np.where(p <= share * math.exp(-1 / b), low, np.maximum(high, 0.0))
-        # the logarithm may land beside the integer: the cdf itself settles it
-        found = k.copy()
-        for near in (k + 1, k, k - 1):
-            with np.errstate(invalid="ignore"):
-                found = np.where(np.isfinite(k) & (self.cdf(near) >= p), near, found)
-        return np.asarray(found)
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The smallest symmetric integer interval that holds the noise with at least ``level``."""
-        check_level(level)
-        b = self.scale
-        # beyond k on both sides lies 2 exp(-(k + 1)/b) / (1 + exp(-1/b))
-        half = max(math.ceil(-b * math.log((1 - level) / (2 * self._share)) - 1), 0)
-        while half > 0 and 2 * self._share * math.exp(-half / b) <= 1 - level:
-            half -= 1
-        while 2 * self._share * math.exp(-(half + 1) / b) > 1 - level:
-            half += 1
-        return (-float(half) if half else 0.0), float(half)
+def _check_calibration(calibration: object, limits: Bounds) -> None:
+    if calibration is None:
+        return
+    if not isinstance(calibration, str) or calibration != "published":
+        raise ParameterError(f"'calibration' must be None or 'published' (got {got(calibration)}).")
+    if limits.bounding != "truncated":
+        raise ParameterError(
+            "calibration='published' is for bounding='truncated'.",
+            "leave calibration out: without truncation the plain scale is right.",
+        )

@@ -7,6 +7,7 @@ the methods of ``df.dp`` with the `Protected` facts as first argument.
 from pdprivacy.releases.curator import dr_ha, quality, query
 from pdprivacy.releases.groups import GroupBy, groupby
 from pdprivacy.releases.moments import corr, cov, mean, pooled_cov, pooled_var, proportion, std, sum, var  # noqa: A004
+from pdprivacy.releases.planning import plan
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "groupby",
     "histogram",
     "mean",
+    "plan",
     "pooled_cov",
     "pooled_var",
     "proportion",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -15,36 +17,104 @@ from pdprivacy import accounting, metadata
 from pdprivacy._version import __version__
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got
-from pdprivacy.measure import Measurement, MechanismName, measure
-from pdprivacy.mechanism import Gaussian, Geometric, Laplace
+from pdprivacy.measure import Measurement, measure
+from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Rational, loss
+from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.statistic import (
-    Answer,
-    Statistic,
-)
+from pdprivacy.releases.errors import Errors
+from pdprivacy.releases.supposed import suppose
+from pdprivacy.request import Bounding, MechanismName, Options, Request
+from pdprivacy.statistic import Answer, Narrowed, Statistic
 
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 Split: TypeAlias = Mapping[Hashable, Rational] | None
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R", "pd.Series[Any]", pd.DataFrame)
+# Made[R]: a released object and the errors of its numbers
+Made: TypeAlias = tuple[R, Errors]
 
 MAX_CELLS = 10**8
-LEVEL = 0.95
+DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
+
+
+def release(mechanism: MechanismName) -> Callable[[F], F]:
+    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism.
+
+    The signature spells them out, the docstring explains them, and a keyword that is none of them
+    is a TypeError.
+    """
+
+    def decorate(function: F) -> F:
+        spelled = _spelled(inspect.signature(function), mechanism)
+
+        @functools.wraps(function)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name not in spelled.parameters:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **{"mechanism": mechanism, **kwargs})
+
+        method.__signature__ = spelled  # type: ignore[attr-defined]
+        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(Options)}"
+        return cast("F", method)
+
+    return decorate
+
+
+def _spelled(signature: inspect.Signature, mechanism: MechanismName) -> inspect.Signature:
+    *named, _ = signature.parameters.values()
+    defaults = {**DEFAULTS, "mechanism": mechanism}
+    more = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hint.__forward_arg__
+        )
+        for name, hint in Options.__annotations__.items()
+    ]
+    return signature.replace(parameters=[*named, *more])
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What every release is asked: its name, cost and noise, and the columns once they are known."""
+    """What a release is asked: its name, noise and bounds, and the columns once they are known."""
 
     statistic: str
-    epsilon: Rational
-    delta: Rational
-    mechanism: MechanismName
-    rng: RandomState
+    request: Request
+    bounds: Any = None
+    rng: RandomState = None
     columns: tuple[Column, ...] = ()
     by: tuple[Column, ...] = ()
+    constraint: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        statistic: str,
+        epsilon: Rational,
+        noise: Options,
+        columns: tuple[Column, ...] = (),
+        by: tuple[Column, ...] = (),
+        constraint: str | None = None,
+    ) -> Call:
+        """The call of a release with these keywords."""
+        request = Request(
+            epsilon,
+            noise.get("delta", 0),
+            mechanism=noise["mechanism"],
+            p=noise.get("p"),
+            calibration=noise.get("calibration"),
+            bounding=noise.get("bounding"),
+            releases=noise.get("releases", 1),
+        )
+        bounds = noise.get("bounds")
+        if bounds is not None and request.bounding is None:
+            raise ParameterError(
+                "'bounds' need a 'bounding', which says how they are kept.",
+                'bounding="truncated" or bounding="bit".',
+            )
+        return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint)
 
     def label(self) -> str:
         """The release as the budget lists it."""
@@ -53,59 +123,118 @@ class Call:
             text += " of " + ", ".join(str(column.name) for column in self.columns)
         if self.by:
             text += " by " + ", ".join(str(column.name) for column in self.by)
+        if self.request.releases > 1:
+            text += f", {self.request.releases} releases"
         return text
 
+    def narrow(self, statistic: Statistic) -> Statistic:
+        """The statistic within the bounds of the call."""
+        if self.bounds is None:
+            return statistic
+        if not isinstance(self.bounds, Mapping):
+            return Narrowed(statistic, (pair_of(self.bounds),))
+        names = [column.name for column in self.columns]
+        if set(self.bounds) != set(names):
+            raise ParameterError(
+                "'bounds' must be a pair, or map each column of the call to one "
+                f"({', '.join(map(repr, names))})."
+            )
+        return Narrowed(statistic, tuple(pair_of(self.bounds[name]) for name in names))
 
-def run(protected: Protected, statistic: Statistic, call: Call) -> tuple[Answer, Measurement]:
-    """Measure the statistic and make the answer of it."""
-    measurement = measure(
-        statistic,
-        protected.engine,
-        protected.budget,
-        loss(call.epsilon, call.delta),
-        call.mechanism,
-        call.label(),
-        call.rng,
-    )
-    return statistic.finish(measurement.noisy), measurement
+
+def pair_of(bounds: Any) -> tuple[float, float]:
+    """A lower and an upper bound as doubles, infinite or None where there is none."""
+    if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
+    ends = []
+    for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if value is not None and not number:
+            raise ParameterError(f"'bounds' must be numbers or None (got {got(value)}).")
+        ends.append(without if value is None else float(value))
+    if not ends[0] < ends[1]:  # a NaN is not below anything
+        raise ParameterError(f"'bounds' must be a lower and a higher number (got {ends[0]} and {ends[1]}).")
+    return ends[0], ends[1]
 
 
-def plus_minus(answer: Answer, measurement: Measurement) -> Any:
-    """Half the width of the interval around each released number.
+@dataclass(frozen=True)
+class Result:
+    """One release of a statistic: its numbers, bounded as asked, and how they were measured.
 
-    One noise alone: exactly its own quantile. Several noises combined, or a nonlinear step:
-    the standard error times the factor of the heaviest tail among them. Rounding comes on top.
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's.
     """
-    halves = [mechanism.interval(LEVEL)[1] for mechanism in measurement.mechanisms]
-    if isinstance(measurement.mechanisms[0], Geometric):
-        return np.array(halves) if len(halves) > 1 else halves[0]
-    factor = max(half / mechanism.std for half, mechanism in zip(halves, measurement.mechanisms, strict=True))
-    return np.asarray(answer.standard_error) * factor + np.asarray(answer.rounding)
+
+    answer: Answer
+    measurement: Measurement
+    offsets: tuple[float, ...] | None
+    bounding: Bounding | None
+
+    @property
+    def errors(self) -> Errors:
+        """How far off the numbers may be."""
+        return Errors.of(self.answer, self.measurement, self.offsets, self.bounding)
+
+    def transformed(self, transform: Callable[[Answer], Answer]) -> Result:
+        """The result whose numbers are made of these."""
+        return replace(self, answer=transform(self.answer), offsets=None)
 
 
-def errors_of(answer: Answer, measurement: Measurement) -> tuple[Any, Any]:
-    """Standard errors and half the intervals, as `attach` takes them."""
-    return answer.standard_error, plus_minus(answer, measurement)
+def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
+    """Measure the statistic once per release, and make the answers of it."""
+    narrowed, request = call.narrow(statistic), call.request
+    if protected.supposed is None:
+        measured = measure(narrowed, protected.engine, protected.budget, request, call.label(), call.rng)
+    else:
+        measured = [suppose(narrowed, request, protected.supposed)]
+    results = []
+    for measurement in measured:
+        answer = narrowed.finish(measurement.noisy)
+        if request.bounding is not None:
+            answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
+        results.append(Result(answer, measurement, narrowed.offsets, request.bounding))
+    return results
 
 
-def interval_factor(measurement: Measurement) -> float:
-    """Half the interval per standard error, of the heaviest tail a sum of such noises can have."""
-    mechanism = measurement.mechanisms[0]
-    if isinstance(mechanism, Gaussian):
-        return mechanism.interval(LEVEL)[1] / mechanism.std
-    laplace = Laplace(1, 1)
-    factor = laplace.interval(LEVEL)[1] / laplace.std
-    if not isinstance(mechanism, Geometric):
-        return factor
-    # integer noise of a small scale has a wider interval per deviation; at the smallest it has none
-    return max(factor, mechanism.interval(LEVEL)[1] / mechanism.std) if mechanism.std > 0 else factor
+def publish(
+    protected: Protected,
+    call: Call,
+    results: Sequence[Result],
+    make: Callable[[Result], Made[R]],
+    *,
+    arrange: Callable[[Made[Any]], Made[Any]] | None = None,
+    more: Callable[[Result], dict[str, Any]] | None = None,
+) -> R:
+    """The released object with its metadata: what ``make`` makes of each release.
+
+    Several releases come side by side in one DataFrame, whatever the type of one is. ``arrange``
+    reorders the numbers; ``more`` adds to the metadata of a single release.
+    """
+    made: list[Made[Any]] = [make(result) for result in results]
+    released, errors = made[0] if len(made) == 1 else _side_by_side(made)
+    if arrange is not None:
+        released, errors = arrange((released, errors))
+    added = more(results[0]) if more is not None and len(results) == 1 else {}
+    attach(protected, call, results[0], released, errors, **added)
+    return cast("R", released)
+
+
+def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
+    """Several releases as columns, under a level named "release" that counts from 1."""
+    frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
+    together: Any = pd.concat(frames, axis=1, names=["release"])
+    return together, Errors.side_by_side([(released.shape, errors) for released, errors in made])
+
+
+def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
+    """The numbers as a Series."""
+    return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
 def _plain(values: Any) -> Any:
-    """Numbers as JSON: one number where all are the same."""
+    """Numbers as JSON: one number where all are the same, None where one is not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.size and bool(np.all(array == array.flat[0])):
-        return float(array.flat[0])
+        return float(array.flat[0]) if math.isfinite(array.flat[0]) else None
     plain = array.astype(object)
     plain[~np.isfinite(array)] = None  # JSON has no NaN
     return plain.tolist()
@@ -125,41 +254,55 @@ def _sensitivity(measurement: Measurement, place: int) -> float:
     return float(part.l1 * part.unit)
 
 
+def _bounds(call: Call, answer: Answer) -> Any:
+    """[lower, upper] of the released numbers, of all or of each, where they are known or were kept."""
+    if call.request.bounding is None and call.statistic not in ("mean", "proportion"):
+        return None
+    ends = np.broadcast_arrays(np.asarray(answer.lower, np.float64), np.asarray(answer.upper, np.float64))
+    pairs = np.stack(ends, axis=-1).reshape(-1, 2).tolist()
+    plain: list[Any] = [[end if math.isfinite(end) else None for end in pair] for pair in pairs]
+    return plain[0] if all(pair == plain[0] for pair in plain) else plain
+
+
+def _rows(protected: Protected, call: Call) -> int | None:
+    """The number of records behind each number, where that is public."""
+    nullable = any(column.nullable for column in (*call.columns, *call.by))
+    grouped = bool(call.by) and call.statistic != "crosstab"
+    return None if nullable or grouped else protected.scope.held()[1]
+
+
 def attach(
-    protected: Protected,
-    call: Call,
-    measurement: Measurement,
-    released: Released,
-    errors: tuple[Any, Any],
-    **more: Any,
+    protected: Protected, call: Call, result: Result, released: Released, errors: Errors, **more: Any
 ) -> None:
-    """Write the release's metadata; ``errors`` are the standard errors and half the intervals."""
+    """Write the release's metadata."""
+    measurement, request = result.measurement, call.request
     total, (spent_epsilon, spent_delta) = protected.budget.total, protected.budget.spent
-    standard_error, plus_minus = errors
-    cost = loss(call.epsilon, call.delta)
     metadata.attach(
         released,
         {
             "statistic": call.statistic,
             "columns": [str(column.name) for column in (*call.by, *call.columns)],
-            "mechanism": call.mechanism,
-            "epsilon": float(cost.epsilon),
-            "delta": float(cost.delta),
+            "mechanism": request.mechanism,
+            "epsilon": float(measurement.cost.epsilon),
+            "delta": float(measurement.cost.delta),
             "neighbors": protected.unit.neighbors,
             "sensitivity": _by_part(measurement, lambda i: _sensitivity(measurement, i)),
             "scale": _by_part(measurement, lambda i: measurement.mechanisms[i].scale),
             "split": {part.name: float(part.weight) for part in measurement.parts},
-            "error": {
-                "level": LEVEL,
-                "standard_error": _plain(standard_error),
-                "plus_minus": _plain(plus_minus),
-            },
+            "error": errors.to_json(_plain),
             "budget": {
                 "total": [float(total.epsilon), float(total.delta)],
                 "spent": [spent_epsilon, spent_delta],
             },
             "seeded": measurement.seeded,
             "version": __version__,
+            "p": None if request.p is None else float(request.p),
+            "calibration": request.calibration,
+            "bounding": request.bounding,
+            "bounds": _bounds(call, result.answer),
+            "constraint": call.constraint,
+            "releases": request.releases,
+            "rows": _rows(protected, call),
             **more,
         },
     )
@@ -239,6 +382,6 @@ def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
     return pd.Index([column.name for column in columns], tupleize_cols=False)
 
 
-def whole_counts(values: Floats, mechanism: MechanismName) -> Any:
-    """Counts as integers where the noise is."""
-    return values.astype(np.int64) if mechanism == "geometric" else values
+def whole_counts(released: R, mechanism: MechanismName) -> R:
+    """Counts as integers where the noise is, or where a constraint made them whole."""
+    return released.astype(np.int64) if mechanism == "geometric" else released

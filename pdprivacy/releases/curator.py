@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from numbers import Number
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.measure import MechanismName
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
 from pdprivacy.privacy import Rational, loss, rational
 from pdprivacy.protection import Protected, restrict
@@ -50,7 +49,7 @@ def dr_ha(
     by: Labels,
     sensitive: Hashable,
     epsilon: Rational | Sequence[Rational],
-    mechanism: MechanismName = "laplace",
+    mechanism: Literal["laplace", "gaussian", "geometric"] = "laplace",
     *,
     delta: Rational = 0,
     weights: Literal["records", "cells"] = "records",
@@ -71,7 +70,7 @@ def dr_ha(
     rows, top = columns_of(protected, by, "dr_ha"), columns_of(protected, sensitive, "dr_ha")
     if not isinstance(weights, str) or weights not in ("records", "cells"):
         raise ParameterError(f"'weights' must be 'records' or 'cells' (got {got(weights)}).")
-    if not isinstance(mechanism, str) or mechanism not in get_args(MechanismName):
+    if not isinstance(mechanism, str) or mechanism not in ("laplace", "gaussian", "geometric"):
         raise ParameterError(
             f"'mechanism' must be one of 'laplace', 'gaussian', 'geometric' (got {got(mechanism)})."
         )

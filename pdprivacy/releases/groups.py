@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
 from pdprivacy.domain import Column
-from pdprivacy.measure import MechanismName
-from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
     Call,
     Labels,
+    Made,
+    Result,
     Split,
-    attach,
     cell_index,
     check_cells,
     columns_of,
-    errors_of,
     name_index,
+    publish,
     refuse_shared,
+    release,
     run,
+    series,
     weights_of,
     whole_counts,
 )
-from pdprivacy.statistic import (
-    Cells,
-    GroupedMoments,
-    quantity,
-)
+from pdprivacy.request import Options
+from pdprivacy.statistic import Cells, GroupedMoments, quantity
 
 __all__ = ["GroupBy", "groupby"]
 
@@ -55,24 +53,24 @@ class GroupBy:
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
 
+    @release("geometric")
     def count(
         self,
         *,
         epsilon: Rational,
-        delta: Rational = 0,
-        mechanism: MechanismName = "geometric",
-        rng: RandomState = None,
+        **noise: Unpack[Options],
     ) -> pd.Series[Any]:
         """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-        call = Call("count", epsilon, delta, mechanism, rng, (), self.keys)
+        call = Call.of("count", epsilon, noise, (), self.keys)
         statistic = Cells(self.keys, self.protected.scope, "groupby")
-        answer, measurement = run(self.protected, statistic, call)
-        released = pd.Series(
-            whole_counts(answer.values, mechanism), index=cell_index(self.keys, "groupby"), name="count"
-        )
-        errors = errors_of(answer, measurement)
-        attach(self.protected, call, measurement, released, errors)
-        return released
+        results = run(self.protected, statistic, call)
+        index = cell_index(self.keys, "groupby")
+
+        def make(result: Result) -> Made[pd.Series[Any]]:
+            released, errors = series(result, index, "count")
+            return whole_counts(released, call.request.mechanism), errors
+
+        return publish(self.protected, call, results, make)
 
     def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> pd.DataFrame:
         names = {key.name for key in self.keys}
@@ -88,52 +86,48 @@ class GroupBy:
             kind, quantities, weights_of(chosen, split), self.keys, self.protected.scope
         )
         call = replace(call, columns=chosen, by=self.keys)
-        answer, measurement = run(self.protected, statistic, call)
-        released = pd.DataFrame(
-            answer.values, index=cell_index(self.keys, "groupby"), columns=name_index(chosen)
-        )
-        errors = errors_of(answer, measurement)
-        attach(self.protected, call, measurement, released, errors)
-        return released
+        index, labels = cell_index(self.keys, "groupby"), name_index(chosen)
 
+        def make(result: Result) -> Made[pd.DataFrame]:
+            return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
+
+        return publish(self.protected, call, run(self.protected, statistic, call), make)
+
+    @release("laplace")
     def sum(
         self,
         columns: Labels | None = None,
         *,
         epsilon: Rational,
-        delta: Rational = 0,
-        mechanism: MechanismName = "laplace",
         split: Split = None,
-        rng: RandomState = None,
+        **noise: Unpack[Options],
     ) -> pd.DataFrame:
         """Sums per key: a DataFrame of keys by columns."""
-        return self._moments("sum", columns, split, Call("sum", epsilon, delta, mechanism, rng))
+        return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
 
+    @release("laplace")
     def mean(
         self,
         columns: Labels | None = None,
         *,
         epsilon: Rational,
-        delta: Rational = 0,
-        mechanism: MechanismName = "laplace",
         split: Split = None,
-        rng: RandomState = None,
+        **noise: Unpack[Options],
     ) -> pd.DataFrame:
         """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns."""
-        return self._moments("mean", columns, split, Call("mean", epsilon, delta, mechanism, rng))
+        return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
 
+    @release("laplace")
     def var(
         self,
         columns: Labels | None = None,
         *,
         epsilon: Rational,
-        delta: Rational = 0,
-        mechanism: MechanismName = "laplace",
         split: Split = None,
-        rng: RandomState = None,
+        **noise: Unpack[Options],
     ) -> pd.DataFrame:
         """Sample variances per key by noisy sums, a DataFrame of keys by columns."""
-        return self._moments("var", columns, split, Call("var", epsilon, delta, mechanism, rng))
+        return self._moments("var", columns, split, Call.of("var", epsilon, noise))
 
 
 def groupby(protected: Protected, by: Labels) -> GroupBy:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import accounting
+from pdprivacy import accounting, postprocess
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
-from pdprivacy.measure import MechanismName
-from pdprivacy.noise import RandomState
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
     Call,
     Labels,
+    Made,
+    Result,
     Split,
-    attach,
     columns_of,
-    errors_of,
     name_index,
+    pair_of,
+    publish,
     refuse_shared,
+    release,
     run,
+    series,
     weights_of,
 )
+from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
     Covariance,
@@ -44,16 +48,17 @@ from pdprivacy.statistic import (
 
 __all__ = ["corr", "cov", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
+MatrixConstraint: TypeAlias = Literal["psd"]
 
+
+@release("laplace")
 def sum(  # noqa: A001
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
     split: Split = None,
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Sums of columns, nulls left out, values clamped to their bounds.
 
@@ -64,19 +69,18 @@ def sum(  # noqa: A001
     """
     chosen = columns_of(protected, columns, "sum")
     quantities = tuple(quantity(column, "sum", centered=False) for column in chosen)
-    call = Call("sum", epsilon, delta, mechanism, rng, chosen)
-    return release_series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
+    call = Call.of("sum", epsilon, noise, chosen)
+    return _series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
 
 
+@release("laplace")
 def mean(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
     split: Split = None,
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Means of columns, nulls left out, values clamped to their bounds.
 
@@ -87,8 +91,8 @@ def mean(
     """
     chosen = columns_of(protected, columns, "mean")
     quantities = tuple(quantity(column, "mean") for column in chosen)
-    call = Call("mean", epsilon, delta, mechanism, rng, chosen)
-    return release_series(protected, _means(protected, quantities, weights_of(chosen, split), "mean"), call)
+    call = Call.of("mean", epsilon, noise, chosen)
+    return _series(protected, _means(protected, quantities, weights_of(chosen, split), "mean"), call)
 
 
 def _means(protected: Protected, quantities: Any, weights: Any, method: str) -> Statistic:
@@ -98,15 +102,14 @@ def _means(protected: Protected, quantities: Any, weights: Any, method: str) -> 
     return Direct("mean", quantities, weights, protected.scope, rows)
 
 
+@release("laplace")
 def proportion(
     protected: Protected,
     column: Hashable,
     value: Any = True,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """The share of records whose ``column`` holds the declared label ``value``, among those without null.
 
@@ -116,22 +119,21 @@ def proportion(
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
     quantities = (indicator(chosen[0], "proportion", value),)
-    call = Call("proportion", epsilon, delta, mechanism, rng, chosen)
+    call = Call.of("proportion", epsilon, noise, chosen)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return release_series(
+    return _series(
         protected, _means(protected, quantities, accounting.shares([1]), "proportion"), call, index=index
     )
 
 
+@release("laplace")
 def var(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
     split: Split = None,
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Sample variances (divisor n - 1) of columns, nulls left out, values clamped to their bounds.
 
@@ -142,8 +144,8 @@ def var(
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
     """
     chosen = columns_of(protected, columns, "var")
-    call = Call("var", epsilon, delta, mechanism, rng, chosen)
-    return release_series(protected, _variances(protected, chosen, weights_of(chosen, split), "var"), call)
+    call = Call.of("var", epsilon, noise, chosen)
+    return _series(protected, _variances(protected, chosen, weights_of(chosen, split), "var"), call)
 
 
 def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, method: str) -> Statistic:
@@ -154,23 +156,24 @@ def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, met
     return Direct("var", quantities, weights, protected.scope, rows)
 
 
+@release("laplace")
 def std(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
     split: Split = None,
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Standard deviations: square roots of released variances (`var`), 0 where one is negative.
 
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
     """
     chosen = columns_of(protected, columns, "std")
-    call = Call("std", epsilon, delta, mechanism, rng, chosen)
+    call = Call.of("std", epsilon, noise, chosen)
     statistic = _variances(protected, chosen, weights_of(chosen, split), "std")
+
+    call = replace(call, bounds=_squared(call.bounds))
 
     def root(answer: Answer) -> Answer:
         roots = np.sqrt(np.maximum(answer.values, 0.0))
@@ -180,12 +183,27 @@ def std(
             steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
             first = np.where(error > 0, error * steep, 0.0)
             moved = np.where(answer.rounding > 0, answer.rounding * steep, 0.0)
-        return Answer(roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)))
+        ends = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
+        return Answer(
+            roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)), *ends
+        )
 
-    return release_series(protected, statistic, call, transform=root)
+    return _series(protected, statistic, call, transform=root)
 
 
-def release_series(
+def _squared(bounds: Any) -> Any:
+    """Bounds of standard deviations as bounds of variances."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, Mapping):
+        return {name: _squared(pair) for name, pair in bounds.items()}
+    lower, upper = pair_of(bounds)
+    if upper <= 0:
+        raise ParameterError("'bounds' of standard deviations must leave room above 0.")
+    return max(lower, 0.0) ** 2, upper**2
+
+
+def _series(
     protected: Protected,
     statistic: Statistic,
     call: Call,
@@ -193,50 +211,56 @@ def release_series(
     index: pd.Index[Any] | None = None,
     transform: Callable[[Answer], Answer] | None = None,
 ) -> pd.Series[Any]:
-    answer, measurement = run(protected, statistic, call)
+    labels = name_index(call.columns) if index is None else index
+    results = run(protected, statistic, call)
     if transform is not None:
-        answer = transform(answer)
-    released = pd.Series(answer.values, index=name_index(call.columns) if index is None else index)
-    attach(protected, call, measurement, released, errors_of(answer, measurement))
-    return released
+        results = [result.transformed(transform) for result in results]
+    return publish(protected, call, results, partial(series, index=labels))
 
 
+@release("laplace")
 def cov(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
-    rng: RandomState = None,
+    constraint: MatrixConstraint | None = None,
+    **noise: Unpack[Options],
 ) -> pd.DataFrame:
     """The sample covariance matrix (divisor n - 1), values clamped to their bounds.
 
     With a public number of rows and no nulls each of the d(d+1)/2 entries gets an equal share and
     its own sensitivity R1 R2 / n. Else: noisy sums, products and a count, equal shares. A record
     with a null in any column is left out of all entries (pandas leaves it out pair by pair, which
-    would need a count and two sums per pair, each paid for). The noise may make the matrix
-    indefinite; it is returned as it is.
+    would need a count and two sums per pair, each paid for).
+
+    The noise may make a variance negative and the matrix indefinite. ``bounding`` bounds the
+    variances first, and then each covariance by what the released variances allow, so that
+    correlations stay within [-1, 1]. ``constraint="psd"`` replaces the correlations of the released
+    matrix by the nearest ones that can exist (Higham 2002), at no further cost.
 
     Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
     """
-    return _matrix(protected, columns, Call("cov", epsilon, delta, mechanism, rng))
+    return _matrix(protected, columns, Call.of("cov", epsilon, noise, constraint=constraint))
 
 
+@release("laplace")
 def corr(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
-    rng: RandomState = None,
+    constraint: MatrixConstraint | None = None,
+    **noise: Unpack[Options],
 ) -> pd.DataFrame:
     """Pearson correlations made of a released covariance matrix (`cov`), within [-1, 1].
 
-    NaN where a released variance is not positive. Returns a DataFrame, as `DataFrame.corr`.
+    NaN where a released variance is not positive. ``bounding`` and ``constraint`` as in `cov`, of
+    whose matrix these are the correlations. Returns a DataFrame, as `DataFrame.corr`.
     """
-    return _matrix(protected, columns, Call("corr", epsilon, delta, mechanism, rng), transform=_correlation)
+    return _matrix(
+        protected, columns, Call.of("corr", epsilon, noise, constraint=constraint), transform=_correlation
+    )
 
 
 def _correlation(answer: Answer) -> Answer:
@@ -256,7 +280,7 @@ def _correlation(answer: Answer) -> Answer:
     np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
     rounding = np.where(np.isfinite(error), 2 * answer.rounding / np.where(scale > 0, scale, 1.0), np.nan)
     np.fill_diagonal(rounding, np.diagonal(error))
-    return Answer(ratios, error, rounding)
+    return Answer(ratios, error, rounding, -1.0, 1.0)
 
 
 def _matrix(
@@ -275,13 +299,27 @@ def _matrix(
     refuse_shared(chosen, keys, method)
     statistic = _covariances(protected, chosen, keys, method)
     call = replace(call, columns=chosen, by=keys)
-    answer, measurement = run(protected, statistic, call)
+    if call.bounds is not None:
+        raise ParameterError("'bounds' of a matrix follow from the declaration.", "leave bounds out.")
+    if call.constraint is not None and (not isinstance(call.constraint, str) or call.constraint != "psd"):
+        raise ParameterError(f"'constraint' must be 'psd' or None (got {got(call.constraint)}).")
+    results = run(protected, statistic, call)
+    if call.constraint is not None:
+        results = [result.transformed(_nearest) for result in results]
     if transform is not None:
-        answer = transform(answer)
+        results = [result.transformed(transform) for result in results]
     names = name_index(chosen)
-    released = pd.DataFrame(answer.values, index=names, columns=names)
-    attach(protected, call, measurement, released, errors_of(answer, measurement))
-    return released
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        return pd.DataFrame(result.answer.values, index=names, columns=names), result.errors
+
+    return publish(protected, call, results, make)
+
+
+def _nearest(answer: Answer) -> Answer:
+    # in units of the largest entry: numbers of any size can be squared then
+    unit = np.abs(answer.values).max(initial=0.0) or 1.0
+    return replace(answer, values=postprocess.nearest_psd(answer.values / unit) * unit)
 
 
 def _covariances(
@@ -297,15 +335,14 @@ def _covariances(
     return Covariance(quantities, protected.scope)
 
 
+@release("laplace")
 def pooled_var(
     protected: Protected,
     columns: Labels | None = None,
     *,
     by: Labels,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Pooled within-group variances: sums of squares about group means over (n - J), J declared groups.
 
@@ -333,24 +370,22 @@ def pooled_var(
     else:
         weights = accounting.shares([1] * len(chosen))
         statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
-    return release_series(
-        protected, statistic, Call("pooled_var", epsilon, delta, mechanism, rng, chosen, keys)
-    )
+    return _series(protected, statistic, Call.of("pooled_var", epsilon, noise, chosen, keys))
 
 
+@release("laplace")
 def pooled_cov(
     protected: Protected,
     columns: Labels,
     *,
     by: Labels,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "laplace",
-    rng: RandomState = None,
+    constraint: MatrixConstraint | None = None,
+    **noise: Unpack[Options],
 ) -> pd.DataFrame:
     """The pooled within-group covariance matrix, as `pooled_var`, entries as in `cov`.
 
     With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
     groups that belong to the record.
     """
-    return _matrix(protected, columns, Call("pooled_cov", epsilon, delta, mechanism, rng), by=by)
+    return _matrix(protected, columns, Call.of("pooled_cov", epsilon, noise, constraint=constraint), by=by)

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import risk
+from pdprivacy import postprocess, risk
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.measure import Measurement, MechanismName
-from pdprivacy.noise import RandomState
+from pdprivacy.measure import Measurement
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
-    LEVEL,
     Call,
     Floats,
     Labels,
+    Made,
+    Result,
     Split,
-    attach,
     cell_index,
     check_cells,
     check_flag,
     columns_of,
-    errors_of,
-    interval_factor,
     name_index,
+    publish,
+    release,
     run,
+    series,
     weights_of,
     whole_counts,
 )
-from pdprivacy.statistic import (
-    Answer,
-    Cells,
-    Rows,
-)
+from pdprivacy.releases.errors import Errors
+from pdprivacy.request import Options
+from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
 
@@ -52,17 +52,18 @@ MOST_RISK_SCALE = 10**4
 """With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
+SumConstraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex"]
+Constraint: TypeAlias = SumConstraint | Literal["nonnegative"]
 
 
+@release("geometric")
 def count(
     protected: Protected,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "geometric",
     split: Split = None,
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Records (``columns=None``, labelled "rows") or records without null per column.
 
@@ -78,16 +79,18 @@ def count(
         raise ParameterError(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
         )
-    call = Call("count", epsilon, delta, mechanism, rng, chosen)
-    answer, measurement = run(
-        protected, Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope), call
-    )
+    call = Call.of("count", epsilon, noise, chosen)
+    results = run(protected, Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope), call)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
-    released = pd.Series(whole_counts(answer.values, mechanism), index=index)
-    attach(protected, call, measurement, released, errors_of(answer, measurement))
-    return released
+    return publish(protected, call, results, partial(_counts, call, index, None))
 
 
+def _counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
+    released, errors = series(result, index, name)
+    return whole_counts(released, call.request.mechanism), errors
+
+
+@release("geometric")
 def value_counts(
     protected: Protected,
     columns: Labels,
@@ -95,13 +98,14 @@ def value_counts(
     epsilon: Rational,
     normalize: bool = False,
     sort: bool = True,
-    delta: Rational = 0,
-    mechanism: MechanismName = "geometric",
-    rng: RandomState = None,
+    constraint: Constraint | None = None,
+    branching: int = 2,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Records per declared label, every declared label included, a null label where declared.
 
     ``normalize``: shares of the noisy total. ``sort``: largest released count first, as pandas.
+    ``constraint``, ``branching``: as in `crosstab`.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
     "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one".
@@ -112,32 +116,35 @@ def value_counts(
     check_flag("sort", sort)
     chosen = columns_of(protected, columns, "value_counts")
     check_cells(chosen, "value_counts")
-    call = Call("value_counts", epsilon, delta, mechanism, rng, chosen)
-    answer, measurement = run(protected, Cells(chosen, protected.scope, "value_counts"), call)
-    values, errors = _normalized(answer, measurement, normalize, axis=None)
-    name = "proportion" if normalize else "count"
-    released = pd.Series(
-        values if normalize else whole_counts(values, mechanism),
-        index=cell_index(chosen, "value_counts"),
-        name=name,
-    )
-    if sort:
-        order = np.argsort(-np.asarray(values), kind="stable")
-        released = released.iloc[order]
-        errors = tuple(error[order] if np.ndim(error) else error for error in errors)
-    attach(protected, call, measurement, released, errors)
-    return released
+    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
+    cells = Cells(chosen, protected.scope, "value_counts")
+    statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
+    index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        shaped = shape(result)
+        return series(shaped, index, name) if normalize else _counts(call, index, name, shaped)
+
+    results = run(protected, statistic, call)
+    return publish(protected, call, results, make, arrange=_largest_first if sort else None)
 
 
+def _largest_first(made: Made[Any]) -> Made[Any]:
+    """The labels in the order of their released numbers (the mean over several releases)."""
+    released, errors = made
+    values = released if isinstance(released, pd.Series) else released.mean(axis=1)
+    order = np.argsort(-values.to_numpy(), kind="stable")
+    return released.iloc[order], errors.reordered(order)
+
+
+@release("geometric")
 def histogram(
     protected: Protected,
     column: Hashable,
     bins: int | Sequence[float] | None = None,
     *,
     epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: MechanismName = "geometric",
-    rng: RandomState = None,
+    **noise: Unpack[Options],
 ) -> pd.Series[Any]:
     """Records per bin of a numeric column: half-open bins, the last one closed, as `numpy.histogram`.
 
@@ -151,14 +158,11 @@ def histogram(
     if len(chosen) != 1:
         raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
     edges = _edges(chosen[0], bins)
-    call = Call("histogram", epsilon, delta, mechanism, rng, chosen)
-    answer, measurement = run(protected, Cells(chosen, protected.scope, "histogram", edges), call)
+    call = Call.of("histogram", epsilon, noise, chosen)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
-    released = pd.Series(
-        whole_counts(answer.values, mechanism), index=cell_index([binned], "histogram"), name="count"
-    )
-    attach(protected, call, measurement, released, errors_of(answer, measurement))
-    return released
+    results = run(protected, Cells(chosen, protected.scope, "histogram", edges), call)
+    index = cell_index([binned], "histogram")
+    return publish(protected, call, results, partial(_counts, call, index, "count"))
 
 
 def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:
@@ -183,6 +187,7 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
     return edges
 
 
+@release("geometric")
 def crosstab(
     protected: Protected,
     index: Labels,
@@ -191,20 +196,38 @@ def crosstab(
     epsilon: Rational,
     normalize: Normalize = False,
     margins: bool = False,
-    delta: Rational = 0,
-    mechanism: MechanismName = "geometric",
-    rng: RandomState = None,
+    constraint: Constraint | None = None,
+    branching: int = 2,
+    **noise: Unpack[Options],
 ) -> pd.DataFrame:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
 
     ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column "All") are
-    made of the noisy counts at no further cost. Counts are not clamped: a negative one is noise.
+    made of the noisy counts at no further cost. Without ``bounding`` or ``constraint`` counts are
+    not clamped: a negative one is noise.
+
+    ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: shares
+    without a negative one that sum to one, counts that sum to the number of rows where that is
+    public (``neighbors="replace_one"``), in whole numbers.
+
+    - "rescale": negative numbers to zero, the others divided by their sum.
+    - "simplex": the nearest such numbers (Euclidean).
+    - "all_but_one": each number but the last as it is, as far as there is room; the last is the rest.
+    - "hierarchy": sums of ``branching`` neighbouring cells, of that many sums, and so on get noise
+      too, each level its share of the loss, and all are made consistent by least squares. Better
+      for sums over many neighbouring cells, worse for single ones. The total may be private.
+    - "nonnegative": counts alone: negative ones to zero, in whole numbers. No total is kept.
+
+    The errors that come with the numbers are those before the constraint.
 
     Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
     sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
     estimated from the released counts alone. Sensitivity as `value_counts`.
 
-    Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
+    Source of the constraints: Liu (2019), sections 3.1 and 4.2; Hay et al. (2010).
+
+    Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells,
+    ParameterError for a constraint that cannot be met.
     """
     rows, tops = columns_of(protected, index, "crosstab"), columns_of(protected, columns, "crosstab")
     if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
@@ -216,53 +239,138 @@ def crosstab(
         raise ParameterError("'index' and 'columns' share a column.")
     both = (*rows, *tops)
     check_cells(both, "crosstab")
-    call = Call("crosstab", epsilon, delta, mechanism, rng, tops, rows)
-    answer, measurement = run(protected, Cells(both, protected.scope, "crosstab"), call)
-    shape = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
-    counts = answer.values.reshape(shape)
-    table = Answer(counts, answer.standard_error)
+    call = Call.of("crosstab", epsilon, noise, tops, rows, constraint)
+    if margins and constraint is not None and normalize in ("index", "columns"):
+        raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
+    sides = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
+    cells = Cells(both, protected.scope, "crosstab")
+    way = "all" if normalize is True else normalize
+    statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
-    axis = {False: None, True: None, "all": None, "index": 1, "columns": 0}[normalize]
-    values, errors = _normalized(table, measurement, normalize is not False, axis=axis)
-    if margins:
-        values, errors, labels = _with_margins(counts, answer.standard_error, measurement, normalize, labels)
-    released = pd.DataFrame(
-        values if normalize is not False else whole_counts(values, mechanism),
-        index=labels[0],
-        columns=labels[1],
-    )
-    more: dict[str, Any] = {}
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        table = _reshaped(result, sides)
+        if margins and constraint is None:
+            values, errors, names = _with_margins(table, way, labels)
+        else:
+            shaped = shape(table)
+            values, errors, names = np.asarray(shaped.answer.values), shaped.errors, labels
+            if margins:
+                values, errors, names = _with_sums(values, errors, labels)
+        frame = pd.DataFrame(values, index=names[0], columns=names[1])
+        return (whole_counts(frame, call.request.mechanism) if way is False else frame), errors
+
     exposed = all(column.role == "quasi_identifier" for column in rows)
-    if exposed and all(column.role == "sensitive" for column in tops) and shape[1] > 1:
-        more["dr_ha"] = _released_risk(counts, measurement)
-    attach(protected, call, measurement, released, errors, **more)
-    return released
+    at_risk = exposed and all(column.role == "sensitive" for column in tops) and sides[1] > 1
+
+    def risk_of(result: Result) -> dict[str, Any]:
+        if not at_risk:
+            return {}
+        # truncated noise depends on the count, and the counts of a tree have more than one noise
+        known = call.request.bounding != "truncated" and constraint != "hierarchy"
+        counts = np.asarray(_reshaped(result, sides).answer.values)
+        return {"dr_ha": _released_risk(counts, result.measurement) if known else None}
+
+    return publish(protected, call, run(protected, statistic, call), make, more=risk_of)
 
 
-def _normalized(
-    answer: Answer, measurement: Measurement, normalize: bool, axis: int | None
-) -> tuple[Any, tuple[Any, Any]]:
-    """Shares of the noisy totals (of all, of rows or of columns) with their errors, or counts as they are."""
-    if not normalize:
-        return answer.values, errors_of(answer, measurement)
+def _reshaped(result: Result, shape: tuple[int, ...]) -> Result:
+    """The result as a table; its errors are the same for all cells, or of the same shape."""
+    return replace(
+        result, answer=replace(result.answer, values=np.asarray(result.answer.values).reshape(shape))
+    )
+
+
+def _constrained(
+    cells: Cells,
+    call: Call,
+    normalize: Literal[False, "all", "index", "columns"],
+    branching: int,
+) -> tuple[Statistic, Callable[[Result], Result]]:
+    """What is measured for a constraint, and what makes the released table of a result."""
+    constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
+    total = cells.scope.held()[1]
+    if constraint is None:
+        return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
+    known = get_args(get_args(Constraint)[0]) + get_args(get_args(Constraint)[1])
+    if not isinstance(constraint, str) or constraint not in known:
+        raise ParameterError(
+            f"'constraint' must be one of {', '.join(map(repr, known))} (got {got(constraint)})."
+        )
+    if constraint == "nonnegative":
+        if normalize:
+            raise ParameterError(
+                "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
+            )
+        return cells, _nonnegative
+    if constraint == "hierarchy":
+        if axis is not None:
+            raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
+        tree = TreeCells(cells, branching)
+        _ = tree.tree  # refuses a branching factor that is none
+        return tree, partial(_of_tree, normalize=bool(normalize), total=total)
+    if not normalize and total is None:
+        raise ParameterError(
+            f"constraint={constraint!r} needs the number of rows, which is private here.",
+            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
+        )
+    project = getattr(postprocess, constraint)
+
+    def shape_of(result: Result) -> Result:
+        if not normalize:
+            values = postprocess.integers(project(result.answer.values, total), total)
+            return replace(result, answer=replace(result.answer, values=values))
+        shares = _shares(result, axis=axis, total=total if axis is None else None)
+        values = project(shares.answer.values, 1.0, axis)
+        return replace(shares, answer=replace(shares.answer, values=values))
+
+    return cells, shape_of
+
+
+def _as_they_are(result: Result) -> Result:
+    return result
+
+
+def _nonnegative(result: Result) -> Result:
+    values = postprocess.integers(postprocess.nonnegative(result.answer.values))
+    return replace(result, answer=replace(result.answer, values=values))
+
+
+def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
+    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
+    leaves = np.asarray(result.answer.values)
+    if normalize:
+        shares = _shares(result, axis=None, total=None)
+        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
+        return replace(shares, answer=replace(shares.answer, values=even))
+    whole = int(np.rint(leaves.sum())) if total is None else total
+    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
+    return replace(result, answer=replace(result.answer, values=counts))
+
+
+def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
+    """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
+    answer = result.answer
     values = np.asarray(answer.values)
-    size = values.size if axis is None else values.shape[axis]
-    totals = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)
-    shares = values / totals
-    # a share is one noisy count over a total of `size` of them, to first order
-    spread = np.maximum(1 - 2 * shares + size * shares**2, 0.0)
-    error = float(answer.standard_error) * np.sqrt(spread) / totals
-    return shares, (error, error * interval_factor(measurement))
+    if total is not None:
+        rows: Any = max(total, 1)
+        error = np.full(values.shape, float(answer.standard_error) / rows)
+    else:
+        size = values.size if axis is None else values.shape[axis]
+        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)
+        # a share is one noisy count over a total of `size` of them, to first order
+        spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
+        error = float(answer.standard_error) * np.sqrt(spread) / rows
+    return result.transformed(lambda _: Answer(values / rows, error, 0.0, 0.0, 1.0))
 
 
 def _with_margins(
-    counts: Floats, std: float, measurement: Measurement, normalize: Normalize, labels: list[Any]
-) -> tuple[Any, tuple[Any, Any], list[Any]]:
+    table: Result, normalize: Literal[False, "all", "index", "columns"], labels: list[Any]
+) -> tuple[Floats, Errors, list[Any]]:
     """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
+    counts, std = np.asarray(table.answer.values), float(table.answer.standard_error)
     rows, tops = counts.shape
-    whole = np.block(
-        [[counts, counts.sum(axis=1, keepdims=True)], [counts.sum(axis=0, keepdims=True), counts.sum()]]
-    )
+    whole = _summed(counts)
     size = np.block(
         [
             [np.ones((rows, tops)), np.full((rows, 1), tops)],
@@ -270,12 +378,13 @@ def _with_margins(
         ]
     )
     names = [_all_label(label) for label in labels]
-    error = std * np.sqrt(size)
-    half = measurement.mechanisms[0].interval(LEVEL)[1]
-    plus_minus = np.where(size == 1, half, error * interval_factor(measurement))
     if normalize is False:
-        return whole, (error, plus_minus), names
-    if normalize in ("all", True):
+        error = std * np.sqrt(size)
+        sums = replace(table, answer=Answer(whole, error, 0.0, 0.0, table.answer.upper), offsets=None)
+        errors = sums.errors
+        half = table.errors.plus_minus
+        return whole, replace(errors, plus_minus=np.where(size == 1, half, errors.plus_minus)), names
+    if normalize == "all":
         base, members = whole[-1:, -1:], size[-1:, -1:]
     elif normalize == "index":
         base, members = whole[:, -1:], size[:, -1:]
@@ -285,17 +394,38 @@ def _with_margins(
     shares = whole / base
     spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
     error = std * np.sqrt(spread) / base
+    # as pandas: shares per row have no column of ones, shares per column no row of them
     keep = (
-        slice(None) if normalize != "columns" else slice(0, rows + 1),
+        slice(0, rows) if normalize == "columns" else slice(None),
         slice(0, tops) if normalize == "index" else slice(None),
     )
-    if normalize == "columns":
-        keep = (slice(0, rows), slice(None))
     kept = [
-        names[0] if normalize != "columns" else labels[0],
+        labels[0] if normalize == "columns" else names[0],
         labels[1] if normalize == "index" else names[1],
     ]
-    return shares[keep], (error[keep], error[keep] * interval_factor(measurement)), kept
+    made = table.transformed(lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0))
+    return shares[keep], made.errors, kept
+
+
+def _summed(cells: Floats) -> Floats:
+    """A table with the sums of its rows and columns."""
+    across = cells.sum(axis=1, keepdims=True)
+    return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
+
+
+def _with_sums(values: Floats, errors: Errors, labels: list[Any]) -> tuple[Floats, Errors, list[Any]]:
+    """A constrained table with "All": its own sums, so that they are consistent, and their errors."""
+
+    def spread(error: Any) -> Floats:
+        squares = _summed(np.broadcast_to(np.asarray(error, np.float64), values.shape) ** 2)
+        return np.asarray(np.sqrt(squares))
+
+    fields = (errors.standard_error, errors.plus_minus)
+    return (
+        _summed(values),
+        Errors(*(spread(error) for error in fields)),
+        [_all_label(side) for side in labels],
+    )
 
 
 def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:

@@ -22,9 +22,10 @@ from pdprivacy.statistic.core import (
     Statistic,
     Whole,
 )
-from pdprivacy.statistic.counts import Cells, Rows
+from pdprivacy.statistic.counts import Cells, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Means, Sums, Variances
 
@@ -38,6 +39,7 @@ __all__ = [
     "GroupedSums",
     "Means",
     "Moments",
+    "Narrowed",
     "Noisy",
     "Part",
     "PooledCovariance",
@@ -46,6 +48,7 @@ __all__ = [
     "Scope",
     "Statistic",
     "Sums",
+    "TreeCells",
     "Variances",
     "Whole",
     "indicator",

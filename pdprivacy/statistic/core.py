@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
@@ -21,6 +22,7 @@ __all__ = ["Answer", "Engine", "GroupedSums", "Moments", "Noisy", "Part", "Scope
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+Limits: TypeAlias = "Callable[[Sequence[Noisy]], tuple[Any, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,13 @@ class Scope:
     def moves(self) -> int:
         """How many disjoint groups one record can move."""
         return 1 if self.neighbors == "add_remove" else 2
+
+    def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
+        """How many records there are at least and at most, as far as that is public."""
+        if self.filtered or self.rows is None:
+            return 0, None
+        most = self.rows if self.neighbors == "replace_one" else None
+        return (0 if nullable else self.rows), most
 
     def term(self, low: int, high: int, *, nullable: bool) -> int:
         """How far a sum moves whose terms lie in [low, high]; at least one step."""
@@ -96,6 +105,8 @@ class Part:
     size : length of the vector.
     counts : whether the numbers count records.
     moves : how many of the numbers one record can move.
+    lower, upper : public bounds of the numbers, in the unit of the statistic; None where there is none.
+    limits : in their place, bounds that the noisy parts before this one imply.
     """
 
     name: str
@@ -106,6 +117,23 @@ class Part:
     size: int = 1
     counts: bool = False
     moves: int = 1
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    limits: Limits | None = None
+
+    @property
+    def bounds(self) -> tuple[Fraction | float, Fraction | float]:
+        """Lower and upper, infinite where there is none."""
+        return (
+            -math.inf if self.lower is None else self.lower,
+            math.inf if self.upper is None else self.upper,
+        )
+
+    def within(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
+        """The bounds of the numbers as doubles, after the noisy parts before this one."""
+        if self.limits is not None:
+            return self.limits(noisy)
+        return float(self.bounds[0]), float(self.bounds[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +150,15 @@ class Answer:
 
     ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
     the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
-    the bounds (sums and means).
+    the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
+    is public or follows from the noisy parts.
     """
 
     values: Any
     standard_error: Any
     rounding: Any = 0.0
+    lower: Any = -math.inf
+    upper: Any = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,22 +195,92 @@ class Engine(Protocol):
 
 
 class Statistic(Protocol):
-    """What `pdprivacy.measure` needs of a statistic."""
+    """What `pdprivacy.measure` needs of a statistic.
+
+    ``offsets``: where each released number is a noisy number of one part (of the only one, or of
+    the part at its place on the last axis), what is added to it, per part; None where numbers are
+    made of several parts.
+    """
 
     @property
     def parts(self) -> tuple[Part, ...]: ...
+    @property
+    def offsets(self) -> tuple[float, ...] | None: ...
     def read(self, engine: Engine) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
 
 
-def scalar(name: str, weight: Fraction, moved: int, unit: Fraction, *, counts: bool = False) -> Part:
-    return Part(name, weight, moved, moved**2, unit, counts=counts)
+def scalar(
+    name: str,
+    weight: Fraction,
+    moved: int,
+    unit: Fraction,
+    *,
+    counts: bool = False,
+    lower: Fraction | None = None,
+    upper: Fraction | None = None,
+    limits: Limits | None = None,
+) -> Part:
+    return Part(
+        name,
+        weight,
+        moved,
+        moved**2,
+        unit,
+        counts=counts,
+        lower=lower,
+        upper=upper,
+        limits=limits,
+    )
+
+
+def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) -> Answer:
+    """The answer that is one noisy number per part, with its offset."""
+    offsets = np.array(statistic.offsets)
+    lower, upper = (np.array([float(part.bounds[side]) for part in statistic.parts]) for side in (0, 1))
+    values = np.array([part.values[0] for part in noisy])
+    errors = np.array([part.std for part in noisy])
+    return Answer(values + offsets, errors, rounding, lower + offsets, upper + offsets)
 
 
 def named(what: str, *columns: Column) -> str:
     return f"{what} of {', '.join(str(column.name) for column in columns)}"
 
 
-def one_each(noisy: Sequence[Noisy]) -> Answer:
-    """The answer that is one noisy number per part, as it is."""
-    return Answer(np.array([part.values[0] for part in noisy]), np.array([part.std for part in noisy]))
+def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
+    """The limits of sums of terms in [low, high] units, over the records that the part at ``place`` counts.
+
+    ``pooled``: one sum over all groups that the part counts.
+    """
+    least, most = float(low * unit), float(high * unit)
+
+    def limits(noisy: Sequence[Noisy]) -> tuple[Any, Any]:
+        rows = np.maximum(noisy[place].values, 0.0)
+        held = float(rows.sum()) if pooled or rows.size == 1 else rows
+        return held * least, held * most
+
+    return limits
+
+
+def pairs(size: int) -> list[tuple[int, int]]:
+    """The entries of a symmetric matrix, the diagonal first: it bounds the others."""
+    return [(i, i) for i in range(size)] + [(i, j) for i in range(size) for j in range(i + 1, size)]
+
+
+def largest_variance(width: float, rows: Any) -> Any:
+    """The largest sample variance of ``rows`` values in a range of this width: n R^2 / (4 (n - 1)).
+
+    Source: Shiffler, Harsha (1980).
+    """
+    rows = np.maximum(rows, 2.0)
+    return width**2 / 4 * (rows / (rows - 1))
+
+
+def matrix_bounds(values: Floats, largest: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper bounds of a covariance matrix: its variances, and what they allow the others."""
+    deviations = np.sqrt(np.clip(np.diagonal(values), 0.0, largest))
+    upper = np.outer(deviations, deviations)
+    lower = -upper
+    np.fill_diagonal(lower, 0.0)
+    np.fill_diagonal(upper, largest)
+    return lower, upper

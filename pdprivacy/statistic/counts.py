@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import numpy as np
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
+from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
@@ -21,7 +24,7 @@ from pdprivacy.statistic.core import (
     scalar,
 )
 
-__all__ = ["Cells", "Rows"]
+__all__ = ["Cells", "Rows", "TreeCells"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,25 @@ class Cells:
             size = math.prod(column.cells(self.method) for column in self.columns)
         else:
             size = len(self.edges) - 1 + int(self.columns[0].nullable)
-        return (Part("counts", Fraction(1), l1, l2, Fraction(1), size, counts=True, moves=self.scope.moves),)
+        most = self.scope.held()[1]
+        return (
+            Part(
+                "counts",
+                Fraction(1),
+                l1,
+                l2,
+                Fraction(1),
+                size,
+                counts=True,
+                moves=self.scope.moves,
+                lower=Fraction(0),
+                upper=None if most is None else Fraction(most),
+            ),
+        )
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,)
 
     def read(self, engine: Engine) -> list[Whole]:
         if self.edges is None:
@@ -48,7 +69,55 @@ class Cells:
         return [engine.bins(self.columns[0], self.edges)]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return Answer(noisy[0].values, noisy[0].std)
+        most = self.scope.held()[1]
+        upper = math.inf if most is None else most
+        return Answer(noisy[0].values, noisy[0].std, lower=0.0, upper=upper)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCells:
+    """Counts of the cells and of the inner nodes of a tree over them, made consistent.
+
+    A record is in one node per level, so the levels share the loss. Where the number of records is
+    public it is the root; else the root is measured as one more level.
+    """
+
+    cells: Cells
+    branching: int
+
+    @property
+    def tree(self) -> Tree:
+        """The layout of the nodes."""
+        return Tree(self.cells.parts[0].size, self.branching, root=self.cells.scope.held()[1] is None)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        (leaves,), tree = self.cells.parts, self.tree
+        levels = len(tree.levels)
+        return (
+            replace(
+                leaves,
+                name="counts of the tree",
+                l1=leaves.l1 * levels,
+                l2_squared=leaves.l2_squared * levels,
+                size=tree.nodes,
+                moves=leaves.moves * levels,
+            ),
+        )
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
+
+    def read(self, engine: Engine) -> list[Whole]:
+        (leaves,) = self.cells.read(engine)
+        return [self.tree.sums(np.asarray(leaves))]
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        total = self.cells.scope.held()[1]
+        leaves = hierarchy(self.tree, noisy[0].values, total)
+        upper = math.inf if total is None else total
+        return Answer(leaves, noisy[0].std, lower=0.0, upper=upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +131,19 @@ class Rows:
     @property
     def parts(self) -> tuple[Part, ...]:
         moved = sensitivity.count(neighbors=self.scope.neighbors)
-        if not self.columns:
-            return (scalar("rows", Fraction(1), moved, Fraction(1), counts=True),)
-        return tuple(
-            scalar(named("count", column), weight, moved, Fraction(1), counts=True)
-            for column, weight in zip(self.columns, self.weights, strict=True)
-        )
+        found = []
+        for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
+            least, most = self.scope.held(nullable=column is not None and column.nullable)
+            name = "rows" if column is None else named("count", column)
+            # where all is public there is nothing to bound: a range of one number is none
+            lower = Fraction(0 if most is not None else least)
+            upper = None if most is None else Fraction(most)
+            found.append(scalar(name, weight, moved, Fraction(1), counts=True, lower=lower, upper=upper))
+        return tuple(found)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * max(len(self.columns), 1)
 
     def read(self, engine: Engine) -> list[Whole]:
         if not self.columns:
@@ -75,4 +151,4 @@ class Rows:
         return [[engine.present(column)] for column in self.columns]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(noisy)
+        return one_each(self, noisy)

@@ -14,16 +14,25 @@ from pdprivacy.domain import Column
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
+    Limits,
     Noisy,
     Part,
     Scope,
     Whole,
+    matrix_bounds,
     named,
+    one_each,
+    pairs,
     scalar,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Direct"]
+
+
+def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
+    """The first and the last whole number of units within bounds."""
+    return math.ceil(lower / unit), math.floor(upper / unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +53,7 @@ class Direct:
     @property
     def _pairs(self) -> list[tuple[int, int]]:
         size = len(self.quantities)
-        if self.kind == "cov":
-            return [(i, j) for i in range(size) for j in range(i, size)]
-        return [(i, i) for i in range(size)]
+        return pairs(size) if self.kind == "cov" else [(i, i) for i in range(size)]
 
     @property
     def groups(self) -> int:
@@ -86,16 +93,51 @@ class Direct:
             columns = (first.column,) if i == j else (first.column, second.column)
             what = self.kind if i != j or self.kind == "mean" else "var"
             name = named(f"pooled {what}" if self.keys else what, *columns)
+            lower, upper, limits = self._bounds(i, j)
             # the statistic is rounded to the finer unit, which can add one step to a difference
             steps = math.floor(moved * finer) + 1
-            found.append(scalar(name, weight, steps, unit / finer))
+            if lower is not None and upper is not None:
+                least, most = _ends(lower, upper, unit / finer)
+                steps = max(min(steps, most - least), 1)
+            found.append(scalar(name, weight, steps, unit / finer, lower=lower, upper=upper, limits=limits))
         return tuple(found)
 
+    def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
+        """What the entry cannot leave: the range of a mean (from the centre), of a variance or covariance."""
+        first = self.quantities[i]
+        if self.kind == "mean":
+            return first.low * first.unit, max(first.high, first.low + 1) * first.unit, None
+        if i == j:
+            return Fraction(0), self._largest(first), None
+
+        def limits(noisy: Sequence[Noisy]) -> tuple[float, float]:
+            # the noisy variances lie within their own bounds: they were bounded first
+            most = math.sqrt(noisy[i].values[0] * noisy[j].values[0])
+            return -most, most
+
+        return None, None, limits
+
+    def _largest(self, quantity: Quantity) -> Fraction:
+        """The largest (pooled) variance: n R^2 / (4 (n - J)), decreasing in n, of the least public n."""
+        width = max(quantity.high - quantity.low, 1) * quantity.unit
+        spare = self.rows - (self.groups if self.keys else 1)
+        return width**2 * self.rows / (4 * spare)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        if self.kind == "cov":
+            return None
+        return tuple(q.center if self.kind == "mean" else 0.0 for q in self.quantities)
+
     def read(self, engine: Engine) -> list[Whole]:
-        return [
-            [round(entry * self._refinement(self._moved(i, j)))]
-            for (i, j), entry in zip(self._pairs, self._entries(engine), strict=True)
-        ]
+        found: list[Whole] = []
+        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(engine), strict=True):
+            whole = round(entry * self._refinement(self._moved(i, j)))
+            if part.lower is not None and part.upper is not None:
+                least, most = _ends(part.lower, part.upper, part.unit)
+                whole = min(max(whole, least), most)
+            found.append([whole])
+        return found
 
     def _entries(self, engine: Engine) -> list[Fraction]:
         """The exact statistic per entry, in grid steps or their products."""
@@ -129,15 +171,15 @@ class Direct:
         ]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        if self.kind != "cov":
-            values = np.array([part.values[0] for part in noisy])
-            errors = np.array([part.std for part in noisy])
-            if self.kind == "mean":
-                return Answer(values + [quantity.center for quantity in self.quantities], errors)
-            return Answer(values, errors, np.array([q.product_rounding(q) for q in self.quantities]))
+        if self.kind == "mean":
+            return one_each(self, noisy)
+        if self.kind == "var":
+            return one_each(self, noisy, np.array([q.product_rounding(q) for q in self.quantities]))
         size = len(self.quantities)
         matrix, errors = np.empty((size, size)), np.empty((size, size))
         for (i, j), part in zip(self._pairs, noisy, strict=True):
             matrix[i, j] = matrix[j, i] = part.values[0]
             errors[i, j] = errors[j, i] = part.std
-        return Answer(matrix, errors, product_roundings(self.quantities))
+        largest = np.array([float(self._largest(quantity)) for quantity in self.quantities])
+        bounds = matrix_bounds(matrix, largest)
+        return Answer(matrix, errors, product_roundings(self.quantities), *bounds)

@@ -17,11 +17,14 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    largest_variance,
+    matrix_bounds,
     named,
-    scalar,
+    pairs,
+    per_record,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
-from pdprivacy.statistic.sums import SharedCounts, covariance, half_square
+from pdprivacy.statistic.sums import SharedCounts, covariance, half_square, products_part
 
 __all__ = ["GroupedMoments", "PooledCovariance"]
 
@@ -58,25 +61,39 @@ class GroupedMoments:
     def parts(self) -> tuple[Part, ...]:
         size = self.groups
         found = [] if self.kind == "sum" else self._counts.parts(*self.scope.cells(), size, self.scope.moves)
-        for q, weight in zip(self.quantities, self.weights, strict=True):
+        places = self._counts.places()
+        for q, weight, place in zip(self.quantities, self.weights, places, strict=True):
             share = weight / self._pieces
-            found.append(
-                Part(
-                    named("sum", q.column),
-                    share,
-                    *self.scope.disjoint(q.low, q.high),
-                    q.unit,
-                    size,
-                    moves=self.scope.moves,
-                )
-            )
+            if self.kind == "sum":
+                found.append(self._part(named("sum", q.column), share, q.low, q.high, q.unit, None))
+                continue
+            found.append(self._part(named("sum", q.column), share, q.low, q.high, q.unit, place))
             if self.kind == "var":
                 shift = half_square(q.reach)
-                moved = self.scope.disjoint(-shift, q.reach**2 - shift)
-                found.append(
-                    Part(named("squares", q.column), share, *moved, q.unit**2, size, moves=self.scope.moves)
-                )
+                low, high = -shift, q.reach**2 - shift
+                found.append(self._part(named("squares", q.column), share, low, high, q.unit**2, place))
         return tuple(found)
+
+    def _part(
+        self, name: str, share: Fraction, low: int, high: int, unit: Fraction, place: int | None
+    ) -> Part:
+        """Sums per group of terms in [low, high], over the records that the part at ``place`` counts."""
+        return Part(
+            name,
+            share,
+            *self.scope.disjoint(low, high),
+            unit,
+            self.groups,
+            moves=self.scope.moves,
+            # a group may be empty, or hold any number of records
+            lower=Fraction(0) if place is None and low >= 0 else None,
+            upper=Fraction(0) if place is None and high <= 0 else None,
+            limits=None if place is None else per_record(place, low, high, unit),
+        )
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.quantities) if self.kind == "sum" else None
 
     def read(self, engine: Engine) -> list[Whole]:
         held = [
@@ -101,7 +118,8 @@ class GroupedMoments:
         if self.kind == "sum":
             for column, part in enumerate(noisy):
                 values[:, column], errors[:, column] = part.values, part.std
-            return Answer(values, errors)
+            lower, upper = (np.array([float(p.bounds[side]) for p in self.parts]) for side in (0, 1))
+            return Answer(values, errors, 0.0, lower, upper)
         places = self._counts.places()
         start = max(places) + 1
         for column, quantity in enumerate(self.quantities):
@@ -121,9 +139,16 @@ class GroupedMoments:
                     one[0], one[1], one[1], one[2], shift
                 )
         if self.kind == "mean":
-            return Answer(values, errors)
+            ends = (np.array([getattr(q, side) for q in self.quantities]) for side in ("lower", "upper"))
+            return Answer(values, errors, 0.0, *ends)
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
-        return Answer(values, errors, np.broadcast_to(rounding, values.shape))
+        upper = np.column_stack(
+            [
+                largest_variance(q.upper - q.lower, noisy[place].values)
+                for q, place in zip(self.quantities, places, strict=True)
+            ]
+        )
+        return Answer(values, errors, np.broadcast_to(rounding, values.shape), 0.0, upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +167,7 @@ class PooledCovariance:
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
-        size = len(self.quantities)
-        return [(i, j) for i in range(size) for j in range(i, size if self.matrix else i + 1)]
+        return pairs(len(self.quantities))[: None if self.matrix else len(self.quantities)]
 
     @property
     def method(self) -> str:
@@ -160,30 +184,23 @@ class PooledCovariance:
         size = self.groups
         share = Fraction(1, 1 + len(self.quantities) + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
+        moves = self.scope.moves
+        cells = self.scope.cells()
         found = [
-            Part("counts", share, *self.scope.cells(), Fraction(1), size, counts=True, moves=self.scope.moves)
+            Part("counts", share, *cells, Fraction(1), size, counts=True, moves=moves, lower=Fraction(0))
         ]
         for q in self.quantities:
+            moved, limits = self.scope.disjoint(q.low, q.high), per_record(0, q.low, q.high, q.unit)
             found.append(
-                Part(
-                    named("sums", q.column),
-                    share,
-                    *self.scope.disjoint(q.low, q.high),
-                    q.unit,
-                    size,
-                    moves=self.scope.moves,
-                )
+                Part(named("sums", q.column), share, *moved, q.unit, size, moves=moves, limits=limits)
             )
         for i, j in self._pairs:
-            first, second = self.quantities[i], self.quantities[j]
-            most = first.reach * second.reach
-            shift = half_square(first.reach) if i == j else 0
-            moved = self.scope.term(-shift if i == j else -most, most - shift, nullable=nullable)
-            name = (
-                named("squares", first.column) if i == j else named("products", first.column, second.column)
-            )
-            found.append(scalar(name, share, moved, first.unit * second.unit))
+            found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
         return tuple(found)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
 
     def read(self, engine: Engine) -> list[Whole]:
         grouped = engine.grouped(self.quantities, self.keys, self.method, products=True)
@@ -218,6 +235,11 @@ class PooledCovariance:
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
         rounding = product_roundings(self.quantities)
+        # n R^2 / (4 (n - J)) with the noisy n
+        widths = np.array([q.upper - q.lower for q in self.quantities])
+        largest = widths**2 / 4 * (max(total, 1.0) / spare)
         if self.matrix:
-            return Answer(values, errors, rounding)
-        return Answer(np.diagonal(values).copy(), np.diagonal(errors).copy(), np.diagonal(rounding))
+            return Answer(values, errors, rounding, *matrix_bounds(values, largest))
+        return Answer(
+            np.diagonal(values).copy(), np.diagonal(errors).copy(), np.diagonal(rounding), 0.0, largest
+        )

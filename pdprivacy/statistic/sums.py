@@ -17,8 +17,12 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    largest_variance,
+    matrix_bounds,
     named,
     one_each,
+    pairs,
+    per_record,
     scalar,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
@@ -42,15 +46,27 @@ class Sums:
                 weight,
                 self.scope.term(q.low, q.high, nullable=q.column.nullable),
                 q.unit,
+                lower=self._end(q, q.low, 1),
+                upper=self._end(q, q.high, -1),
             )
             for q, weight in zip(self.quantities, self.weights, strict=True)
         )
+
+    def _end(self, q: Quantity, term: int, sign: int) -> Fraction | None:
+        """A bound of the sum where each term is at least (``sign`` 1) or at most (-1) ``term``."""
+        least, most = self.scope.held(nullable=q.column.nullable)
+        rows = least if sign * term >= 0 else most
+        return None if rows is None else rows * term * q.unit
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.quantities)
 
     def read(self, engine: Engine) -> list[Whole]:
         return [[engine.sum(quantity)[1]] for quantity in self.quantities]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(noisy)
+        return one_each(self, noisy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,7 @@ class SharedCounts:
                 size,
                 counts=True,
                 moves=moves,
+                lower=Fraction(0),
             )
             for key, places in held.items()
         ]
@@ -114,10 +131,15 @@ class Means:
                 weight / 2,
                 self.scope.term(q.low, q.high, nullable=q.column.nullable),
                 q.unit,
+                limits=per_record(place, q.low, q.high, q.unit),
             )
-            for q, weight in zip(self.quantities, self.weights, strict=True)
+            for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True)
         ]
         return (*self._counts.parts(), *sums)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
 
     def read(self, engine: Engine) -> list[Whole]:
         found = [engine.sum(quantity) for quantity in self.quantities]
@@ -135,7 +157,8 @@ class Means:
             offset = float(total.values[0]) / rows
             values.append(quantity.center + offset)
             errors.append(math.hypot(total.std, offset * count.std) / rows)
-        return Answer(np.array(values), np.array(errors))
+        lower, upper = (np.array([getattr(q, side) for q in self.quantities]) for side in ("lower", "upper"))
+        return Answer(np.array(values), np.array(errors), 0.0, lower, upper)
 
 
 def half_square(reach: int) -> int:
@@ -162,13 +185,19 @@ class Variances:
     @property
     def parts(self) -> tuple[Part, ...]:
         found = self._counts.parts()
-        for q, weight in zip(self.quantities, self.weights, strict=True):
+        for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True):
             nullable, shift = q.column.nullable, half_square(q.reach)
             moved = self.scope.term(q.low, q.high, nullable=nullable)
-            found.append(scalar(named("sum", q.column), weight / 3, moved, q.unit))
+            limits = per_record(place, q.low, q.high, q.unit)
+            found.append(scalar(named("sum", q.column), weight / 3, moved, q.unit, limits=limits))
             moved = self.scope.term(-shift, q.reach**2 - shift, nullable=nullable)
-            found.append(scalar(named("squares", q.column), weight / 3, moved, q.unit**2))
+            limits = per_record(place, -shift, q.reach**2 - shift, q.unit**2)
+            found.append(scalar(named("squares", q.column), weight / 3, moved, q.unit**2, limits=limits))
         return tuple(found)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
 
     def read(self, engine: Engine) -> list[Whole]:
         moments = [engine.moments([quantity]) for quantity in self.quantities]
@@ -182,7 +211,7 @@ class Variances:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         places = self._counts.places()
         start = max(places) + 1
-        values, errors = [], []
+        values, errors, upper = [], [], []
         for column, quantity in enumerate(self.quantities):
             count = noisy[places[column]]
             total, squares = noisy[start + 2 * column : start + 2 * column + 2]
@@ -190,8 +219,19 @@ class Variances:
             value, error = covariance(count, total, total, squares, shift)
             values.append(value)
             errors.append(error)
+            upper.append(largest_variance(quantity.upper - quantity.lower, float(count.values[0])))
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
-        return Answer(np.array(values), np.array(errors), rounding)
+        return Answer(np.array(values), np.array(errors), rounding, 0.0, np.array(upper))
+
+
+def products_part(scope: Scope, share: Fraction, first: Quantity, second: Quantity, nullable: bool) -> Part:
+    """The sum of products of two quantities (of centred squares of one), bounded by the count before it."""
+    same, most = first is second, first.reach * second.reach
+    shift = half_square(first.reach) if same else 0
+    low, high, unit = -shift if same else -most, most - shift, first.unit * second.unit
+    name = named("squares", first.column) if same else named("products", first.column, second.column)
+    moved = scope.term(low, high, nullable=nullable)
+    return scalar(name, share, moved, unit, limits=per_record(0, low, high, unit, pooled=True))
 
 
 def covariance(
@@ -224,28 +264,25 @@ class Covariance:
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
-        size = len(self.quantities)
-        return [(i, j) for i in range(size) for j in range(i, size)]
+        return pairs(len(self.quantities))
 
     @property
     def parts(self) -> tuple[Part, ...]:
         size = len(self.quantities)
         share = Fraction(1, 1 + size + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
-        found = [scalar("count", share, 1, Fraction(1), counts=True)]
+        found = [scalar("count", share, 1, Fraction(1), counts=True, lower=Fraction(0))]
         for q in self.quantities:
             moved = self.scope.term(q.low, q.high, nullable=nullable)
-            found.append(scalar(named("sum", q.column), share, moved, q.unit))
+            limits = per_record(0, q.low, q.high, q.unit)
+            found.append(scalar(named("sum", q.column), share, moved, q.unit, limits=limits))
         for i, j in self._pairs:
-            first, second = self.quantities[i], self.quantities[j]
-            most = first.reach * second.reach
-            shift = half_square(first.reach) if i == j else 0
-            moved = self.scope.term(-shift if i == j else -most, most - shift, nullable=nullable)
-            name = (
-                named("squares", first.column) if i == j else named("products", first.column, second.column)
-            )
-            found.append(scalar(name, share, moved, first.unit * second.unit))
+            found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
         return tuple(found)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
 
     def read(self, engine: Engine) -> list[Whole]:
         moments = engine.moments(self.quantities)
@@ -264,4 +301,6 @@ class Covariance:
             value, error = covariance(noisy[0], noisy[1 + i], noisy[1 + j], noisy[1 + size + place], shift)
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
-        return Answer(values, errors, product_roundings(self.quantities))
+        rows = float(noisy[0].values[0])
+        largest = np.array([largest_variance(q.upper - q.lower, rows) for q in self.quantities])
+        return Answer(values, errors, product_roundings(self.quantities), *matrix_bounds(values, largest))

@@ -1,125 +1,27 @@
-"""The only random numbers of pdprivacy: exact discrete Laplace and Gaussian noise on the integers.
-
-Exact means that no rounding shapes a distribution: a draw is decided by
-comparing uniform random bits with a probability that is known to any number of
-bits, and where the bits drawn so far leave it open, more are drawn. So
-floating-point arithmetic leaks nothing (Mironov 2012).
-
-Both distributions have one form, P(z) ∝ exp(-|z|^power / divisor), and one of
-three methods draws them; which one depends on the distribution and on the
-number of draws only, so that a seed says everything.
-
-Few draws: the integer samplers of Canonne, Kamath, Steinke (2020).
-Many draws on few integers: inversion of a table of the distribution function.
-Many draws on many integers: the line is cut into strips of 2^shift integers;
-a table draws the strip, random bits draw a place in it, and the place is
-accepted with the ratio of its probability to the greatest of its strip.
-"""
+"""The discrete laws, P(z) ∝ exp(-|z|^power / divisor) on all integers: Laplace and Gaussian."""
 
 from __future__ import annotations
 
 import operator
-import os
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, chain, zip_longest
 from math import isqrt
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.noise.bits import Pool, Source
+from pdprivacy.noise.exact import BLOCK, FEW, MARGIN, SLIP, WIDEST, exponential
 
-__all__ = ["RandomState", "Source", "discrete_gaussian", "discrete_laplace", "source"]
+__all__ = ["discrete_gaussian", "discrete_laplace"]
 
-RandomState: TypeAlias = int | np.random.Generator | None
-
-_Bytes: TypeAlias = bytes
-_Word = TypeVar("_Word", np.uint8, np.uint16, np.uint32, np.uint64)
-
-_WIDEST = 2**52  # keeps every draw within int64, but for an event rarer than exp(-2000)
-_FEW = 1024  # up to here drawing one by one costs less than building a table
-_BLOCK = 2**16  # draws at a time: temporaries stay in the cache
 _TOP = 7  # strips are so wide that scale or sigma is less than 2^_TOP of them
 _OPEN = np.iinfo(np.int16).min  # marks the buckets that 16 bits do not decide
-_POOL = 64  # bytes fetched at a time for draws one by one
-_SLIP = 3  # greatest error of `_exp`, in its last place
-_MARGIN = 2.0**-40  # far above the error of a double computation of exp(-gamma), about 2^-50
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Uniform random bits: ``bytes(n)`` returns n fresh random bytes.
-
-    ``seeded`` tells that the bits can be reproduced, so that what is made of
-    them is for tests and not for release. No bits are kept between calls:
-    after a fork, parent and child draw from the operating system apart.
-
-    >>> source(7).below(10**30) == source(7).below(10**30)
-    True
-    """
-
-    bytes: Callable[[int], _Bytes]
-    seeded: bool
-
-    def words(self, n: int, dtype: type[_Word]) -> NDArray[_Word]:
-        """An array of ``n`` words of uniform bits, of an unsigned numpy type."""
-        return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)
-
-    def below(self, n: int) -> int:
-        """A uniform integer in [0, n), exactly, for ``n`` of any size.
-
-        Raises
-        ------
-        ParameterError : n is not positive.
-        """
-        if n < 1:
-            raise ParameterError(f"'n' must be positive (got {n}).")
-        return _Pool(self).below(n)
-
-    def bernoulli(self, numerator: int, denominator: int) -> bool:
-        """True with probability numerator/denominator, exactly.
-
-        Raises
-        ------
-        ParameterError : the ratio is not a probability.
-        """
-        if not 0 <= numerator <= denominator or denominator == 0:
-            raise ParameterError(
-                f"'numerator' must be between 0 and a positive 'denominator' (got {numerator}/{denominator})."
-            )
-        return _Pool(self).below(denominator) < numerator
-
-
-def source(rng: RandomState) -> Source:
-    """The source of bits that ``rng`` stands for.
-
-    None is the entropy of the operating system; an integer seed or a numpy
-    Generator is reproducible, and a Generator advances.
-
-    Raises
-    ------
-    ParameterError : anything else, or a negative seed.
-
-    >>> source(None).seeded, source(1).seeded
-    (False, True)
-    """
-    if rng is None:
-        return Source(os.urandom, seeded=False)
-    if isinstance(rng, np.random.Generator):
-        return Source(rng.bytes, seeded=True)
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
-        if rng < 0:
-            raise ParameterError(f"'rng' must not be a negative seed (got {rng}).")
-        return Source(np.random.default_rng(rng).bytes, seeded=True)
-    raise ParameterError(
-        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__})."
-    )
 
 
 def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
@@ -134,11 +36,12 @@ def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.i
     Source: few draws by Canonne, Kamath, Steinke (2020), Algorithm 2; many by
     inversion with a guide table (Devroye 1986, III.2.4), in strips by rejection (II.3).
 
+    >>> from pdprivacy.noise import source
     >>> noise = discrete_laplace(Fraction(10, 3), 100_000, source(0))
     >>> bool(abs(noise.mean()) < 0.1), noise.dtype.name
     (True, 'int64')
     """
-    if not 0 < scale <= _WIDEST:
+    if not 0 < scale <= WIDEST:
         raise ParameterError(f"'scale' must be positive and at most 2**52 (got {scale}).")
     return _draw(_Law(1, Fraction(scale)), size, source)
 
@@ -156,11 +59,12 @@ def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[
     Source: few draws by Canonne, Kamath, Steinke (2020), Algorithm 3; many by
     inversion with a guide table (Devroye 1986, III.2.4), in strips by rejection (II.3).
 
+    >>> from pdprivacy.noise import source
     >>> noise = discrete_gaussian(Fraction(25), 100_000, source(0))
     >>> bool(abs(noise.std() - 5) < 0.1), noise.dtype.name
     (True, 'int64')
     """
-    if not 0 < variance <= _WIDEST**2:
+    if not 0 < variance <= WIDEST**2:
         raise ParameterError(f"'variance' must be positive and at most 2**104 (got {variance}).")
     return _draw(_Law(2, 2 * Fraction(variance)), size, source)
 
@@ -194,7 +98,7 @@ def _draw(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
     size = operator.index(size)
     if size < 0:
         raise ParameterError(f"'size' must not be negative (got {size}).")
-    if size <= _FEW:
+    if size <= FEW:
         return _few(law, size, source)
     return _many(law, size, source)
 
@@ -202,67 +106,8 @@ def _draw(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
 # One by one, in Python integers.
 
 
-class _Pool:
-    """Random bits for one call, fetched in small blocks and handed out as integers."""
-
-    __slots__ = ("_bits", "_bytes", "_left")
-
-    def __init__(self, source: Source) -> None:
-        self._bytes = source.bytes
-        self._bits = 0
-        self._left = 0
-
-    def below(self, n: int) -> int:
-        """A uniform integer in [0, n): bits are drawn until they spell one."""
-        width = (n - 1).bit_length()
-        while True:
-            if self._left < width:
-                count = _POOL + width // 8
-                self._bits |= int.from_bytes(self._bytes(count), "little") << self._left
-                self._left += 8 * count
-            value = self._bits & ((1 << width) - 1)
-            self._bits >>= width
-            self._left -= width
-            if value < n:
-                return value
-
-    def decays(self, numerator: int, denominator: int) -> bool:
-        """True with probability exp(-numerator/denominator) (Algorithm 1)."""
-        while numerator > denominator:
-            if not self.decays(1, 1):
-                return False
-            numerator -= denominator
-        k = 1
-        while self.below(k * denominator) < numerator:
-            k += 1
-        return k % 2 == 1
-
-    def laplace(self, t: int, s: int) -> int:
-        """A discrete Laplace draw of scale t/s (Algorithm 2)."""
-        while True:
-            u = self.below(t)
-            if not self.decays(u, t):
-                continue
-            v = 0
-            while self.decays(1, 1):
-                v += 1
-            y = (u + t * v) // s
-            if self.below(2) == 0:
-                return y
-            if y:  # minus zero is zero: counted once
-                return -y
-
-    def gaussian(self, p: int, q: int) -> int:
-        """A discrete Gaussian draw of sigma² = p/q (Algorithm 3)."""
-        t = isqrt(p // q) + 1
-        while True:
-            y = self.laplace(t, 1)
-            if self.decays((abs(y) * q * t - p) ** 2, 2 * p * q * t * t):
-                return y
-
-
 def _few(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
-    pool = _Pool(source)
+    pool = Pool(source)
     if law.power == 1:
         t, s = law.divisor.as_integer_ratio()
         return np.array([pool.laplace(t, s) for _ in range(size)], np.int64)
@@ -270,20 +115,7 @@ def _few(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
     return np.array([pool.gaussian(p, q) for _ in range(size)], np.int64)
 
 
-# Probabilities to any number of bits, in integers.
-
-
-def _exp(x: Fraction, bits: int) -> int:
-    """An integer e with e <= exp(-x)·2^bits <= e + _SLIP, and no error at x = 0."""
-    if x == 0:
-        return 1 << bits
-    if x > bits:
-        return 0
-    # Sixteen and more digits beyond the bits: Decimal.exp is correctly rounded, its argument nearly so.
-    context = Context(prec=bits // 3 + 24, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-    with localcontext(context):
-        value = (-Decimal(x.numerator) / Decimal(x.denominator)).exp() * Decimal(1 << bits)
-        return max(0, int(value) - 1)
+# The distribution function to any number of bits, in integers.
 
 
 def _heads(law: _Law, shift: int, first: int, bits: int) -> list[int]:
@@ -295,9 +127,11 @@ def _heads(law: _Law, shift: int, first: int, bits: int) -> list[int]:
     weight the error of its ratio and 2.
     """
     width = 1 << shift
-    weight = _exp(law.exponent(0, first), bits)
-    ratio = _exp(law.exponent(first, first + width), bits)
-    bend = _exp(law.exponent(first + width, first + 2 * width) - law.exponent(first, first + width), bits)
+    weight = exponential(law.exponent(0, first), bits)
+    ratio = exponential(law.exponent(first, first + width), bits)
+    bend = exponential(
+        law.exponent(first + width, first + 2 * width) - law.exponent(first, first + width), bits
+    )
     weights = []
     while weight:
         weights.append(weight)
@@ -396,13 +230,13 @@ def _many(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
     table = _table(law, law.shift)
     out = np.empty(size, np.int64)
     if table.shift == 0:
-        for start in range(0, size, _BLOCK):
-            table.fill(out[start : start + _BLOCK], source)
+        for start in range(0, size, BLOCK):
+            table.fill(out[start : start + BLOCK], source)
         return out
     done = 0
     while done < size:
         need = size - done
-        drawn = _strips(table, min(_BLOCK, need + need // 32 + 16), source)[:need]
+        drawn = _strips(table, min(BLOCK, need + need // 32 + 16), source)[:need]
         out[done : done + drawn.size] = drawn
         done += drawn.size
     return out
@@ -442,7 +276,7 @@ def _strips(table: _Table, count: int, source: Source) -> NDArray[np.int64]:
     gap = np.exp(-gamma[rest]) - bits * 2.0**-64
     accepted = np.ones(count, np.bool_)
     accepted[rest] = gap > 0
-    for i in np.flatnonzero(np.abs(gap) < _MARGIN):
+    for i in np.flatnonzero(np.abs(gap) < MARGIN):
         at = rest[i]
         exponent = table.law.exponent(int(start[at]), int(start[at]) + int(step[at]))
         accepted[at] = _accept(exponent, int(bits[i]), source)
@@ -455,8 +289,8 @@ def _accept(exponent: Fraction, value: int, source: Source) -> bool:
     while True:
         value = value << 64 | int.from_bytes(source.bytes(8), "little")
         bits += 64
-        bound = _exp(exponent, bits)
+        bound = exponential(exponent, bits)
         if value < bound:
             return True
-        if value >= bound + _SLIP:
+        if value >= bound + SLIP:
             return False

@@ -1,0 +1,152 @@
+"""Uniform random bits, and draws one by one that need nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isqrt
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError
+
+__all__ = ["Pool", "RandomState", "Source", "source"]
+
+RandomState: TypeAlias = int | np.random.Generator | None
+
+_Bytes: TypeAlias = bytes
+_Word = TypeVar("_Word", np.uint8, np.uint16, np.uint32, np.uint64)
+
+_POOL = 64  # bytes fetched at a time for draws one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Uniform random bits: ``bytes(n)`` returns n fresh random bytes.
+
+    ``seeded`` tells that the bits can be reproduced, so that what is made of
+    them is for tests and not for release. No bits are kept between calls:
+    after a fork, parent and child draw from the operating system apart.
+
+    >>> source(7).below(10**30) == source(7).below(10**30)
+    True
+    """
+
+    bytes: Callable[[int], _Bytes]
+    seeded: bool
+
+    def words(self, n: int, dtype: type[_Word]) -> NDArray[_Word]:
+        """An array of ``n`` words of uniform bits, of an unsigned numpy type."""
+        return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n), exactly, for ``n`` of any size.
+
+        Raises
+        ------
+        ParameterError : n is not positive.
+        """
+        if n < 1:
+            raise ParameterError(f"'n' must be positive (got {n}).")
+        return Pool(self).below(n)
+
+    def bernoulli(self, numerator: int, denominator: int) -> bool:
+        """True with probability numerator/denominator, exactly.
+
+        Raises
+        ------
+        ParameterError : the ratio is not a probability.
+        """
+        if not 0 <= numerator <= denominator or denominator == 0:
+            raise ParameterError(
+                f"'numerator' must be between 0 and a positive 'denominator' (got {numerator}/{denominator})."
+            )
+        return Pool(self).below(denominator) < numerator
+
+
+def source(rng: RandomState) -> Source:
+    """The source of bits that ``rng`` stands for.
+
+    None is the entropy of the operating system; an integer seed or a numpy
+    Generator is reproducible, and a Generator advances.
+
+    Raises
+    ------
+    ParameterError : anything else, or a negative seed.
+
+    >>> source(None).seeded, source(1).seeded
+    (False, True)
+    """
+    if rng is None:
+        return Source(os.urandom, seeded=False)
+    if isinstance(rng, np.random.Generator):
+        return Source(rng.bytes, seeded=True)
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
+        if rng < 0:
+            raise ParameterError(f"'rng' must not be a negative seed (got {rng}).")
+        return Source(np.random.default_rng(rng).bytes, seeded=True)
+    raise ParameterError(
+        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__})."
+    )
+
+
+class Pool:
+    """Random bits for one call, fetched in small blocks and handed out as integers."""
+
+    __slots__ = ("_bits", "_bytes", "_left")
+
+    def __init__(self, source: Source) -> None:
+        self._bytes = source.bytes
+        self._bits = 0
+        self._left = 0
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n): bits are drawn until they spell one."""
+        width = (n - 1).bit_length()
+        while True:
+            if self._left < width:
+                count = _POOL + width // 8
+                self._bits |= int.from_bytes(self._bytes(count), "little") << self._left
+                self._left += 8 * count
+            value = self._bits & ((1 << width) - 1)
+            self._bits >>= width
+            self._left -= width
+            if value < n:
+                return value
+
+    def decays(self, numerator: int, denominator: int) -> bool:
+        """True with probability exp(-numerator/denominator) (Algorithm 1)."""
+        while numerator > denominator:
+            if not self.decays(1, 1):
+                return False
+            numerator -= denominator
+        k = 1
+        while self.below(k * denominator) < numerator:
+            k += 1
+        return k % 2 == 1
+
+    def laplace(self, t: int, s: int) -> int:
+        """A discrete Laplace draw of scale t/s (Algorithm 2)."""
+        while True:
+            u = self.below(t)
+            if not self.decays(u, t):
+                continue
+            v = 0
+            while self.decays(1, 1):
+                v += 1
+            y = (u + t * v) // s
+            if self.below(2) == 0:
+                return y
+            if y:  # minus zero is zero: counted once
+                return -y
+
+    def gaussian(self, p: int, q: int) -> int:
+        """A discrete Gaussian draw of sigma² = p/q (Algorithm 3)."""
+        t = isqrt(p // q) + 1
+        while True:
+            y = self.laplace(t, 1)
+            if self.decays((abs(y) * q * t - p) ** 2, 2 * p * q * t * t):
+                return y

@@ -1,0 +1,170 @@
+"""How far off released numbers may be: the error of the noise, and what keeping bounds makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.measure import Measurement, PartMechanism
+from pdprivacy.mechanism import Bounds, Gaussian, Geometric, Laplace
+from pdprivacy.mechanism.law import Law
+from pdprivacy.request import Bounding
+from pdprivacy.statistic import Answer
+
+__all__ = ["LEVEL", "Errors"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of released numbers, each broadcastable to their shape.
+
+    ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
+    released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
+    released number; and the largest of both over all statistics within the bounds, where each number
+    is a noisy number of its own.
+    """
+
+    standard_error: Any
+    plus_minus: Any
+    bias: Any = None
+    rmse: Any = None
+    worst_bias: Any = None
+    worst_rmse: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        answer: Answer,
+        measurement: Measurement,
+        offsets: tuple[float, ...] | None,
+        bounding: Bounding | None,
+    ) -> Errors:
+        """The errors of an answer; ``offsets`` as of a statistic."""
+        half = _plus_minus(answer, measurement, own=offsets is not None)
+        if bounding is None:
+            return cls(answer.standard_error, half)
+        if offsets is None:
+            return cls(answer.standard_error, half, *_made(answer, measurement, bounding))
+        return cls(answer.standard_error, half, *_own(answer, measurement, offsets, bounding))
+
+    @classmethod
+    def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
+        """The errors of several releases of these shapes, as columns."""
+
+        def together(name: str) -> Any:
+            if getattr(each[0][1], name) is None:
+                return None
+            spread = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in each]
+            return np.column_stack(spread)
+
+        return cls(*(together(name) for name in cls.__dataclass_fields__))
+
+    def reordered(self, order: NDArray[np.int64]) -> Errors:
+        """The errors of the numbers in another order of rows."""
+        return Errors(
+            *(
+                value[order] if np.ndim(value := getattr(self, name)) else value
+                for name in self.__dataclass_fields__
+            )
+        )
+
+    def to_json(self, plain: Callable[[Any], Any]) -> dict[str, Any]:
+        """As in a frame's metadata, every number made ``plain``."""
+        stored = {
+            "level": LEVEL,
+            "standard_error": plain(self.standard_error),
+            "plus_minus": plain(self.plus_minus),
+        }
+        if self.bias is None:
+            return stored
+        worst = None
+        if self.worst_bias is not None:
+            worst = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
+        return {**stored, "bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": worst}
+
+
+def _plus_minus(answer: Answer, measurement: Measurement, *, own: bool) -> Any:
+    """Half the width of the interval around each released number.
+
+    A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
+    Several noises combined, or a nonlinear step: the standard error times the factor of the
+    heaviest tail among them. Rounding comes on top.
+    """
+    if own:
+        halves = [mechanism.interval(LEVEL)[1] for mechanism in measurement.mechanisms]
+        return (np.array(halves) if len(halves) > 1 else halves[0]) + answer.rounding
+    return np.asarray(answer.standard_error) * _interval_factor(measurement) + np.asarray(answer.rounding)
+
+
+def _interval_factor(measurement: Measurement) -> float:
+    """Half the interval per standard error, of the heaviest tail a sum of such noises can have."""
+    mechanism = measurement.mechanisms[0]
+    if isinstance(mechanism, Gaussian):
+        return mechanism.interval(LEVEL)[1] / mechanism.std
+    laplace = Laplace(1, 1)
+    factor = laplace.interval(LEVEL)[1] / laplace.std
+    if not isinstance(mechanism, Geometric):
+        return factor
+    # integer noise of a small scale has a wider interval per deviation; at the smallest it has none
+    return max(factor, mechanism.interval(LEVEL)[1] / mechanism.std) if mechanism.std > 0 else factor
+
+
+def _own(
+    answer: Answer, measurement: Measurement, offsets: tuple[float, ...], bounding: Bounding
+) -> tuple[Any, Any, Any, Any]:
+    """Bias and root mean squared error at the released numbers, and the largest, of noisy numbers."""
+    values = np.asarray(answer.values, np.float64)
+    columns: list[tuple[Any, Any, float, float]] = []
+    parts = list(zip(measurement.parts, measurement.mechanisms, offsets, strict=True))
+    for place, (part, mechanism, offset) in enumerate(parts):
+        statistic = (values if len(parts) == 1 else values[..., place]) - offset
+        columns.append(_bounded(mechanism, part.bounds, bounding, statistic))
+    if len(columns) == 1:
+        return columns[0]
+    return tuple(np.stack(field, axis=-1) for field in zip(*columns, strict=True))  # type: ignore[return-value]
+
+
+def _bounded(
+    mechanism: PartMechanism, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
+) -> tuple[Any, Any, float, float]:
+    if ends == (-math.inf, math.inf):
+        return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
+    if isinstance(mechanism, Geometric):
+        if bounding == "bit":  # clamped after the draw
+            mechanism = Geometric(mechanism.epsilon, mechanism.sensitivity, bounds=ends, bounding="bit")
+        bias, mse = mechanism.bias(statistic), mechanism.mse(statistic)
+        return bias, np.sqrt(mse), mechanism.worst_case_bias(), math.sqrt(mechanism.worst_case_mse())
+    bounds, law = Bounds.of(ends, bounding), mechanism.law
+    bias, mse = bounds.bias(law, statistic), bounds.mse(law, statistic)
+    return bias, np.sqrt(mse), bounds.worst_bias(law), math.sqrt(bounds.worst_mse(law))
+
+
+def _made(answer: Answer, measurement: Measurement, bounding: Bounding) -> tuple[Any, Any]:
+    """The same to first order, where numbers are made of several noisy ones.
+
+    As if the number had noise of its standard error, of the order of the parts' noise (Laplace or
+    Gaussian), and were bounded itself.
+    """
+    error, values = np.asarray(answer.standard_error, np.float64), np.asarray(answer.values, np.float64)
+    law = Law.of(2 if isinstance(measurement.mechanisms[0], Gaussian) else 1, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = error / law.std
+        below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
+        below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
+    if bounding == "bit":
+        bias = law.clamped(1, above) - law.clamped(1, below)
+        mse = law.clamped(2, below) + law.clamped(2, above)
+    else:
+        whole = np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
+        bias = (law.moment(1, above) - law.moment(1, below)) / whole
+        mse = (law.moment(2, below) + law.moment(2, above)) / whole
+    return bias * scale, np.sqrt(mse) * scale

@@ -1,0 +1,114 @@
+"""Plans: how far off a release would be, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.metadata import KEY
+from pdprivacy.protection import Protected
+from pdprivacy.releases import moments, tables
+from pdprivacy.releases.supposed import Supposed
+
+__all__ = ["plan"]
+
+VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
+
+
+def plan(
+    protected: Protected,
+    /,
+    statistic: str,
+    *args: Any,
+    epsilon: Any,
+    bounding: Any = None,
+    rows: int | None = None,
+    at: float | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """How far off a release would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
+
+    ``statistic`` and ``args``: the release and its arguments, as in ``plan("mean", "age", epsilon=[0.1,
+    1], bounding=[None, "bit", "truncated"])``; ``options`` are its other keywords. ``rows``: the
+    number of records, where it is not public: a guess of yours. ``at``: the value that the
+    statistic is supposed to have (the mean; the variance of a variance or standard deviation; the
+    count of every cell of a table); by default the middle of the bounds, the variance of uniform
+    values, and even tables.
+
+    Returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
+    several): ``scale`` of the noise, ``bias`` and ``rmse`` at the supposed value, the largest of both
+    over the bounds (``worst_bias``, ``worst_rmse``), and the width of the 95 % ``interval``. Where a
+    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and the others
+    hold to first order.
+
+    With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
+    their sensitivities do (Liu 2019, Proposition 2).
+
+    Raises ParameterError for an unknown release, or a private number of rows without ``rows``; and
+    what the release itself would raise, but for the budget.
+    """
+    if not isinstance(statistic, str) or statistic not in VERBS:
+        raise ParameterError(
+            f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)})."
+        )
+    held = protected.scope.held()[1] if rows is None else rows
+    if held is None:
+        raise ParameterError(
+            "The number of rows is private, and a plan must not read it.",
+            "rows=1000, a guess of yours.",
+        )
+    if isinstance(held, bool) or not isinstance(held, int | np.integer) or held < 1:
+        raise ParameterError(f"'rows' must be a positive whole number (got {got(rows)}).")
+    refused = {"rng", "releases"} & set(options)
+    if refused:
+        raise ParameterError(f"A plan takes no {refused.pop()!r}: it draws nothing.")
+    sketch = replace(protected, supposed=Supposed(int(held), None if at is None else float(at)))
+    found = {}
+    for level in _list(epsilon):
+        for kind in _list(bounding):
+            released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **options)
+            found[float(released.attrs[KEY]["epsilon"]), kind or "none"] = _errors(released)
+    return pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
+
+
+def _list(value: Any) -> list[Any]:
+    listed = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
+    return list(value) if listed else [value]
+
+
+def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
+    """One row per released number."""
+    stored = released.attrs[KEY]
+    error, scale = stored["error"], stored["scale"]
+    if isinstance(scale, dict):
+        # one noise per number, or several that no single scale stands for
+        scale = [*scale.values()] if len(scale) == released.size else math.nan
+    unbounded = {"bias": 0.0, "rmse": error["standard_error"]}
+    here = unbounded if stored["bounding"] is None else error
+    worst = error.get("worst_case")
+    if stored["bounding"] is None and scale is not math.nan:
+        worst = unbounded
+    fields = {"scale": scale, "bias": here["bias"], "rmse": here["rmse"]}
+    for name in ("bias", "rmse"):
+        fields[f"worst_{name}"] = math.nan if worst is None else worst[name]
+    fields["interval"] = 2 * np.array(error["plus_minus"], np.float64)
+    numbers = released.stack() if isinstance(released, pd.DataFrame) else released
+    columns = {
+        name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
+        for name, value in fields.items()
+    }
+    return pd.DataFrame(columns, index=numbers.index)
+
+
+def _flat(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without the levels of released numbers where there is only one of them."""
+    labels = [label[:2] for label in table.index]
+    if table.index.nlevels == 2 or len(table) > len(set(labels)):
+        return table
+    return table.set_axis(pd.MultiIndex.from_tuples(labels, names=table.index.names[:2]), axis=0)

@@ -1,0 +1,92 @@
+"""Releases of supposed data: what a plan looks at. No data is read, nothing is charged, no noise drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.measure import Measurement, calibrate
+from pdprivacy.request import Request
+from pdprivacy.statistic import Engine, GroupedSums, Moments, Noisy, Quantity, Statistic
+
+__all__ = ["Supposed", "suppose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Supposed:
+    """A table of ``rows`` records without nulls, spread evenly over all cells, as an engine reads it.
+
+    ``at``: the mean of each number, or its variance where variances are asked for. By default
+    the middle of the bounds, and the variance of uniform values; covariances are zero.
+    """
+
+    rows: int
+    at: float | None = None
+
+    def present(self, column: Column) -> int:  # noqa: ARG002
+        return self.rows
+
+    def _cells(self, cells: int) -> NDArray[np.int64]:
+        if self.at is not None:
+            return np.full(cells, round(self.at))
+        counts = np.full(cells, self.rows // cells)
+        counts[: self.rows % cells] += 1
+        return counts
+
+    def table(self, columns: Sequence[Column], method: str) -> NDArray[np.int64]:
+        return self._cells(math.prod(column.cells(method) for column in columns))
+
+    def bins(self, column: Column, edges: Sequence[float]) -> NDArray[np.int64]:
+        return self._cells(len(edges) - 1 + int(column.nullable))
+
+    def _mean(self, quantity: Quantity) -> int:
+        if self.at is None:
+            return 0 if quantity.low <= 0 <= quantity.high else (quantity.low + quantity.high) // 2
+        steps = round((self.at - quantity.center) / quantity.grid)
+        return min(max(steps, quantity.low), quantity.high)
+
+    def sum(self, quantity: Quantity) -> tuple[int, int]:
+        return self.rows, self.rows * self._mean(quantity)
+
+    def _square(self, quantity: Quantity) -> int:
+        """The mean square about the centre, in steps."""
+        variance = (quantity.high - quantity.low) ** 2 / 12 if self.at is None else self.at / quantity.grid**2
+        return round(min(variance, quantity.reach**2))
+
+    def moments(self, quantities: Sequence[Quantity]) -> Moments:
+        size = len(quantities)
+        products = [[0] * size for _ in range(size)]
+        for place, quantity in enumerate(quantities):
+            products[place][place] = max(self.rows - 1, 0) * self._square(quantity)
+        return Moments(self.rows, [0] * size, products)
+
+    def grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums:
+        groups = math.prod(key.cells(method) for key in keys)
+        rows = Supposed(self.rows)._cells(groups).tolist()
+        sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
+        squares = {
+            (i, j): [n * self._square(quantities[i]) if i == j else 0 for n in rows]
+            for i in range(len(quantities))
+            for j in range(i, len(quantities))
+        }
+        return GroupedSums(rows, sums, squares if products else {})
+
+
+def suppose(statistic: Statistic, request: Request, table: Engine) -> Measurement:
+    """What `pdprivacy.measure` would find in supposed data if no noise came out."""
+    parts = statistic.parts
+    mechanisms = calibrate(parts, request)
+    noisy: list[Noisy] = []
+    for part, mechanism, whole in zip(parts, mechanisms, statistic.read(table), strict=True):
+        values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
+        if request.bounding is not None:
+            values = np.clip(values, *part.within(noisy))
+        noisy.append(Noisy(values, mechanism.std))
+    return Measurement(parts, mechanisms, tuple(noisy), request.cost, seeded=False)

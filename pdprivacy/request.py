@@ -1,0 +1,156 @@
+"""What noise a release asks for, checked as a whole before anything is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
+
+import numpy as np
+
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.mechanism import Bounding, Calibration
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
+
+__all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
+
+MechanismName: TypeAlias = Literal["laplace", "gaussian", "generalized_gaussian", "geometric"]
+CalibrationName: TypeAlias = Calibration | Literal["published"]
+
+MOST_RELEASES = 10_000
+
+
+class Options(TypedDict, total=False):
+    """Keywords that every release takes beside ``epsilon``.
+
+    delta : of the cost; needed by "gaussian" and "generalized_gaussian" (of order above 1).
+    mechanism : the noise.
+    p : the order of "generalized_gaussian", at least 1.
+    calibration : "analytic" (None), "classic" or "pdp" of Gaussian noise; "published" is the paper's
+        truncated Laplace, which costs more than the ``epsilon`` that is asked for: what it truly
+        costs is charged.
+    bounding : keeps released numbers within their bounds: "truncated" (noise conditioned on
+        staying inside, with the larger scale that this needs) or "bit" (clamped).
+    bounds : narrower public bounds than the declaration implies: (lower, upper), or a mapping from
+        column to such pairs.
+    releases : how many independent releases share the cost; see `pdprivacy.combine`.
+    rng : None for real releases; a seed or generator for tests.
+    """
+
+    delta: Rational
+    mechanism: MechanismName
+    p: Rational | None
+    calibration: CalibrationName | None
+    bounding: Bounding | None
+    bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None
+    releases: int
+    rng: RandomState
+
+
+def _one_of(name: str, value: object, known: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The noise that a release asks for.
+
+    Parameters
+    ----------
+    epsilon, delta : the loss of all ``releases`` together.
+    mechanism, p, calibration, bounding, releases : as in `Options`.
+
+    Raises
+    ------
+    ParameterError : an unknown name, or arguments that do not fit each other.
+
+    >>> Request(1, mechanism="laplace", releases=4).each
+    Pure(epsilon=Fraction(1, 4))
+    """
+
+    cost: Pure | Approx
+    mechanism: MechanismName
+    p: Fraction | None
+    calibration: CalibrationName | None
+    bounding: Bounding | None
+    releases: int
+
+    def __init__(
+        self,
+        epsilon: Rational,
+        delta: Rational = 0,
+        *,
+        mechanism: MechanismName,
+        p: Rational | None = None,
+        calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        releases: int = 1,
+    ) -> None:
+        _one_of("mechanism", mechanism, get_args(MechanismName))
+        if bounding is not None:
+            _one_of("bounding", bounding, get_args(Bounding))
+        if isinstance(releases, bool) or not isinstance(releases, int | np.integer):
+            raise ParameterError(f"'releases' must be a whole number (got {got(releases)}).")
+        if not 1 <= releases <= MOST_RELEASES:
+            raise ParameterError(f"'releases' must be from 1 to {MOST_RELEASES} (got {releases}).")
+        for name, value in (
+            ("cost", loss(epsilon, delta)),
+            ("mechanism", mechanism),
+            ("p", _order(mechanism, p)),
+            ("calibration", calibration),
+            ("bounding", bounding),
+            ("releases", int(releases)),
+        ):
+            object.__setattr__(self, name, value)
+        self._check_calibration()
+        self._check_delta()
+
+    def _check_calibration(self) -> None:
+        if self.calibration is None:
+            return
+        _one_of("calibration", self.calibration, (*get_args(Calibration), "published"))
+        if self.calibration == "published":
+            if (self.mechanism, self.bounding) != ("laplace", "truncated"):
+                raise ParameterError(
+                    "calibration='published' is for truncated Laplace noise.",
+                    'mechanism="laplace", bounding="truncated", calibration="published".',
+                )
+        elif self.mechanism != "gaussian":
+            raise ParameterError(
+                f"calibration={self.calibration!r} is for Gaussian noise.", 'mechanism="gaussian".'
+            )
+
+    def _check_delta(self) -> None:
+        delta = float(self.cost.delta)
+        if delta == 0 and (self.mechanism == "gaussian" or (self.p is not None and self.p > 1)):
+            raise ParameterError(
+                "'delta' must be positive for Gaussian noise (got 0).",
+                'pass delta=1e-6, or mechanism="laplace", which needs none.',
+            )
+        if delta > 0 and (self.mechanism in ("laplace", "geometric") or self.p == 1):
+            raise ParameterError(
+                f"'delta' must be 0 for {self.mechanism} noise (got {delta:g}).",
+                'leave delta out, or use mechanism="gaussian".',
+            )
+
+    @property
+    def each(self) -> Pure | Approx:
+        """The loss of one of the releases."""
+        return loss(self.cost.epsilon / self.releases, self.cost.delta / self.releases)
+
+
+def _order(mechanism: str, p: Rational | None) -> Fraction | None:
+    if (p is not None) != (mechanism == "generalized_gaussian"):
+        raise ParameterError(
+            "'p' is the order of generalized Gaussian noise, and needed there.",
+            'mechanism="generalized_gaussian", p=3.',
+        )
+    if p is None:
+        return None
+    order = rational(p, "p")
+    if order < 1:
+        raise ParameterError(f"'p' must be at least 1 (got {p}).")
+    return order

@@ -1,0 +1,912 @@
+"""Bounded mechanisms, generalized Gaussian and staircase noise: distribution, error, intervals, samples.
+
+References are quadratures and scipy.stats laws, the closed forms of Liu (2019) for Laplace noise,
+brute-force searches and exact draws. Every statistical test has a fixed seed and a false-alarm rate
+of 1e-6 per test made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize, stats
+
+from pdprivacy import noise
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import (
+    Bounds,
+    Gaussian,
+    GeneralizedGaussian,
+    Laplace,
+    Mechanism,
+    Staircase,
+    generalized_gaussian_scale,
+    noise_multiplier,
+    truncated_laplace_scale,
+)
+from pdprivacy.mechanism.core import grid_units
+from pdprivacy.mechanism.generalized_gaussian import power_above
+from pdprivacy.mechanism.law import Law, log_gain
+from pdprivacy.privacy import Approx, Pure
+
+FALSE_ALARM = 1e-6
+INF = math.inf
+BOUNDINGS = ("truncated", "bit")
+ORDERS = (1.0, 1.5, 2.0, 3.0, 10.0, 100.0)
+RANGES = [(0.0, 1.0), (-3.0, 5.0), (2.0, INF), (-INF, -1.0)]
+SCALES = [1e-3, 0.05, 0.5, 2.0, 30.0, 1e4]
+
+
+def bounded(lo: float, hi: float, bounding: str) -> Bounds:
+    return Bounds.of((lo, hi), bounding)
+
+
+def places(lo: float, hi: float, b: float) -> np.ndarray:
+    """Statistics at, near and away from the bounds, and outside of them."""
+    if math.isinf(lo):
+        return -places(-hi, INF, b)
+    top = hi if math.isfinite(hi) else lo + 5 * b
+    return np.array([lo - 1.0, *np.linspace(lo, top, 7), lo + 1e-9 * (top - lo), top - 0.01 * (top - lo)])
+
+
+def integral(function, law: tuple[float, float], start: float, stop: float) -> float:
+    """Integral of ``function(e)`` times the density of noise e of order p and scale b, in pieces."""
+    p, b = law
+    height = 1 / (2 * b * math.gamma(1 + 1 / p))
+    reach = b * 60 ** (1 / p)
+    start, stop = max(start, -reach), min(stop, reach)
+    inner = [x for x in (-reach / 4, 0.0, reach / 4) if start < x < stop]
+    pieces = itertools.pairwise([start, *inner, stop])
+    return math.fsum(
+        integrate.quad(
+            lambda e: function(e) * height * math.exp(-(abs(e / b) ** p)), *piece, epsabs=0, epsrel=1e-12
+        )[0]
+        for piece in pieces
+        if piece[0] < piece[1]
+    )
+
+
+def by_quadrature(p: float, b: float, lo: float, hi: float, bounding: str, s: float, power: int) -> float:
+    """The mean of (released - s)^power for a statistic within the bounds."""
+    inside = integral(lambda e: e**power, (p, b), lo - s, hi - s)
+    if bounding == "truncated":
+        return inside / integral(lambda e: 1.0, (p, b), lo - s, hi - s)
+    beyond_lower = integral(lambda e: 1.0, (p, b), -INF, lo - s)
+    beyond_upper = integral(lambda e: 1.0, (p, b), hi - s, INF)
+    for end, beyond in ((lo - s, beyond_lower), (hi - s, beyond_upper)):
+        if math.isfinite(end):
+            inside += end**power * beyond
+    return float(inside)
+
+
+# 1. Bias and mean squared error.
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("p", ORDERS)
+@pytest.mark.parametrize("b", SCALES)
+def test_bias_and_error_are_their_integrals(bounding, p, b):
+    law = Law.of(p, b)
+    for lo, hi in RANGES:
+        limits = bounded(lo, hi, bounding)
+        for s in places(lo, hi, b):
+            inside = min(max(s, lo), hi)
+            small = min(b, hi - lo)  # digits also of what is small against the scale
+            bias = by_quadrature(p, b, lo, hi, bounding, inside, 1)
+            assert float(limits.bias(law, s)) == pytest.approx(bias, abs=1e-9 * small)
+            mse = by_quadrature(p, b, lo, hi, bounding, inside, 2)
+            assert float(limits.mse(law, s)) == pytest.approx(mse, rel=1e-9, abs=1e-12 * small**2)
+
+
+LAPLACE = [
+    Laplace(epsilon, 1, bounds=bounds, bounding=bounding)
+    for epsilon in ("1e-4", "0.1", 1, 20)
+    for bounds in ((0, 1), (-3, 5), (2, INF), (None, -1))
+    for bounding in BOUNDINGS
+]
+
+
+@pytest.mark.parametrize("mechanism", LAPLACE, ids=lambda m: f"{float(m.epsilon)}-{m.bounds}-{m.bounding}")
+def test_laplace_bias_and_error_are_the_closed_forms(mechanism):
+    (lo, hi), b = mechanism.bounds, mechanism.scale
+    s = np.clip(places(lo, hi, b), lo, hi)
+    u, v = s - lo, hi - s
+
+    def decayed(t: np.ndarray, power: int) -> np.ndarray:
+        finite = np.where(np.isfinite(t), t, 0.0)
+        return finite**power * np.where(np.isfinite(t), np.exp(-finite / b), 0.0)
+
+    if mechanism.bounding == "truncated":
+        whole = 1 - decayed(u, 0) / 2 - decayed(v, 0) / 2
+        with np.errstate(invalid="ignore"):
+            # equations (6), (9) and (10), and Appendix B put right
+            bias = (b * decayed(u, 0) + decayed(u, 1) - b * decayed(v, 0) - decayed(v, 1)) / 2 / whole
+            first, second = (decayed(u, k) + decayed(v, k) for k in (1, 2))
+            mse = 2 * b * b - (b * first + second / 2) / whole
+    else:
+        bias = b / 2 * (decayed(u, 0) - decayed(v, 0))  # equation (7)
+        first = decayed(u, 1) + decayed(v, 1)
+        mse = 2 * b * b - b * b * (decayed(u, 0) + decayed(v, 0)) - b * first
+    # the closed forms cancel where the scale is far above the range
+    lost = 1e-9 * max(1.0, b / (hi - lo)) if math.isfinite(hi - lo) else 1e-9
+    np.testing.assert_allclose(mechanism.bias(s), bias, rtol=0, atol=lost * b)
+    np.testing.assert_allclose(mechanism.mse(s), mse, rtol=0, atol=lost * b * b)
+
+
+def test_the_printed_error_of_the_truncated_law_is_another_number():
+    mechanism = Laplace(1, 1, bounds=(0, 10), bounding="truncated")
+    b, s = mechanism.scale, 3.0
+    u, v = s, 10 - s
+    p1, p2 = math.exp(-u / b) / 2, math.exp(-v / b) / 2
+    printed = 2 * b * b - (b * (u * p1 + v * p2) + (s * s) * p1 + (50 - 10 * s + s * s) * p2) / (1 - p1 - p2)
+    truth = by_quadrature(1.0, b, 0.0, 10.0, "truncated", s, 2)
+    assert float(mechanism.mse(s)) == pytest.approx(truth, rel=1e-9)
+    assert abs(printed - truth) > 0.1 * truth
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "generalized"])
+def test_bias_and_error_are_those_of_exact_draws(kind, bounding):
+    many = 40_000
+    for bounds in ((0, 3), (0, INF)):
+        mechanism = FAMILIES[kind](bounds=bounds, bounding=bounding, moves=1, grid=2.0**-24)
+        for s in (0.0, 0.5, 2.5):
+            error = mechanism.sample(np.full(many, s), rng=201) - s
+            sigma = float(np.sqrt(mechanism.mse(s) - mechanism.bias(s) ** 2))
+            assert abs(error.mean() - mechanism.bias(s)) < 5 * sigma / math.sqrt(many)
+            spread = float(np.std(error**2))
+            assert abs(np.mean(error**2) - mechanism.mse(s)) < 5 * spread / math.sqrt(many)
+
+
+# Worst cases.
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("p", ORDERS)
+@pytest.mark.parametrize("ratio", [1e-4, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 10.0, 1e3])
+def test_worst_cases_are_those_of_a_dense_search(bounding, p, ratio):
+    law, limits = Law.of(p, 1.0), bounded(-1.0, -1.0 + ratio, bounding)
+    s = np.linspace(-1.0, -1.0 + ratio, 20_001)
+    bias, mse = np.abs(limits.bias(law, s)), limits.mse(law, s)
+    assert limits.worst_bias(law) == pytest.approx(bias.max(), rel=1e-7)
+    assert limits.worst_mse(law) == pytest.approx(mse.max(), rel=1e-7)
+    assert limits.worst_bias(law) >= bias.max() * (1 - 1e-12)
+    assert limits.worst_mse(law) >= mse.max() * (1 - 1e-12)
+    assert limits.worst_mse(law) <= law.std**2 * (1 + 1e-12)
+    if bounding == "truncated":  # both at an end
+        assert mse.argmax() in (0, 20_000) or mse.max() == pytest.approx(mse[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_the_second_moment_ratio_of_the_mediant_argument_increases(p):
+    law = Law.of(p, 1.0)
+    t = np.geomspace(1e-6, 50, 2000)
+    for k in (1, 2):
+        ratio = law.moment(k, t) / law.half(t)
+        assert (np.diff(ratio) >= -1e-13 * ratio[1:]).all()
+        assert (ratio <= law.moment(k, INF) * 2 * (1 + 1e-13)).all()
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("p", ORDERS)
+def test_open_sided_errors_approach_the_variance_and_never_exceed_it(bounding, p):
+    law, limits = Law.of(p, 2.0), bounded(1.0, INF, bounding)
+    s = np.concatenate([np.linspace(1.0, 30.0, 5000), [1e3, 1e6]])
+    mse, bias = limits.mse(law, s), limits.bias(law, s)
+    assert limits.worst_mse(law) == law.std**2
+    assert (mse <= law.std**2 * (1 + 1e-12)).all()
+    assert mse.max() == pytest.approx(law.std**2, rel=1e-12)
+    assert bias.max() == pytest.approx(limits.worst_bias(law), rel=1e-12)
+    assert bias.argmax() == 0
+    mirrored = bounded(-INF, -1.0, bounding)
+    np.testing.assert_allclose(mirrored.bias(law, -s), -bias, rtol=1e-12)
+    np.testing.assert_allclose(mirrored.mse(law, -s), mse, rtol=1e-12)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(ORDERS),
+    st.floats(-4, 4),
+    st.floats(0, 1),
+    st.floats(0.01, 100),
+)
+def test_the_error_of_clamping_is_below_that_of_truncation_at_one_scale(p, log_b, part, width):
+    """Liu (2019), Proposition 1: both biases have one direction, and clamping is less biased."""
+    law = Law.of(p, 10.0**log_b)
+    clamped, truncated = bounded(0, width, "bit"), bounded(0, width, "truncated")
+    s = part * width
+    one, other = float(clamped.bias(law, s)), float(truncated.bias(law, s))
+    tiny = 1e-13 * min(law.b, width)
+    assert abs(one) <= abs(other) + tiny
+    assert one * other >= -(tiny**2)
+    assert abs(float(clamped.bias(law, width - s)) + one) <= 1e-12 * min(law.b, width) + 1e-15 * width
+
+
+# 2. Distribution functions.
+
+
+@pytest.mark.parametrize("p", ORDERS)
+@pytest.mark.parametrize("b", SCALES)
+def test_truncated_distributions_are_cut_off_and_renormalised(p, b):
+    law, reference = Law.of(p, b), stats.gennorm(p, scale=b)
+    for lo, hi in RANGES:
+        limits = bounded(lo, hi, "truncated")
+        for s in places(lo, hi, b):
+            inside = min(max(s, lo), hi)
+            whole = integral(lambda e: 1.0, (p, b), lo - inside, hi - inside)
+            x = np.concatenate([places(lo, hi, b), [inside, inside + b / 3, inside - b / 3]])
+            within = (x >= lo) & (x <= hi)
+            with np.errstate(over="ignore"):
+                density = np.where(within, reference.pdf(x - inside) / whole, 0.0)
+            np.testing.assert_allclose(limits.pdf(law, x, s), density, rtol=1e-9)
+            below = [
+                integral(lambda e: 1.0, (p, b), lo - inside, min(max(a, lo), hi) - inside) / whole for a in x
+            ]
+            np.testing.assert_allclose(limits.cdf(law, x, s), below, rtol=0, atol=1e-11)
+            if math.isfinite(lo):
+                assert float(limits.cdf(law, lo, s)) == 0
+            if math.isfinite(hi):
+                assert float(limits.cdf(law, hi, s)) == 1
+                assert float(limits.cdf(law, np.nextafter(hi, INF), s)) == 1
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_clamped_distributions_pile_up_at_the_bounds(p):
+    b, (lo, hi) = 0.7, (-1.0, 2.0)
+    law, reference = Law.of(p, b), stats.gennorm(p, scale=b)
+    limits = bounded(lo, hi, "bit")
+    for s in (-1.0, -0.2, 1.9, 2.0):
+        cdf = limits.cdf(law, [np.nextafter(lo, -INF), lo, 0.3, np.nextafter(hi, -INF), hi, 5.0], s)
+        inner = reference.cdf(np.array([lo, 0.3, hi]) - s)
+        np.testing.assert_allclose(cdf, [0, *inner, 1, 1], atol=1e-14)
+        # the atoms: exp(-(hi - s)/b)/2 at the upper bound for Laplace noise
+        if p == 1:
+            assert 1 - cdf[3] == pytest.approx(math.exp(-(hi - s) / b) / 2, abs=1e-14)
+            assert cdf[1] == pytest.approx(math.exp(-(s - lo) / b) / 2, abs=1e-14)
+        # the density is that of the rest
+        rest, _ = integrate.quad(lambda x, s=s: float(limits.pdf(law, x, s)), lo, hi, points=[s])
+        assert rest + cdf[1] + 1 - cdf[3] == pytest.approx(1, abs=1e-10)
+        np.testing.assert_array_equal(limits.pdf(law, [lo - 0.1, hi + 0.1], s), [0, 0])
+        # quantiles within an atom are its place
+        assert float(limits.ppf(law, np.array(cdf[1] / 2), s)) == lo
+        assert float(limits.ppf(law, np.array(1 - (1 - cdf[3]) / 2), s)) == hi
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(ORDERS),
+    st.floats(-4, 4),
+    st.sampled_from(RANGES),
+    st.floats(0, 1),
+    st.one_of(st.floats(1e-9, 1), st.floats(1e-18, 1e-9), st.just(0.0)),
+    st.sampled_from(BOUNDINGS),
+)
+def test_quantiles_invert_the_distribution_function(p, log_b, ends, part, q, bounding):
+    lo, hi = ends
+    law, limits = Law.of(p, 10.0**log_b), bounded(lo, hi, bounding)
+    s = part * 3 + (lo if math.isfinite(lo) else hi - 3)
+    x = float(limits.ppf(law, np.array(q), s))
+    assert lo <= x <= hi
+    near = 1e-9 * max(min(law.b, hi - lo), abs(x) * 1e-6)
+    if math.isfinite(x):
+        assert float(limits.cdf(law, x + near, s)) >= q * (1 - 1e-12)
+        assert float(limits.cdf(law, x - near, s)) <= q * (1 + 1e-12) + 1e-15
+    else:
+        assert q in (0.0, 1.0)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(ORDERS),
+    st.floats(-2, 2),
+    st.sampled_from([(0.0, 1.0), (0.0, 6.0), (0.0, INF), (-INF, 0.5)]),
+    st.floats(0, 1),
+    st.floats(0.01, 0.999),
+    st.sampled_from(BOUNDINGS),
+)
+def test_an_interval_without_statistic_covers_every_statistic(p, log_b, ends, part, level, bounding):
+    lo, hi = ends
+    law, limits = Law.of(p, 10.0**log_b), bounded(lo, hi, bounding)
+    half = law.central(level)
+    assert 2 * float(law.half(half)) == pytest.approx(level, rel=1e-9)
+    s = lo + part * min(hi - lo, 5 * law.b) if math.isfinite(lo) else hi - part * 5 * law.b
+    below = float(limits.cdf(law, np.nextafter(s - half, -INF), s))
+    assert float(limits.cdf(law, s + half, s)) - below >= level * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+def test_an_interval_with_a_statistic_leaves_equal_tails(bounding):
+    mechanism = Gaussian(1, "1e-5", 1, bounds=(0, 4), bounding=bounding)
+    for s in (0.0, 1.0, 3.9):
+        low, high = mechanism.interval(0.9, s)
+        np.testing.assert_allclose([low, high], mechanism.ppf([0.05, 0.95], s), rtol=1e-12)
+        assert 0 <= low < high <= 4
+        assert float(mechanism.cdf(high, s)) >= 0.95 - 1e-12
+    assert mechanism.interval(0.9) == (-mechanism.interval(0.9)[1], mechanism.interval(0.9)[1])
+    plain = Laplace(1, 1)
+    low, high = plain.interval(0.9)
+    assert plain.interval(0.9, 7.0) == (7 + low, 7 + high)
+
+
+def test_without_bounds_a_statistic_shifts_the_distribution():
+    x = np.linspace(-4, 4, 17)
+    for mechanism in (Laplace(1, 1), Gaussian(1, "1e-5", 1), GeneralizedGaussian(1, "1e-5", 1, 3)):
+        np.testing.assert_array_equal(mechanism.pdf(x + 2, s=2), mechanism.pdf(x))
+        np.testing.assert_array_equal(mechanism.cdf(x + 2, 2), mechanism.cdf(x))
+        np.testing.assert_allclose(mechanism.ppf([0.1, 0.7], 2), 2 + mechanism.ppf([0.1, 0.7]))
+        np.testing.assert_array_equal(mechanism.bias([1, 2]), [0, 0])
+        np.testing.assert_array_equal(mechanism.mse([1, 2]), [mechanism.std**2] * 2)
+        assert (mechanism.worst_case_bias(), mechanism.worst_case_mse()) == (0, mechanism.std**2)
+        assert (mechanism.bounds, mechanism.bounding) == (None, None)
+
+
+def test_arrays_of_outputs_and_statistics_broadcast():
+    mechanism = Laplace(1, 1, bounds=(0, 2), bounding="truncated")
+    x, s = np.linspace(0, 2, 5)[:, None], np.array([-1.0, 0.0, 1.5])
+    for function in (mechanism.pdf, mechanism.cdf):
+        table = function(x, s)
+        assert table.shape == (5, 3)
+        for i, j in np.ndindex(5, 3):
+            assert table[i, j] == float(function(x[i, 0], s[j]))
+        np.testing.assert_array_equal(table[:, 0], table[:, 1])  # clamped first
+    assert mechanism.ppf([[0.1], [0.5]], s).shape == (2, 3)
+    assert mechanism.bias(s).shape == mechanism.mse(s).shape == (3,)
+    assert mechanism.bias(1.0).shape == ()
+
+
+@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 7.0, 100.0])
+def test_laws_are_generalized_normal_ones(p):
+    law, reference = Law.of(p, 3.0), stats.gennorm(p, scale=3.0)
+    x = np.linspace(-40, 40, 4001)
+    np.testing.assert_allclose(law.pdf(x), reference.pdf(x), rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(law.cdf(x), reference.cdf(x), rtol=1e-10, atol=1e-300)
+    assert law.std == pytest.approx(float(reference.std()), rel=1e-12)
+    q = np.array([1e-12, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9])
+    np.testing.assert_allclose(law.ppf(q), reference.ppf(q), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(law.ppf([0, 1]), [-INF, INF])
+    for t in (1e-9, 0.01, 1.0, 4.0):
+        assert float(law.half(t)) == pytest.approx(integral(lambda e: 1.0, (p, 3.0), 0, t), rel=1e-11)
+        if float(law.tail(t)) > 1e-6:  # beyond, a half is all that doubles tell
+            assert float(law.distance(law.half(t))) == pytest.approx(t, rel=1e-9)
+            assert float(law.reach(law.tail(t))) == pytest.approx(t, rel=1e-9, abs=1e-15)
+        for k in (1, 2):
+            held = integral(lambda e, k=k: e**k, (p, 3.0), 0, t)
+            assert float(law.moment(k, t)) == pytest.approx(held, rel=1e-11)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.sampled_from(ORDERS[:-1]), st.floats(0.01, 5), st.floats(0.01, 20), st.floats(1.01, 50))
+def test_the_normalising_mass_changes_by_at_most_the_stated_gain(p, distance, width, wider):
+    law, reference = Law.of(p, 1.0), stats.gennorm(p)
+    gain = log_gain(law, distance, width)
+    s = np.linspace(0, width, 201)
+    whole = np.log(reference.cdf(width - s) - reference.cdf(-s))
+    other = np.clip(s[:, None] + np.array([-1, -0.5, 0.5, 1]) * distance, 0, width)
+    changed = np.log(reference.cdf(width - other) - reference.cdf(-other))
+    assert np.abs(changed - whole[:, None]).max() <= gain + 1e-12
+    # it grows with the range, up to that of an open side
+    assert gain <= log_gain(law, distance, width * wider) + 1e-14
+    assert gain <= log_gain(law, distance) + 1e-14
+
+
+# 3. Draws have the claimed scale and no other.
+
+FAMILIES = {
+    "laplace": lambda **k: Laplace("0.8", 1, **k),
+    "gaussian": lambda **k: Gaussian(2, "1e-3", 1, **k),
+    "generalized": lambda **k: GeneralizedGaussian(2, "1e-2", 1, "5/2", **k),
+}
+
+
+def law_of(mechanism) -> tuple[float, float]:
+    """Order and scale, from the claimed attributes alone."""
+    order = {"laplace": 1.0, "gaussian": 2.0}.get(mechanism.name) or float(mechanism.p)
+    return order, mechanism.scale * (math.sqrt(2) if mechanism.name == "gaussian" else 1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize(("bounds", "s"), [((0, 20), 0.0), ((0, 20), 6.0), ((0, INF), 1.0), ((None, 9), 4.0)])
+def test_truncated_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
+    mechanism = FAMILIES[kind](bounds=bounds, bounding="truncated", moves=1, grid=2.0**-24)
+    lo, hi = mechanism.bounds
+    drawn = mechanism.sample(np.full(20_000, s), rng=202)
+    assert ((drawn >= lo) & (drawn <= hi)).all()
+    order, b = law_of(mechanism)
+
+    def p_value(factor: float) -> float:
+        law = stats.gennorm(order, loc=s, scale=b * factor)
+        start, whole = law.cdf(lo), law.cdf(hi) - law.cdf(lo)
+        return float(stats.kstest(drawn, lambda x: (law.cdf(x) - start) / whole, method="asymp").pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize(("bounds", "s"), [((-4, 5), 1.0), ((0, INF), 3.0)])
+def test_clamped_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
+    mechanism = FAMILIES[kind](bounds=bounds, bounding="bit", moves=1, grid=2.0**-24)
+    drawn = mechanism.sample(np.full(20_000, s), rng=203)
+    (lo, hi), (order, b) = mechanism.bounds, law_of(mechanism)
+    edges = np.linspace(lo, hi if math.isfinite(hi) else lo + 5 * b, 21)[1:-1]
+    counts = [(drawn == lo).sum(), *np.histogram(drawn[(drawn > lo) & (drawn < hi)], [lo, *edges, INF])[0]]
+    counts.append((drawn == hi).sum())
+
+    def p_value(factor: float) -> float:
+        law = stats.gennorm(order, loc=s, scale=b * factor)
+        ends = np.concatenate([[-INF, lo], edges, [hi, INF]])
+        shares = np.diff(law.cdf(ends))
+        often = shares > 0
+        return float(stats.chisquare(np.array(counts)[often], shares[often] * drawn.size).pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("p", [1, "3/2", 2, 4])
+def test_generalized_gaussian_draws_have_the_claimed_scale_and_no_other(p):
+    mechanism = GeneralizedGaussian(1, "1e-3", 1, p, moves=1, grid=2.0**-24)
+    drawn = mechanism.sample(np.full(40_000, 5.0), rng=204) - 5
+
+    def p_value(factor: float) -> float:
+        law = stats.gennorm(float(Fraction(p)), scale=mechanism.scale * factor)
+        return float(stats.kstest(drawn, law.cdf, method="asymp").pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), ("0.3", "0.8")])
+def test_staircase_draws_have_the_claimed_law_and_no_other(epsilon, gamma):
+    mechanism = Staircase(epsilon, 3, gamma=gamma, moves=1)
+    drawn = mechanism.sample(np.zeros(20_000), rng=205)
+    ratio, share, width = math.exp(-float(Fraction(epsilon))), mechanism.gamma, mechanism.scale
+
+    def p_value(factor: float) -> float:
+        scaled = np.abs(drawn) / (width * factor)
+        stair, part = np.floor(scaled), scaled % 1
+        # each stair has its geometric share, broken at gamma into two blocks
+        depth = int(stats.geom.isf(1e-3, 1 - ratio))
+        first = share / (share + ratio * (1 - share))
+        cells = np.array([(1 - ratio) * ratio**k * side for k in range(depth) for side in (first, 1 - first)])
+        counts = [((stair == k) & ((part >= share) == side)).sum() for k in range(depth) for side in (0, 1)]
+        shares, counts = np.append(cells, 1 - cells.sum()), np.append(counts, drawn.size - sum(counts))
+        often = shares * drawn.size >= 10
+        tail = shares[~often].sum()
+        if tail > 0:
+            shares, counts = np.append(shares[often], tail), np.append(counts[often], counts[~often].sum())
+        return float(stats.chisquare(counts, shares / shares.sum() * drawn.size).pvalue)
+
+    assert p_value(1.0) > FALSE_ALARM
+    assert p_value(0.9) < FALSE_ALARM
+    assert p_value(1.1) < FALSE_ALARM
+    assert float(stats.kstest(drawn, mechanism.cdf, method="asymp").pvalue) > FALSE_ALARM
+    assert abs(np.mean(drawn > 0) - 0.5) < 5 * 0.5 / math.sqrt(drawn.size)
+
+
+# 4. The staircase law.
+
+STAIRS = [Staircase(1, 1), Staircase("0.01", 2), Staircase(5, "0.3"), Staircase(2, 1, gamma="0.9")]
+
+
+@pytest.mark.parametrize("mechanism", STAIRS, ids=lambda m: f"{float(m.epsilon)}-{m.gamma:.2f}")
+def test_staircase_functions_belong_together(mechanism):
+    width, gamma, epsilon = mechanism.scale, mechanism.gamma, float(mechanism.epsilon)
+    stairs = math.ceil(45 / epsilon)
+    ends = np.concatenate([[k, k + gamma] for k in range(stairs)]) * width
+    middle = (ends[:-1] + ends[1:]) / 2
+    height, held = mechanism.pdf(middle), np.diff(ends) * mechanism.pdf(middle)
+    assert 2 * math.fsum(held) == pytest.approx(1, abs=1e-10)
+    # the definition: constant on blocks, lower by exp(-epsilon) a stair further out
+    np.testing.assert_allclose(height[2:] / height[:-2], math.exp(-epsilon), rtol=1e-9)
+    assert height[1] / height[0] == pytest.approx(math.exp(-epsilon), rel=1e-9)
+    np.testing.assert_allclose(mechanism.pdf(-middle), height, rtol=1e-12)
+    np.testing.assert_allclose(mechanism.cdf(ends), 0.5 + np.concatenate([[0], np.cumsum(held)]), atol=1e-9)
+    second = math.fsum(height * (ends[1:] ** 3 - ends[:-1] ** 3) / 3)
+    assert mechanism.std == pytest.approx(math.sqrt(2 * second), rel=1e-8)
+    x = np.concatenate([-middle, [0.0], middle[: stairs // 5]])
+    np.testing.assert_allclose(mechanism.ppf(mechanism.cdf(x)), x, rtol=1e-9, atol=1e-9 * width)
+    np.testing.assert_allclose(mechanism.cdf(-x), 1 - mechanism.cdf(x), atol=1e-15)
+    np.testing.assert_array_equal(mechanism.ppf([0, 0.5, 1]), [-INF, 0, INF])
+    for level in (0.1, 0.5, 0.95, 0.999):
+        low, high = mechanism.interval(level)
+        assert low == -high
+        assert float(mechanism.cdf(high) - mechanism.cdf(low)) == pytest.approx(level, abs=1e-12)
+    assert mechanism.mse(3.0) == pytest.approx(mechanism.std**2)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
+def test_the_default_break_has_the_least_absolute_error(epsilon):
+    def absolute(gamma: float) -> float:
+        ratio = math.exp(-epsilon)
+        stair = np.arange(math.ceil(45 / epsilon))
+        near = ((stair + gamma) ** 2 - stair**2) + ratio * ((stair + 1) ** 2 - (stair + gamma) ** 2)
+        weight = (1 - ratio) / (gamma + ratio * (1 - gamma)) * ratio**stair
+        return float((weight * near).sum() / 2)
+
+    best = optimize.minimize_scalar(absolute, bounds=(1e-6, 1 - 1e-6), method="bounded")
+    mechanism = Staircase(epsilon, 1)
+    assert absolute(mechanism.gamma) <= best.fun * (1 + 1e-9)
+    assert absolute(mechanism.gamma) < 1 / epsilon  # of Laplace noise
+    # Theorem 5 of the source: exp(epsilon/2) / (exp(epsilon) - 1)
+    assert absolute(mechanism.gamma) == pytest.approx(math.exp(epsilon / 2) / math.expm1(epsilon), rel=1e-9)
+
+
+# 5. Samples.
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("bounds", [(0.1, 0.7), ("1/3", 2), (-INF, 0.3), (1e-9, None)])
+def test_what_is_released_is_within_the_bounds_and_on_the_grid(kind, bounding, bounds):
+    mechanism = FAMILIES[kind](bounds=bounds, bounding=bounding, moves=2) if 0.1 not in bounds else None
+    if mechanism is None:
+        mechanism = type(FAMILIES[kind]())(
+            *(("1", "0.5") if kind == "laplace" else ("1", "1e-3", "0.5")),
+            *((3,) if kind == "generalized" else ()),
+            bounds=bounds,
+            bounding=bounding,
+            moves=1,
+        )
+    lo, hi = mechanism.bounds
+    values = np.concatenate([np.linspace(-5, 5, 200), [lo if lo > -INF else 0, hi if hi < INF else 0, 1e5]])
+    if math.isinf(hi):
+        values = np.minimum(values, 50)
+    drawn = mechanism.sample(values, rng=206)
+    assert ((drawn >= lo) & (drawn <= hi)).all()
+    for value in drawn.tolist():
+        exact = Fraction(value)
+        assert (exact / mechanism.grid).denominator == 1
+        assert mechanism.limits.lower is None or exact >= mechanism.limits.lower
+        assert mechanism.limits.upper is None or exact <= mechanism.limits.upper
+    if bounding == "truncated":
+        assert len(set(drawn.tolist())) == drawn.size  # no atoms
+    np.testing.assert_array_equal(mechanism.sample(values, rng=206), drawn)
+    assert mechanism.sample(values.reshape(7, 29), rng=206).shape == (7, 29)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_clamped_samples_are_clamped_plain_samples(kind):
+    plain = FAMILIES[kind](grid=2.0**-24, moves=1)
+    clamped = FAMILIES[kind](grid=2.0**-24, moves=1, bounds=(-1, 2), bounding="bit")
+    values = np.linspace(-1, 2, 49)
+    np.testing.assert_array_equal(
+        clamped.sample(values, rng=207), np.clip(plain.sample(values, rng=207), -1, 2)
+    )
+    # values beyond the bounds are clamped first: the noise is added at the bound
+    far = clamped.sample(np.full(200, 50.0), rng=208)
+    np.testing.assert_array_equal(far, clamped.sample(np.full(200, 2.0), rng=208))
+    assert 0.3 < np.mean(far == 2) < 0.7
+    np.testing.assert_array_equal(clamped.draw(20, noise.source(1)), plain.draw(20, noise.source(1)))
+
+
+def test_ends_that_no_double_holds_are_kept():
+    last = 2**53 + 3  # as a double 2**53 + 4
+    units = grid_units([1e300, -1e300, 5.0], Fraction(1), False, -last, last)
+    assert units.tolist() == [last, -last, 5]
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_truncated_noise_is_drawn_within_any_distances(kind):
+    mechanism = FAMILIES[kind](bounds=(0, INF), bounding="truncated", moves=1)
+    below = np.array([[0, 3, 10**12], [noise.UNBOUNDED, 2**62, 0]])
+    above = np.array([[5, 0, 10**12], [0, noise.UNBOUNDED, noise.UNBOUNDED]])
+    drawn = mechanism.draw_within(below, above, noise.source(3))
+    assert drawn.shape == (2, 3)
+    assert drawn.dtype == np.int64
+    assert (drawn >= -below.astype(float)).all()
+    assert (drawn <= above).all()
+    assert mechanism.draw_within([], [], noise.source(1)).shape == (0,)
+
+
+def test_draws_that_do_not_fit_the_mechanism_are_refused():
+    truncated = Laplace(1, 1, bounds=(0, 2), bounding="truncated")
+    with pytest.raises(ParameterError, match="depends on the distances") as caught:
+        truncated.draw(3, noise.source(1))
+    assert "draw_within" in caught.value.hint
+    for other in (Laplace(1, 1), Laplace(1, 1, bounds=(0, 2), bounding="bit"), Staircase(1, 1)):
+        with pytest.raises(ParameterError, match=r"^Only a truncated mechanism"):
+            other.draw_within([1], [1], noise.source(1))
+    with pytest.raises(ParameterError, match="one shape"):
+        truncated.draw_within([1, 2], [1], noise.source(1))
+
+
+ONE_NUMBER = {
+    "laplace": lambda **k: Laplace(1, 1, bounds=(0, 2), bounding="truncated", **k),
+    "published": lambda **k: Laplace(1, 1, bounds=(0, 2), bounding="truncated", calibration="published", **k),
+    "generalized": lambda **k: GeneralizedGaussian(1, "1e-5", 1, 3, **k),
+    "generalized truncated": lambda **k: GeneralizedGaussian(
+        1, 0, 1, 1, bounds=(0, 2), bounding="truncated", **k
+    ),
+    "generalized bit": lambda **k: GeneralizedGaussian(1, "1e-5", 1, 3, bounds=(0, 2), bounding="bit", **k),
+    "staircase": lambda **k: Staircase(1, 1, **k),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_NUMBER)
+def test_one_number_only_unless_it_is_stated_how_many_move(kind):
+    one = ONE_NUMBER[kind]()
+    for values in (0.5, [0.5], [[0.5]], []):
+        assert one.sample(values, rng=1).shape == np.shape(values)
+    with pytest.raises(ParameterError, match=r"takes one number: .* \(got 2 values\)") as caught:
+        one.sample([271828.0, 0.5], rng=1)
+    assert "moves=1" in caught.value.hint
+    assert "2718" not in str(caught.value)
+    assert ONE_NUMBER[kind](moves=1).sample(np.full(2000, 0.5), rng=1).shape == (2000,)
+
+
+def test_mechanisms_that_add_up_take_several_numbers():
+    for mechanism in (
+        Laplace(1, 1, bounds=(0, 2), bounding="bit"),
+        Gaussian(1, "1e-5", 1, bounds=(0, 2), bounding="bit"),
+        Gaussian(1, "1e-5", 1, bounds=(0, 2), bounding="truncated"),
+        GeneralizedGaussian(1, 0, 1, 1),
+    ):
+        assert mechanism.sample(np.zeros(1000), rng=1).shape == (1000,)
+    for laplace in (Laplace(1, 1, bounds=(0, 2), bounding="bit"), GeneralizedGaussian(1, 0, 1, 1)):
+        with pytest.raises(ParameterError, match=r"up to 1024 values"):
+            laplace.sample(np.zeros(1025), rng=1)
+    # rounding moves as many numbers as a record does
+    several = Laplace(1, 1, bounds=(0, 2), bounding="bit", moves=3)
+    assert several.sample(np.zeros(5000), rng=1).shape == (5000,)
+    with pytest.raises(ParameterError, match=r"up to 1024 values"):
+        Laplace(1, 1, moves=1025).sample(np.zeros(1025), rng=1)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "generalized"])
+def test_more_moved_numbers_never_need_less_noise(kind):
+    scales = [
+        FAMILIES[kind](bounds=(0, 2), bounding="truncated", moves=moves, grid=2.0**-24).scale
+        for moves in (1, 2, 3, 10)
+    ]
+    assert scales == sorted(scales)
+    narrow = FAMILIES[kind](bounds=(0, 1), bounding="truncated", moves=1, grid=2.0**-24).scale
+    wide = FAMILIES[kind](bounds=(0, 1000), bounding="truncated", moves=1, grid=2.0**-24).scale
+    open_sided = FAMILIES[kind](bounds=(0, INF), bounding="truncated", moves=1, grid=2.0**-24).scale
+    assert narrow <= wide * (1 + 1e-9) <= open_sided * (1 + 1e-8)
+
+
+def test_the_divisor_of_generalized_noise_is_a_power_rounded_up():
+    for base, exponent in itertools.product(
+        (Fraction(3), Fraction(10**7, 3), Fraction(2) ** 51 + Fraction(1, 7)),
+        (Fraction(2), Fraction(3), Fraction(3, 2), Fraction(17, 10), Fraction(100)),
+    ):
+        power = power_above(base, exponent)
+        # base^(n/d) compared by whole powers: power^d against base^n
+        n, d = exponent.numerator, exponent.denominator
+        assert base**n < power**d or power**d == base**n
+        assert power**d <= base**n * (1 + Fraction(1, 2**59)) ** d
+
+
+# 6. Values of the argument.
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+def test_bounds_that_are_none_are_refused(kind, bounding):
+    make = FAMILIES[kind]
+    for bounds in ((1, 0), (2, 2), ("0.5", 0.25)):
+        with pytest.raises(ParameterError, match="lower bound must be below the upper") as caught:
+            make(bounds=bounds, bounding=bounding)
+        assert "bounds=(0, 1)" in caught.value.hint
+    for bounds in ((math.nan, 1), (0, math.nan), (True, 2), ("a", 2), ([0], 1), (1j, 2)):
+        with pytest.raises(ParameterError, match=r"'(lower|upper)' must be a finite number"):
+            make(bounds=bounds, bounding=bounding)
+    for bounds in ((INF, 1), (0, -INF)):
+        with pytest.raises(ParameterError, match=r"'(lower|upper)' must not be"):
+            make(bounds=bounds, bounding=bounding)
+    for bounds in (1, (1,), (0, 1, 2), "01", np.zeros(3), {0: 1}, object()):
+        with pytest.raises(ParameterError, match="'bounds' must be a pair"):
+            make(bounds=bounds, bounding=bounding)
+    with pytest.raises(ParameterError, match="needs 'bounds'"):
+        make(bounding=bounding)
+    with pytest.raises(ParameterError, match="'bounds' need a 'bounding'") as caught:
+        make(bounds=(0, 2))
+    assert "truncated" in caught.value.hint
+    assert "bit" in caught.value.hint
+    for wrong in ("clip", 1, True, ["bit"]):
+        with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'bit'"):
+            make(bounds=(0, 2), bounding=wrong)
+    with pytest.raises(ParameterError, match="needs a finite bound"):
+        make(bounds=(None, INF), bounding="truncated")
+    assert make(bounds=(-INF, INF), bounding="bit").bounds == (-INF, INF)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+def test_a_sensitivity_above_the_range_is_refused(kind, bounding):
+    with pytest.raises(ParameterError, match=r"'sensitivity' must be at most the range .*got 1") as caught:
+        FAMILIES[kind](bounds=(0, "0.99"), bounding=bounding)
+    assert "upper - lower" in caught.value.hint
+    FAMILIES[kind](bounds=(0, 1), bounding=bounding)
+    # two numbers may move by half of it each
+    FAMILIES[kind](bounds=(0, "0.5"), bounding=bounding, moves=2)
+    with pytest.raises(ParameterError, match=r"'sensitivity' must be at most the range"):
+        FAMILIES[kind](bounds=(0, "0.49"), bounding=bounding, moves=2)
+
+
+@pytest.mark.parametrize("make", [*FAMILIES.values(), lambda **k: Staircase(1, 1, **k)])
+def test_a_number_of_moves_that_is_none_is_refused(make):
+    for moves in (0, -1, 1.0, "1", True, [1], INF):
+        with pytest.raises(ParameterError, match="'moves' must be a positive whole number"):
+            make(moves=moves)
+    assert make(moves=np.int64(1)).moves == 1
+
+
+def test_staircase_noise_of_several_moved_numbers_is_refused():
+    with pytest.raises(ParameterError, match="differ in one number") as caught:
+        Staircase(1, 1, moves=2)
+    assert "Laplace" in caught.value.hint
+
+
+def test_a_break_outside_the_stair_is_refused():
+    for gamma in (0, 1, -0.1, 1.5):
+        with pytest.raises(ParameterError, match="'gamma' must be strictly between 0 and 1"):
+            Staircase(1, 1, gamma=gamma)
+    with pytest.raises(ParameterError, match="'gamma' must be a finite number"):
+        Staircase(1, 1, gamma=math.nan)
+    for epsilon in (1000, "1e9"):
+        with pytest.raises(ParameterError, match="cannot be drawn"):
+            Staircase(epsilon, 1)
+    for epsilon in ("1e-5", 40):
+        assert math.isfinite(float(Staircase(epsilon, 1).sample(0.0, rng=1)))
+
+
+def test_an_order_that_is_none_is_refused():
+    for p in (0.99, 0, -2, 101):
+        with pytest.raises(ParameterError, match="'p' must be between 1 and 100"):
+            GeneralizedGaussian(1, "1e-5", 1, p)
+    for p in (math.nan, INF, None, "two", [2]):
+        with pytest.raises(ParameterError, match="'p' must be a finite number"):
+            GeneralizedGaussian(1, "1e-5", 1, p)
+    for p in (100, "1.000001"):
+        mechanism = GeneralizedGaussian(1, "1e-5", 1, p)
+        assert math.isfinite(float(mechanism.sample(0.0, rng=1)))
+    with pytest.raises(ParameterError, match="'delta' must be positive for generalized") as caught:
+        GeneralizedGaussian(1, 0, 1, 2)
+    assert "p=1" in caught.value.hint
+    for epsilon, delta in (("1e-6", "1e-5"), ("1e300", "1e-5"), (1, "1e-300")):
+        with pytest.raises(ParameterError, match="Generalized Gaussian noise is calibrated"):
+            GeneralizedGaussian(epsilon, delta, 1, 2)
+    for name in ("epsilon", "sensitivity"):
+        with pytest.raises(ParameterError, match=f"'{name}' must be positive"):
+            GeneralizedGaussian(**{"epsilon": 1, "delta": "1e-5", "sensitivity": 1, "p": 2, name: 0})
+
+
+def test_a_calibration_that_does_not_fit_is_refused():
+    for wrong in ("exact", 1, ["published"]):
+        with pytest.raises(ParameterError, match="'calibration' must be None or 'published'"):
+            Laplace(1, 1, bounds=(0, 1), bounding="truncated", calibration=wrong)
+    for extra in ({}, {"bounds": (0, 1), "bounding": "bit"}):
+        with pytest.raises(ParameterError, match="is for bounding='truncated'") as caught:
+            Laplace(1, 1, calibration="published", **extra)
+        assert "plain scale is right" in caught.value.hint
+    with pytest.raises(ParameterError, match="calibrated for 'epsilon' from 2e-05"):
+        GeneralizedGaussian("1.5e-5", "1e-5", 1, 3, bounds=(0, 1), bounding="truncated")
+    with pytest.raises(ParameterError, match="'epsilon' below 1 only"):
+        Gaussian(1, "1e-5", 1, "classic", bounds=(0, 1), bounding="truncated")
+    assert GeneralizedGaussian("2e-5", "1e-5", 1, 3, bounds=(0, 1), bounding="truncated").scale > 0
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+def test_bounds_that_the_grid_does_not_hold_are_refused(bounding):
+    with pytest.raises(ParameterError, match="at least 8 grid steps of 1 apart") as caught:
+        Laplace(Fraction(1, 2**22), 1, grid=1, bounds=(0, 7), bounding=bounding)
+    assert "finer grid" in caught.value.hint
+    with pytest.raises(ParameterError, match="at least 8 grid steps"):
+        Laplace(Fraction(1, 2**22), 1, grid=1, bounds=("0.5", "8.4"), bounding=bounding)
+    assert Laplace(Fraction(1, 2**22), 1, grid=1, bounds=(0, 8), bounding=bounding).grid == 1
+    with pytest.raises(ParameterError, match=r"below 2\*\*61 grid steps") as caught:
+        Laplace(1, 1, bounds=(0, 1e12), bounding=bounding)
+    assert "math.inf" in caught.value.hint
+    assert Laplace(1, 1, grid=2.0**-20, bounds=(0, 1e12), bounding=bounding).bounds == (0, 1e12)
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+def test_the_distribution_of_a_bounded_release_needs_its_statistic(bounding):
+    mechanism = Laplace(1, 1, bounds=(0, 2), bounding=bounding)
+    for function in (mechanism.pdf, mechanism.cdf, mechanism.ppf):
+        with pytest.raises(ParameterError, match="'s' is needed") as caught:
+            function(0.5)
+        assert "s=" in caught.value.hint
+        for s in (math.nan, INF, [0.0, -INF]):
+            with pytest.raises(ParameterError, match="'s' must be finite"):
+                function(0.5, s)
+    for function in (mechanism.bias, mechanism.mse):
+        with pytest.raises(ParameterError, match="'s' must be finite"):
+            function(math.nan)
+    for q in (-0.1, 1.1, math.nan):
+        with pytest.raises(ParameterError, match="Probabilities"):
+            mechanism.ppf(q, 1.0)
+    for level in (0, 1, math.nan):
+        with pytest.raises(ParameterError, match="'level'"):
+            mechanism.interval(level, 1.0)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("bad", [math.nan, INF, -INF, None, "secret-cell"], ids=str)
+def test_values_that_are_no_numbers_are_refused_without_a_value(kind, bounding, bad):
+    mechanism = FAMILIES[kind](bounds=(0, 2), bounding=bounding, moves=1)
+    with pytest.raises(ParameterError, match=r"^Values must be") as caught:
+        mechanism.sample([271828.1828, bad], rng=1)
+    assert "2718" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    # large values are inside once clamped; beyond an open side they cannot be held
+    assert 0 <= mechanism.sample([1e300], rng=1)[0] <= 2
+    open_sided = FAMILIES[kind](bounds=(0, INF), bounding=bounding, moves=1)
+    assert open_sided.sample([-1e300], rng=1)[0] >= 0
+    with pytest.raises(ParameterError, match=r"^Values must be below 2\*\*62 grid steps"):
+        open_sided.sample([1e300], rng=1)
+
+
+# 7. Frozen values with the interface of every mechanism.
+
+
+def test_mechanisms_are_frozen_values():
+    makers = [*ONE_NUMBER.values(), *(lambda make=make, **k: make(**k) for make in FAMILIES.values())]
+    for make in makers:
+        one, other = make(), make()
+        assert isinstance(one, Mechanism)
+        assert one == other
+        assert hash(one) == hash(other)
+        assert one != make(moves=1)
+        with pytest.raises(AttributeError):
+            one.epsilon = Fraction(2)
+        assert one.std > 0
+        assert one.scale == pytest.approx(float(one.steps * one.grid))
+    truncated, clamped = (Laplace(1, 1, bounds=(0, 2), bounding=bounding) for bounding in BOUNDINGS)
+    assert len({truncated, clamped, Laplace(1, 1), Laplace(1, 1, bounds=(0, 3), bounding="bit")}) == 4
+    assert (truncated.bounds, truncated.bounding) == ((0, 2), "truncated")
+    assert Laplace(1, 1, bounds=(None, 2), bounding="bit").bounds == (-INF, 2)
+
+
+def test_losses_are_those_stated():
+    bounds = {"bounds": (0, 2), "bounding": "truncated"}
+    assert Laplace("0.3", 1, **bounds).loss == Pure("0.3")
+    assert Gaussian("0.3", "1e-6", 1, **bounds).loss == Approx("0.3", "1e-6")
+    assert GeneralizedGaussian("0.3", "1e-6", 1, "3/2", **bounds).loss == Approx("0.3", "1e-6")
+    assert Staircase("0.3", 1).loss == Pure("0.3")
+
+
+@pytest.mark.parametrize("sensitivity", [1, "0.1", 1e-9, 12345.678])
+def test_default_grids_are_far_below_scale_and_sensitivity(sensitivity):
+    sens = Fraction(str(sensitivity))
+    bounds = {"bounds": (0, 3 * sens), "bounding": "truncated"}
+    for mechanism, bits in (
+        (Laplace(1, sens, **bounds), 30),
+        (Gaussian(1, "1e-5", sens, **bounds), 30),
+        (GeneralizedGaussian(1, "1e-5", sens, "5/2", **bounds), 20),
+        (GeneralizedGaussian(1, "1e-5", sens, "5/2"), 20),
+    ):
+        smaller = min(Fraction(mechanism.scale), sens)
+        assert smaller / 2 ** (bits + 2) < mechanism.grid <= smaller / 2**bits
+        # scales are proportional but for the rounding to the grid
+        reference = {
+            "laplace": lambda: truncated_laplace_scale(Fraction(1), Fraction(1), Fraction(3)),
+            "gaussian": lambda: noise_multiplier(Fraction(1), Fraction(1, 10**5)),
+            "generalized_gaussian": lambda mechanism=mechanism: generalized_gaussian_scale(
+                Fraction(1),
+                Fraction(1, 10**5),
+                Fraction(1),
+                Fraction(5, 2),
+                Fraction(3) if mechanism.bounding else None,
+                1,
+                mechanism.bounding is not None,
+            ),
+        }[mechanism.name]()
+        assert mechanism.scale == pytest.approx(float(reference * sens), rel=4e-6)
