@@ -79,7 +79,7 @@ def measure(
             else:
                 values = _add(whole, part, mechanism, source)
             if limits is not None:
-                values = np.clip(values, *limits)
+                values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
             noisy.append(Noisy(values, mechanism.std))
         found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded))
     return found
@@ -126,7 +126,9 @@ def _calibrate(part: Part, request: Request) -> PartMechanism:
         own["moves"] = part.moves
         tried = GeneralizedGaussian(epsilon, delta, moved * part.unit, request.p, moves=part.moves)
         grid = _grid(part.unit, Fraction(tried.scale), INVERTED_BITS)
-        return GeneralizedGaussian(epsilon, delta, _on_grid(part, grid, truncated), request.p, grid=grid, **own)
+        return GeneralizedGaussian(
+            epsilon, delta, _on_grid(part, grid, truncated), request.p, grid=grid, **own
+        )
     calibration = request.calibration or "analytic"
     assert calibration != "published"
     share = _root(Fraction(part.l2_squared) / part.weight)
@@ -150,7 +152,11 @@ def _own_bounds(part: Part, request: Request) -> dict[str, Any]:
         raise ParameterError(
             f"The {part.name} has no bounds that noise could be truncated to.", "pass bounds=(lower, upper)."
         )
-    return {"bounds": part.bounds, "bounding": "truncated", "moves": part.moves}
+    # the distance of the bounds is all that the scale depends on
+    width = math.inf if part.lower is None or part.upper is None else part.upper - part.lower
+    if width == 0:
+        raise ParameterError(f"The {part.name} can be one number only, which is public.")
+    return {"bounds": (0, width), "bounding": "truncated", "moves": part.moves}
 
 
 def _on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
@@ -218,10 +224,14 @@ def _add_within(
         if quick is not None:
             return quick
     numbers = _steps(whole, part, grid)
-    sides = [np.broadcast_to(np.asarray(side, np.float64), len(numbers)).tolist() for side in limits]
+    lowest, highest = (
+        [step(limit, grid)] * len(numbers)
+        if np.ndim(limit) == 0
+        else [step(one, grid) for one in np.asarray(limit).tolist()]
+        for step, limit in zip((_up, _down), limits, strict=True)
+    )
     centers, below, above = [], [], []
-    for number, lower, upper in zip(numbers, *sides, strict=True):
-        least, most = _up(lower, grid), _down(upper, grid)
+    for number, least, most in zip(numbers, lowest, highest, strict=True):
         if least is not None and most is not None:
             most = max(least, most)  # a range narrower than a step is its lower end
         center = number if least is None else max(number, least)
@@ -238,7 +248,7 @@ def _add_within_static(
     whole: NDArray[np.int64],
     part: Part,
     mechanism: PartMechanism,
-    limits: tuple[float, float],
+    limits: tuple[Any, Any],
     source: noise.Source,
 ) -> Floats | None:
     """The same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
@@ -258,11 +268,11 @@ def _add_within_static(
     return np.asarray((centers + mechanism.draw_within(below, above, source)) * float(mechanism.grid))
 
 
-def _up(limit: float, grid: Fraction) -> int | None:
+def _up(limit: float | Fraction, grid: Fraction) -> int | None:
     """The first grid step at or above a limit; None where there is no limit."""
     return math.ceil(Fraction(limit) / grid) if math.isfinite(limit) else None
 
 
-def _down(limit: float, grid: Fraction) -> int | None:
+def _down(limit: float | Fraction, grid: Fraction) -> int | None:
     """The last grid step at or below a limit; None where there is no limit."""
     return math.floor(Fraction(limit) / grid) if math.isfinite(limit) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +31,7 @@ from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Pure, Rational, positive
 
-__all__ = ["Geometric", "truncated_geometric_scale"]
+__all__ = ["Geometric", "Lattice", "truncated_geometric_scale"]
 
 TABLE = 4096
 """Up to this distance sums are added up term by term; beyond, closed forms keep enough digits."""
@@ -70,6 +71,79 @@ def truncated_geometric_scale(
         return moved / b + math.log(top / whole) <= each * (1 - 1e-12)
 
     return Fraction(smallest(loses_less)) * SAFE
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The geometric law P(z) proportional to r^abs(z), r = exp(-1/b), and its errors between bounds.
+
+    Distances ``t`` to bounds are whole numbers, not negative, infinity included.
+    """
+
+    b: float
+
+    @property
+    def std(self) -> float:
+        """Standard deviation, ``sqrt(2 r) / (1 - r)``."""
+        return math.sqrt(2) * math.exp(-0.5 / self.b) / -math.expm1(-1 / self.b)
+
+    @property
+    def _parts(self) -> tuple[float, float]:
+        return math.exp(-1 / self.b), -math.expm1(-1 / self.b)
+
+    def total(self, power: int, t: Floats) -> Floats:
+        """The sum of k^power r^k over k = 1..t."""
+        t = np.asarray(t, np.float64)
+        r, gap = self._parts
+        if power == 0:
+            return np.asarray(r * -np.expm1(-t / self.b) / gap)
+        table, place = self._table(t, lambda k: k**power)
+        with np.errstate(invalid="ignore"):
+            rest = np.where(np.isfinite(t), t**power * np.exp(-t / self.b) * r / gap, 0.0)
+        return np.asarray(np.where(t < len(table), table[place], self.clamped(power, t) - rest))
+
+    def clamped(self, power: int, t: Floats) -> Floats:
+        """The sum of min(k, t)^power r^k over all k >= 1, by parts: differences of powers times tails."""
+        t = np.asarray(t, np.float64)
+        r, gap = self._parts
+        once = r * -np.expm1(-t / self.b) / gap  # the sum of r^k over k = 1..t
+        if power == 1:
+            return np.asarray(once / gap)
+        table, place = self._table(t, lambda k: 2 * k - 1)
+        with np.errstate(invalid="ignore"):
+            last = np.where(np.isfinite(t), t * np.exp(-t / self.b), 0.0)
+        closed = 2 * (once - r * last) / gap - once
+        return np.asarray(np.where(t < len(table), table[place], closed) / gap)
+
+    def _table(self, t: Floats, factor: Callable[[Floats], Floats]) -> tuple[Floats, Integers]:
+        """Sums of factor(k) r^k up to each distance that is short, and where to look them up."""
+        most = float(np.max(t, initial=0.0, where=np.isfinite(t)))
+        k = np.arange(1.0, min(TABLE, most) + 1)
+        table = np.concatenate([[0.0], np.cumsum(factor(k) * np.exp(-k / self.b))])
+        return table, np.minimum(t, len(table) - 1).astype(np.int64)
+
+    def errors(self, bounding: Bounding | None, below: Floats, above: Floats) -> tuple[Floats, Floats]:
+        """Bias and mean squared error of released numbers at these distances from their bounds."""
+        if bounding is None:
+            return np.zeros(below.shape), np.full(below.shape, self.std**2)
+        if bounding == "bit":
+            mass = math.tanh(0.5 / self.b)
+            bias = mass * (self.clamped(1, above) - self.clamped(1, below))
+            return bias, mass * (self.clamped(2, below) + self.clamped(2, above))
+        whole = 1 + self.total(0, below) + self.total(0, above)
+        bias = (self.total(1, above) - self.total(1, below)) / whole
+        return bias, (self.total(2, below) + self.total(2, above)) / whole
+
+    def worst(self, bounding: Bounding | None, width: float) -> tuple[float, float]:
+        """The largest absolute bias and mean squared error over the statistics within a range."""
+        if bounding is None:
+            return 0.0, self.std**2
+        end = np.array([0.0])
+        bias = abs(float(self.errors(bounding, end, width + end)[0][0]))
+        if math.isinf(width):
+            return bias, self.std**2
+        places = np.unique(np.rint(np.linspace(0, width // 2, POINTS)))
+        return bias, float(self.errors(bounding, places, width - places)[1].max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +247,7 @@ class Geometric:
     @property
     def std(self) -> float:
         """Standard deviation of the noise before any bounding, ``sqrt(2 r) / (1 - r)``."""
-        b = self.scale
-        return math.sqrt(2) * math.exp(-0.5 / b) / -math.expm1(-1 / b)
+        return self.law.std
 
     def draw(self, size: int, source: Source) -> Integers:
         """``size`` exact draws of the noise, before any clamping; not of truncated noise."""
@@ -229,7 +302,7 @@ class Geometric:
             centre, below, above = self._distances(s)
             whole: Any = 1 / math.tanh(0.5 / self.scale)
             if self.bounding == "truncated":
-                whole = 1 + self._sum(0, below) + self._sum(0, above)
+                whole = 1 + self.law.total(0, below) + self.law.total(0, above)
             inside = (x >= centre - below) & (x <= centre + above)
             mass = np.where(inside, np.exp(-np.abs(x - centre) / self.scale) / whole, 0.0)
         return np.asarray(np.where(x == np.rint(x), mass, 0.0))
@@ -240,11 +313,11 @@ class Geometric:
         k = np.floor(np.asarray(x, dtype=np.float64)) - centre
         if self.bounding == "truncated":
             k = np.clip(k, -below - 1, above)
-            left, right = self._sum(0, below), self._sum(0, above)
+            left, right = self.law.total(0, below), self.law.total(0, above)
             whole = 1 + left + right
             # the masses of -below..k and of k+1..above
-            lower = (left - self._sum(0, np.maximum(-k - 1, 0.0))) / whole
-            upper = (right - self._sum(0, np.maximum(k, 0.0))) / whole
+            lower = (left - self.law.total(0, np.maximum(-k - 1, 0.0))) / whole
+            upper = (right - self.law.total(0, np.maximum(k, 0.0))) / whole
             return np.asarray(np.where(k < 0, lower, 1 - upper))
         share = self._share
         under = share * np.exp(np.minimum(k, 0.0) / self.scale)
@@ -291,73 +364,29 @@ class Geometric:
             half += 1
         return (-float(half) if half else 0.0), float(half)
 
-    # Errors of bounded noise. Sums over k = 1..t of k^j r^k, and of min(k, t)^j r^k over all k.
-
-    def _sum(self, power: int, t: Floats) -> Floats:
-        """The sum of k^power r^k over k = 1..t, t whole and not negative, infinity included."""
-        t = np.asarray(t, np.float64)
-        b = self.scale
-        r, gap = math.exp(-1 / b), -math.expm1(-1 / b)
-        if power == 0:
-            return np.asarray(r * -np.expm1(-t / b) / gap)
-        k = np.arange(1.0, min(TABLE, float(np.max(t, initial=0.0, where=np.isfinite(t)))) + 1)
-        table = np.concatenate([[0.0], np.cumsum(k**power * np.exp(-k / b))])
-        place = np.minimum(t, len(table) - 1).astype(np.int64)
-        with np.errstate(invalid="ignore"):
-            rest = np.where(np.isfinite(t), t**power * np.exp(-t / b) * r / gap, 0.0)
-        return np.asarray(np.where(t < len(table), table[place], self._clamped(power, t) - rest))
-
-    def _clamped(self, power: int, t: Floats) -> Floats:
-        """The sum of min(k, t)^power r^k over all k >= 1, by parts: differences of powers times tails."""
-        t = np.asarray(t, np.float64)
-        b = self.scale
-        r, gap = math.exp(-1 / b), -math.expm1(-1 / b)
-        once = r * -np.expm1(-t / b) / gap  # the sum of r^k over k = 1..t
-        if power == 1:
-            return np.asarray(once / gap)
-        k = np.arange(1.0, min(TABLE, float(np.max(t, initial=0.0, where=np.isfinite(t)))) + 1)
-        table = np.concatenate([[0.0], np.cumsum((2 * k - 1) * np.exp(-k / b))])
-        place = np.minimum(t, len(table) - 1).astype(np.int64)
-        with np.errstate(invalid="ignore"):
-            last = np.where(np.isfinite(t), t * np.exp(-t / b), 0.0)
-        closed = 2 * (once - r * last) / gap - once
-        return np.asarray(np.where(t < len(table), table[place], closed) / gap)
+    @property
+    def law(self) -> Lattice:
+        """The geometric law of this scale, before any bounding."""
+        return Lattice(self.scale)
 
     def bias(self, s: ArrayLike) -> Floats:
         """Mean of the released number minus the whole statistic ``s``; zero without bounds."""
-        return self._errors(*self._distances(s)[1:])[0]
+        return self.law.errors(self.bounding, *self._distances(s)[1:])[0]
 
     def mse(self, s: ArrayLike) -> Floats:
         """Mean squared error of the released number for the whole statistic ``s``."""
-        return self._errors(*self._distances(s)[1:])[1]
-
-    def _errors(self, below: Floats, above: Floats) -> tuple[Floats, Floats]:
-        if self.bounding is None:
-            return np.zeros(below.shape), np.full(below.shape, self.std**2)
-        if self.bounding == "bit":
-            mass = math.tanh(0.5 / self.scale)
-            bias = mass * (self._clamped(1, above) - self._clamped(1, below))
-            return bias, mass * (self._clamped(2, below) + self._clamped(2, above))
-        whole = 1 + self._sum(0, below) + self._sum(0, above)
-        bias = (self._sum(1, above) - self._sum(1, below)) / whole
-        return bias, (self._sum(2, below) + self._sum(2, above)) / whole
+        return self.law.errors(self.bounding, *self._distances(s)[1:])[1]
 
     def worst_case_bias(self) -> float:
         """The largest absolute bias over the whole statistics within the bounds; it is at an end."""
-        if self.bounding is None:
-            return 0.0
-        end = np.array([0.0])
-        return abs(float(self._errors(end, self._width + end)[0][0]))
+        return self.law.worst(self.bounding, self._width)[0]
 
     def worst_case_mse(self) -> float:
         """The largest mean squared error over the whole statistics within the bounds, by search.
 
         Where a side is open it approaches the variance of the noise, and never exceeds it.
         """
-        if self.bounding is None or math.isinf(self._width):
-            return self.std**2
-        places = np.unique(np.rint(np.linspace(0, self._width // 2, POINTS)))
-        return float(self._errors(places, self._width - places)[1].max())
+        return self.law.worst(self.bounding, self._width)[1]
 
     @property
     def _width(self) -> float:

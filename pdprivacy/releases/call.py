@@ -134,6 +134,8 @@ class Call:
         if not isinstance(self.bounds, Mapping):
             return Narrowed(statistic, (pair_of(self.bounds),))
         names = [column.name for column in self.columns]
+        if np.shape(statistic.ends[0]) != (len(names),):
+            raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
         if set(self.bounds) != set(names):
             raise ParameterError(
                 "'bounds' must be a pair, or map each column of the call to one "
@@ -151,7 +153,10 @@ def pair_of(bounds: Any) -> tuple[float, float]:
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if value is not None and not number:
             raise ParameterError(f"'bounds' must be numbers or None (got {got(value)}).")
-        ends.append(without if value is None else float(value))
+        try:
+            ends.append(without if value is None else float(value))
+        except OverflowError:
+            raise ParameterError("'bounds' must be numbers that doubles hold.") from None
     if not ends[0] < ends[1]:  # a NaN is not below anything
         raise ParameterError(f"'bounds' must be a lower and a higher number (got {ends[0]} and {ends[1]}).")
     return ends[0], ends[1]
@@ -254,16 +259,6 @@ def _sensitivity(measurement: Measurement, place: int) -> float:
     return float(part.l1 * part.unit)
 
 
-def _bounds(call: Call, answer: Answer) -> Any:
-    """[lower, upper] of the released numbers, of all or of each, where they are known or were kept."""
-    if call.request.bounding is None and call.statistic not in ("mean", "proportion"):
-        return None
-    ends = np.broadcast_arrays(np.asarray(answer.lower, np.float64), np.asarray(answer.upper, np.float64))
-    pairs = np.stack(ends, axis=-1).reshape(-1, 2).tolist()
-    plain: list[Any] = [[end if math.isfinite(end) else None for end in pair] for pair in pairs]
-    return plain[0] if all(pair == plain[0] for pair in plain) else plain
-
-
 def _rows(protected: Protected, call: Call) -> int | None:
     """The number of records behind each number, where that is public."""
     nullable = any(column.nullable for column in (*call.columns, *call.by))
@@ -276,6 +271,7 @@ def attach(
 ) -> None:
     """Write the release's metadata."""
     measurement, request = result.measurement, call.request
+    bounded = request.bounding is not None or call.statistic in ("mean", "proportion")
     total, (spent_epsilon, spent_delta) = protected.budget.total, protected.budget.spent
     metadata.attach(
         released,
@@ -299,7 +295,7 @@ def attach(
             "p": None if request.p is None else float(request.p),
             "calibration": request.calibration,
             "bounding": request.bounding,
-            "bounds": _bounds(call, result.answer),
+            "bounds": errors.bounds() if bounded else None,
             "constraint": call.constraint,
             "releases": request.releases,
             "rows": _rows(protected, call),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.measure import Measurement, PartMechanism
 from pdprivacy.mechanism import Bounds, Gaussian, Geometric, Laplace
+from pdprivacy.mechanism.geometric import Lattice
 from pdprivacy.mechanism.law import Law
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer
@@ -30,7 +32,7 @@ class Errors:
     ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
     released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
     released number; and the largest of both over all statistics within the bounds, where each number
-    is a noisy number of its own.
+    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers.
     """
 
     standard_error: Any
@@ -39,6 +41,8 @@ class Errors:
     rmse: Any = None
     worst_bias: Any = None
     worst_rmse: Any = None
+    lower: Any = -math.inf
+    upper: Any = math.inf
 
     @classmethod
     def of(
@@ -50,11 +54,13 @@ class Errors:
     ) -> Errors:
         """The errors of an answer; ``offsets`` as of a statistic."""
         half = _plus_minus(answer, measurement, own=offsets is not None)
-        if bounding is None:
-            return cls(answer.standard_error, half)
-        if offsets is None:
-            return cls(answer.standard_error, half, *_made(answer, measurement, bounding))
-        return cls(answer.standard_error, half, *_own(answer, measurement, offsets, bounding))
+        found: tuple[Any, ...] = ()
+        if bounding is not None and offsets is None:
+            found = _made(answer, measurement, bounding)
+        elif bounding is not None and offsets is not None:
+            found = _own(answer, measurement, offsets, bounding)
+        made = cls(answer.standard_error, half, *found)
+        return replace(made, lower=answer.lower, upper=answer.upper)
 
     @classmethod
     def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
@@ -76,6 +82,13 @@ class Errors:
                 for name in self.__dataclass_fields__
             )
         )
+
+    def bounds(self) -> Any:
+        """[lower, upper] of the numbers, of all or of each, None for an end that is open."""
+        ends = np.broadcast_arrays(np.asarray(self.lower, np.float64), np.asarray(self.upper, np.float64))
+        pairs = np.stack(ends, axis=-1).reshape(-1, 2).tolist()
+        plain = [[end if math.isfinite(end) else None for end in pair] for pair in pairs]
+        return plain[0] if all(pair == plain[0] for pair in plain) else plain
 
     def to_json(self, plain: Callable[[Any], Any]) -> dict[str, Any]:
         """As in a frame's metadata, every number made ``plain``."""
@@ -136,16 +149,33 @@ def _own(
 def _bounded(
     mechanism: PartMechanism, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
 ) -> tuple[Any, Any, float, float]:
+    """Bias and root mean squared error for these statistics, and the largest within the bounds."""
     if ends == (-math.inf, math.inf):
         return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
     if isinstance(mechanism, Geometric):
-        if bounding == "bit":  # clamped after the draw
-            mechanism = Geometric(mechanism.epsilon, mechanism.sensitivity, bounds=ends, bounding="bit")
-        bias, mse = mechanism.bias(statistic), mechanism.mse(statistic)
-        return bias, np.sqrt(mse), mechanism.worst_case_bias(), math.sqrt(mechanism.worst_case_mse())
-    bounds, law = Bounds.of(ends, bounding), mechanism.law
-    bias, mse = bounds.bias(law, statistic), bounds.mse(law, statistic)
-    return bias, np.sqrt(mse), bounds.worst_bias(law), math.sqrt(bounds.worst_mse(law))
+        low, high = (float(end) for end in ends)
+        within = np.clip(statistic, low, high)
+        bias, mse = mechanism.law.errors(bounding, within - low, high - within)
+        worst = _worst_whole(mechanism.law, bounding, high - low)
+    else:
+        lower, upper = (end if math.isfinite(end) else None for end in ends)
+        bounds, law = Bounds(lower, upper, bounding), mechanism.law
+        bias, mse = bounds.bias(law, statistic), bounds.mse(law, statistic)
+        worst = _worst(law, bounds)
+    return bias, np.sqrt(mse), worst[0], math.sqrt(worst[1])
+
+
+# The worst cases take a search, and are the same for every release of a statistic.
+
+
+@lru_cache(maxsize=256)
+def _worst(law: Law, bounds: Bounds) -> tuple[float, float]:
+    return bounds.worst_bias(law), bounds.worst_mse(law)
+
+
+@lru_cache(maxsize=256)
+def _worst_whole(law: Lattice, bounding: Bounding, width: float) -> tuple[float, float]:
+    return law.worst(bounding, width)
 
 
 def _made(answer: Answer, measurement: Measurement, bounding: Bounding) -> tuple[Any, Any]:

@@ -200,7 +200,8 @@ def _squared(bounds: Any) -> Any:
     lower, upper = pair_of(bounds)
     if upper <= 0:
         raise ParameterError("'bounds' of standard deviations must leave room above 0.")
-    return max(lower, 0.0) ** 2, upper**2
+    lower = max(lower, 0.0)
+    return lower * lower, upper * upper
 
 
 def _series(

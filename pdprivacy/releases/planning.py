@@ -18,6 +18,8 @@ from pdprivacy.releases.supposed import Supposed
 
 __all__ = ["plan"]
 
+COUNTED = {"count", "value_counts", "histogram", "crosstab", "var", "std", "pooled_var"}
+MOST = 1e15
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
 
@@ -57,7 +59,10 @@ def plan(
         raise ParameterError(
             f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)})."
         )
-    held = protected.scope.held()[1] if rows is None else rows
+    public = protected.scope.held()[1]
+    held = public if rows is None else rows
+    if public is not None and held != public:
+        raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
     if held is None:
         raise ParameterError(
             "The number of rows is private, and a plan must not read it.",
@@ -68,18 +73,32 @@ def plan(
     refused = {"rng", "releases"} & set(options)
     if refused:
         raise ParameterError(f"A plan takes no {refused.pop()!r}: it draws nothing.")
-    sketch = replace(protected, supposed=Supposed(int(held), None if at is None else float(at)))
+    sketch = replace(protected, supposed=Supposed(int(held), _value(at, least_zero=statistic in COUNTED)))
     found = {}
-    for level in _list(epsilon):
-        for kind in _list(bounding):
+    levels, kinds = _list("epsilon", epsilon), _list("bounding", bounding)
+    for level in levels:
+        for kind in kinds:
             released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **options)
             found[float(released.attrs[KEY]["epsilon"]), kind or "none"] = _errors(released)
     return pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
 
 
-def _list(value: Any) -> list[Any]:
+def _list(name: str, value: Any) -> list[Any]:
     listed = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
-    return list(value) if listed else [value]
+    items = list(value) if listed else [value]
+    if not items:
+        raise ParameterError(f"{name!r} must not be empty.")
+    return items
+
+
+def _value(at: Any, *, least_zero: bool) -> float | None:
+    if at is None:
+        return None
+    number = isinstance(at, int | float | np.integer | np.floating) and not isinstance(at, bool)
+    if not number or not abs(at) <= MOST or (least_zero and at < 0):
+        kind = "a finite number, not negative" if least_zero else "a finite number"
+        raise ParameterError(f"'at' must be {kind} (got {got(at)}).")
+    return float(at)
 
 
 def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:

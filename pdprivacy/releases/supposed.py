@@ -87,6 +87,6 @@ def suppose(statistic: Statistic, request: Request, table: Engine) -> Measuremen
     for part, mechanism, whole in zip(parts, mechanisms, statistic.read(table), strict=True):
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
         if request.bounding is not None:
-            values = np.clip(values, *part.within(noisy))
+            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
         noisy.append(Noisy(values, mechanism.std))
     return Measurement(parts, mechanisms, tuple(noisy), request.cost, seeded=False)

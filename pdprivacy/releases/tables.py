@@ -290,6 +290,11 @@ def _constrained(
     """What is measured for a constraint, and what makes the released table of a result."""
     constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
     total = cells.scope.held()[1]
+    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
+        raise ParameterError(
+            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
+            "leave bounds out.",
+        )
     if constraint is None:
         return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
     known = get_args(get_args(Constraint)[0]) + get_args(get_args(Constraint)[1])
@@ -380,7 +385,8 @@ def _with_margins(
     names = [_all_label(label) for label in labels]
     if normalize is False:
         error = std * np.sqrt(size)
-        sums = replace(table, answer=Answer(whole, error, 0.0, 0.0, table.answer.upper), offsets=None)
+        # sums of bounded counts: not below zero, but of as many as there are cells
+        sums = replace(table, answer=Answer(whole, error, 0.0, 0.0), offsets=None)
         errors = sums.errors
         half = table.errors.plus_minus
         return whole, replace(errors, plus_minus=np.where(size == 1, half, errors.plus_minus)), names

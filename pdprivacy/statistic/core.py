@@ -130,10 +130,8 @@ class Part:
         )
 
     def within(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
-        """The bounds of the numbers as doubles, after the noisy parts before this one."""
-        if self.limits is not None:
-            return self.limits(noisy)
-        return float(self.bounds[0]), float(self.bounds[1])
+        """The bounds of the numbers, after the noisy parts before this one."""
+        return self.bounds if self.limits is None else self.limits(noisy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +197,16 @@ class Statistic(Protocol):
 
     ``offsets``: where each released number is a noisy number of one part (of the only one, or of
     the part at its place on the last axis), what is added to it, per part; None where numbers are
-    made of several parts.
+    made of several parts. ``ends``: public bounds of the released numbers, of all or per column,
+    infinite where there is none.
     """
 
     @property
     def parts(self) -> tuple[Part, ...]: ...
     @property
     def offsets(self) -> tuple[float, ...] | None: ...
+    @property
+    def ends(self) -> tuple[Any, Any]: ...
     def read(self, engine: Engine) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
 
@@ -234,13 +235,16 @@ def scalar(
     )
 
 
+def ends_of_parts(parts: Sequence[Part], offsets: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """The bounds of released numbers that are a noisy number each."""
+    lower, upper = (np.array([float(part.bounds[side]) for part in parts]) for side in (0, 1))
+    return lower + np.array(offsets), upper + np.array(offsets)
+
+
 def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) -> Answer:
     """The answer that is one noisy number per part, with its offset."""
-    offsets = np.array(statistic.offsets)
-    lower, upper = (np.array([float(part.bounds[side]) for part in statistic.parts]) for side in (0, 1))
-    values = np.array([part.values[0] for part in noisy])
-    errors = np.array([part.std for part in noisy])
-    return Answer(values + offsets, errors, rounding, lower + offsets, upper + offsets)
+    values = np.array([part.values[0] for part in noisy]) + np.array(statistic.offsets)
+    return Answer(values, np.array([part.std for part in noisy]), rounding, *statistic.ends)
 
 
 def named(what: str, *columns: Column) -> str:
@@ -265,6 +269,17 @@ def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool 
 def pairs(size: int) -> list[tuple[int, int]]:
     """The entries of a symmetric matrix, the diagonal first: it bounds the others."""
     return [(i, i) for i in range(size)] + [(i, j) for i in range(size) for j in range(i + 1, size)]
+
+
+def bounds_of(quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
+    """The bounds of means of these quantities."""
+    return np.array([q.lower for q in quantities]), np.array([q.upper for q in quantities])
+
+
+def variance_bounds(quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
+    """The bounds of their sample variances, of any number of records: at most that of two."""
+    largest = [largest_variance(q.upper - q.lower, 2.0) for q in quantities]
+    return np.zeros(len(quantities)), np.array(largest)
 
 
 def largest_variance(width: float, rows: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    ends_of_parts,
     named,
     one_each,
     scalar,
@@ -63,15 +65,18 @@ class Cells:
     def offsets(self) -> tuple[float, ...] | None:
         return (0.0,)
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        most = self.scope.held()[1]
+        return 0.0, math.inf if most is None else float(most)
+
     def read(self, engine: Engine) -> list[Whole]:
         if self.edges is None:
             return [engine.table(self.columns, self.method)]
         return [engine.bins(self.columns[0], self.edges)]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        most = self.scope.held()[1]
-        upper = math.inf if most is None else most
-        return Answer(noisy[0].values, noisy[0].std, lower=0.0, upper=upper)
+        return Answer(noisy[0].values, noisy[0].std, 0.0, *self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +114,17 @@ class TreeCells:
     def offsets(self) -> tuple[float, ...] | None:
         return None
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return self.cells.ends
+
     def read(self, engine: Engine) -> list[Whole]:
         (leaves,) = self.cells.read(engine)
         return [self.tree.sums(np.asarray(leaves))]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        total = self.cells.scope.held()[1]
-        leaves = hierarchy(self.tree, noisy[0].values, total)
-        upper = math.inf if total is None else total
-        return Answer(leaves, noisy[0].std, lower=0.0, upper=upper)
+        leaves = hierarchy(self.tree, noisy[0].values, self.cells.scope.held()[1])
+        return Answer(leaves, noisy[0].std, 0.0, *self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,10 @@ class Rows:
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return (0.0,) * max(len(self.columns), 1)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return ends_of_parts(self.parts, self.offsets or ())
 
     def read(self, engine: Engine) -> list[Whole]:
         if not self.columns:

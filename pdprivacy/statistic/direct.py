@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    ends_of_parts,
     matrix_bounds,
     named,
     one_each,
@@ -128,6 +130,12 @@ class Direct:
         if self.kind == "cov":
             return None
         return tuple(q.center if self.kind == "mean" else 0.0 for q in self.quantities)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        if self.offsets is None:
+            return -math.inf, math.inf
+        return ends_of_parts(self.parts, self.offsets)
 
     def read(self, engine: Engine) -> list[Whole]:
         found: list[Whole] = []

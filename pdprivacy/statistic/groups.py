@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,14 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    bounds_of,
+    ends_of_parts,
     largest_variance,
     matrix_bounds,
     named,
     pairs,
     per_record,
+    variance_bounds,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 from pdprivacy.statistic.sums import SharedCounts, covariance, half_square, products_part
@@ -95,6 +99,12 @@ class GroupedMoments:
     def offsets(self) -> tuple[float, ...] | None:
         return (0.0,) * len(self.quantities) if self.kind == "sum" else None
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        if self.offsets is not None:
+            return ends_of_parts(self.parts, self.offsets)
+        return bounds_of(self.quantities) if self.kind == "mean" else variance_bounds(self.quantities)
+
     def read(self, engine: Engine) -> list[Whole]:
         held = [
             engine.grouped([quantity], self.keys, "groupby", products=self.kind == "var")
@@ -118,8 +128,7 @@ class GroupedMoments:
         if self.kind == "sum":
             for column, part in enumerate(noisy):
                 values[:, column], errors[:, column] = part.values, part.std
-            lower, upper = (np.array([float(p.bounds[side]) for p in self.parts]) for side in (0, 1))
-            return Answer(values, errors, 0.0, lower, upper)
+            return Answer(values, errors, 0.0, *self.ends)
         places = self._counts.places()
         start = max(places) + 1
         for column, quantity in enumerate(self.quantities):
@@ -139,8 +148,7 @@ class GroupedMoments:
                     one[0], one[1], one[1], one[2], shift
                 )
         if self.kind == "mean":
-            ends = (np.array([getattr(q, side) for q in self.quantities]) for side in ("lower", "upper"))
-            return Answer(values, errors, 0.0, *ends)
+            return Answer(values, errors, 0.0, *self.ends)
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
         upper = np.column_stack(
             [
@@ -201,6 +209,11 @@ class PooledCovariance:
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        size = len(self.quantities)
+        return (-math.inf, math.inf) if self.matrix else (np.zeros(size), np.full(size, math.inf))
 
     def read(self, engine: Engine) -> list[Whole]:
         grouped = engine.grouped(self.quantities, self.keys, self.method, products=True)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.statistic.core import Answer, Engine, Noisy, Part, Statistic, Whole
+from pdprivacy.statistic.core import Answer, Engine, Noisy, Part, Statistic, Whole, ends_of_parts
 
 __all__ = ["Narrowed"]
 
@@ -19,8 +20,8 @@ __all__ = ["Narrowed"]
 class Narrowed:
     """``inner`` with released numbers within ``bounds``: one pair, or one per number.
 
-    Raises ParameterError where a pair leaves out all that the statistic can be, or is narrower
-    than what one record can do.
+    Bounds of counts are rounded inwards to whole numbers. Raises ParameterError where a pair leaves
+    out all that the statistic can be, or is narrower than what one record can do.
     """
 
     inner: Statistic
@@ -31,40 +32,64 @@ class Narrowed:
         return self.inner.offsets
 
     @property
+    def ends(self) -> tuple[Any, Any]:
+        if self.offsets is not None and len(self.offsets) == len(self.parts) > 1:
+            return ends_of_parts(self.parts, self.offsets)
+        if self.offsets is not None:
+            lower, upper = ends_of_parts(self.parts, self.offsets)
+            return lower[0], upper[0]
+        wanted = np.array(self.bounds).T if len(self.bounds) > 1 else np.array(self.bounds[0])
+        lower, upper = self.inner.ends
+        return np.maximum(lower, wanted[0]), np.minimum(upper, wanted[1])
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         offsets = self.inner.offsets
         if offsets is None:
-            return self.inner.parts  # made of several parts, a number is bounded when it is made
+            lower, upper = self.ends  # made of several parts, a number is bounded when it is made
+            if not bool(np.all(lower < upper)):
+                raise _out()
+            return self.inner.parts
         pairs = self.bounds if len(self.bounds) > 1 else self.bounds * len(offsets)
         return tuple(
-            self._part(part, offset, *pair)
+            _narrow(part, offset, *pair)
             for part, offset, pair in zip(self.inner.parts, offsets, pairs, strict=True)
-        )
-
-    @staticmethod
-    def _part(part: Part, offset: float, lower: float, upper: float) -> Part:
-        least, most = part.bounds
-        if math.isfinite(lower):
-            least = max(least, Fraction(lower) - Fraction(offset))
-        if math.isfinite(upper):
-            most = min(most, Fraction(upper) - Fraction(offset))
-        if not least < most:
-            raise ParameterError("'bounds' leave out all that the statistic can be.")
-        if part.moves == 1 and most - least < part.l1 * part.unit:
-            raise ParameterError(
-                "'bounds' are narrower than what one record can do to the statistic.",
-                "wider bounds, or none: then they follow from the declaration.",
-            )
-        return replace(
-            part,
-            lower=Fraction(least) if math.isfinite(least) else None,
-            upper=Fraction(most) if math.isfinite(most) else None,
         )
 
     def read(self, engine: Engine) -> list[Whole]:
         return self.inner.read(engine)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        answer = self.inner.finish(noisy)
-        lower, upper = np.array(self.bounds).T
-        return replace(answer, lower=np.maximum(answer.lower, lower), upper=np.minimum(answer.upper, upper))
+        answer, (lower, upper) = self.inner.finish(noisy), self.ends
+        lower = np.maximum(answer.lower, lower)
+        # what follows from noisy parts may contradict the bounds of the call, which are certain
+        return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
+
+
+def _out() -> ParameterError:
+    return ParameterError("'bounds' leave out all that the statistic can be.")
+
+
+def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
+    least, most = part.bounds
+    if math.isfinite(lower):
+        least = max(least, Fraction(lower) - Fraction(offset))
+    if math.isfinite(upper):
+        most = min(most, Fraction(upper) - Fraction(offset))
+    if part.counts:
+        least, most = (
+            Fraction(inwards(end)) if math.isfinite(end) else end
+            for end, inwards in ((least, math.ceil), (most, math.floor))
+        )
+    if not least < most:
+        raise _out()
+    if part.moves == 1 and most - least < part.l1 * part.unit:
+        raise ParameterError(
+            "'bounds' are narrower than what one record can do to the statistic.",
+            "wider bounds, or none: then they follow from the declaration.",
+        )
+    return replace(
+        part,
+        lower=Fraction(least) if math.isfinite(least) else None,
+        upper=Fraction(most) if math.isfinite(most) else None,
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from pdprivacy.statistic.core import (
     Part,
     Scope,
     Whole,
+    bounds_of,
+    ends_of_parts,
     largest_variance,
     matrix_bounds,
     named,
@@ -24,6 +27,7 @@ from pdprivacy.statistic.core import (
     pairs,
     per_record,
     scalar,
+    variance_bounds,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 
@@ -61,6 +65,10 @@ class Sums:
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return (0.0,) * len(self.quantities)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return ends_of_parts(self.parts, self.offsets or ())
 
     def read(self, engine: Engine) -> list[Whole]:
         return [[engine.sum(quantity)[1]] for quantity in self.quantities]
@@ -141,6 +149,10 @@ class Means:
     def offsets(self) -> tuple[float, ...] | None:
         return None
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return bounds_of(self.quantities)
+
     def read(self, engine: Engine) -> list[Whole]:
         found = [engine.sum(quantity) for quantity in self.quantities]
         places = self._counts.places()
@@ -157,8 +169,7 @@ class Means:
             offset = float(total.values[0]) / rows
             values.append(quantity.center + offset)
             errors.append(math.hypot(total.std, offset * count.std) / rows)
-        lower, upper = (np.array([getattr(q, side) for q in self.quantities]) for side in ("lower", "upper"))
-        return Answer(np.array(values), np.array(errors), 0.0, lower, upper)
+        return Answer(np.array(values), np.array(errors), 0.0, *self.ends)
 
 
 def half_square(reach: int) -> int:
@@ -198,6 +209,10 @@ class Variances:
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return variance_bounds(self.quantities)
 
     def read(self, engine: Engine) -> list[Whole]:
         moments = [engine.moments([quantity]) for quantity in self.quantities]
@@ -283,6 +298,10 @@ class Covariance:
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return -math.inf, math.inf
 
     def read(self, engine: Engine) -> list[Whole]:
         moments = engine.moments(self.quantities)
