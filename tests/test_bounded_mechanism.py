@@ -910,3 +910,27 @@ def test_default_grids_are_far_below_scale_and_sensitivity(sensitivity):
             ),
         }[mechanism.name]()
         assert mechanism.scale == pytest.approx(float(reference * sens), rel=4e-6)
+
+
+# 9. Consistency: what becomes of the error as the number of rows grows.
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "generalized"])
+def test_errors_fall_as_one_over_the_number_of_rows(kind, bounding):
+    """Liu (2019), Proposition 2: sensitivity R/n makes the mean squared error O(n^-2)."""
+    makers = {
+        "laplace": lambda n: Laplace(1, Fraction(1, n), bounds=(0, 1), bounding=bounding),
+        "gaussian": lambda n: Gaussian(1, "1e-5", Fraction(1, n), bounds=(0, 1), bounding=bounding),
+        "generalized": lambda n: GeneralizedGaussian(
+            1, "1e-5", Fraction(1, n), 3, bounds=(0, 1), bounding=bounding, moves=1
+        ),
+    }
+    rows = (10**3, 10**4, 10**5)
+    worst = [makers[kind](n).worst_case_mse() * n**2 for n in rows]
+    # in the limit the noise of n numbers of sensitivity 1 within bounds that are far away
+    limit = makers[kind](10**6).std ** 2 * 10**12
+    assert worst[1:] == pytest.approx([limit, limit], rel=1e-3)
+    middle = [float(makers[kind](n).bias(0.3)) for n in rows]
+    assert abs(middle[2]) < 1e-12
+    assert worst[0] <= limit * (1 + 1e-3)

@@ -383,7 +383,7 @@ def test_what_carries_no_release_says_so(attrs, shape):
         assert "attrs['dp']" in caught.value.hint
 
 
-ASKED_FOR = {"p", "calibration", "bounding", "bounds", "constraint", "normalize", "releases", "rows", "dr_ha"}
+ASKED_FOR = {"p", "calibration", "bounding", "bounds", "constraint", "releases", "rows", "dr_ha"}
 
 
 @pytest.mark.parametrize("name", sorted(KEYS - {"statistic"} - ASKED_FOR))
