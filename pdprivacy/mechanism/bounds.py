@@ -28,10 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.mechanism.core import Integers
 from pdprivacy.mechanism.law import QUARTER, Law
+from pdprivacy.noise import Source
 from pdprivacy.privacy import rational
 
-__all__ = ["LEAST_RANGE", "Bounding", "Bounds"]
+__all__ = ["LEAST_RANGE", "Bounding", "Bounds", "Limited"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "bit"]
@@ -266,6 +268,67 @@ class Bounds:
         return _largest(
             lambda u: np.asarray(law.clamped(2, u) + law.clamped(2, np.maximum(width - u, 0.0))), width / 2
         )
+
+
+class Limited:
+    """What mechanisms with `Bounds` say of them, and how they draw; the mechanisms hold the fields."""
+
+    __slots__ = ()
+
+    limits: Bounds
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Lower and upper bound of what is released, infinite where a side is open; None without."""
+        return None if self.limits.bounding is None else (self.limits.lo, self.limits.hi)
+
+    @property
+    def bounding(self) -> Bounding | None:
+        """How the bounds are kept: "truncated", "bit", or None without bounds."""
+        return self.limits.bounding
+
+    def _noise(self, size: int, source: Source) -> Integers:
+        raise NotImplementedError
+
+    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
+        raise NotImplementedError
+
+    def draw(self, size: int, source: Source) -> Integers:
+        """``size`` exact draws of the noise in grid steps, before any clamping.
+
+        Raises
+        ------
+        ParameterError : a truncated mechanism, whose noise depends on the statistic: `draw_within`.
+        """
+        if self.limits.bounding == "truncated":
+            raise ParameterError(
+                "Truncated noise depends on the distances to the bounds.",
+                "draw_within(below, above, source).",
+            )
+        return self._noise(size, source)
+
+    def draw_within(self, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
+        """Exact draws of the truncated noise in grid steps, between ``-below`` and ``above``.
+
+        ``below`` and ``above`` are the distances of each statistic to its bounds in grid steps,
+        int64, not negative, `noise.UNBOUNDED` for an open side; they may differ from number to number.
+        The loss is as stated if the range ``below + above`` of every number is at most that of the
+        mechanism's own bounds. The mass that truncation adds to a loss grows with the range
+        (`log_gain`), so a mechanism with one open side is valid for every range.
+
+        Raises
+        ------
+        ParameterError : a mechanism that is not truncated, or distances of different shapes.
+        """
+        if self.limits.bounding != "truncated":
+            raise ParameterError(
+                "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
+            )
+        near, far = np.asarray(below, dtype=np.int64), np.asarray(above, dtype=np.int64)
+        if near.shape != far.shape:
+            raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
+        drawn = self._noise_within(near.ravel(), far.ravel(), source)
+        return np.asarray(drawn.reshape(near.shape))
 
 
 def _largest(function: Callable[[Floats], Floats], stop: float, points: int = 2049) -> float:

@@ -13,18 +13,17 @@ from numpy.typing import ArrayLike
 
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.bounds import Bounds, Limited
 from pdprivacy.mechanism.core import (
     ROUNDING_STEPS,
     Floats,
-    Integers,
     check_level,
     check_probabilities,
     check_size,
     grid_units,
 )
 from pdprivacy.mechanism.law import Law
-from pdprivacy.noise import RandomState, Source
+from pdprivacy.noise import RandomState
 
 __all__ = ["Continuous", "allowance", "check_moves", "check_one", "infinite", "rounded_up"]
 
@@ -58,7 +57,7 @@ def check_one(size: int, name: str) -> None:
         )
 
 
-class Continuous:
+class Continuous(Limited):
     """Methods of a mechanism with a `Law` and `Bounds`; the mechanisms hold the fields.
 
     Without ``bounding`` the distribution is that of the noise, shifted to ``s`` where one is given.
@@ -67,7 +66,6 @@ class Continuous:
 
     __slots__ = ()
 
-    limits: Bounds
     moves: int | None
     grid: Fraction
     exact: bool
@@ -76,16 +74,6 @@ class Continuous:
     def law(self) -> Law:
         """The law of the noise before any bounding."""
         raise NotImplementedError
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of what is released, infinite where a side is open; None without."""
-        return None if self.limits.bounding is None else (self.limits.lo, self.limits.hi)
-
-    @property
-    def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "bit", or None without bounds."""
-        return self.limits.bounding
 
     @property
     def std(self) -> float:
@@ -160,49 +148,6 @@ class Continuous:
     def takes_one(self) -> bool:
         """Whether `sample` takes one number only: the loss depends on ``moves``, which is not stated."""
         return self.limits.bounding == "truncated" and self.moves is None
-
-    def _noise(self, size: int, source: Source) -> Integers:
-        raise NotImplementedError
-
-    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
-        raise NotImplementedError
-
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise in grid steps, before any clamping.
-
-        Raises
-        ------
-        ParameterError : a truncated mechanism, whose noise depends on the statistic: `draw_within`.
-        """
-        if self.limits.bounding == "truncated":
-            raise ParameterError(
-                "Truncated noise depends on the distances to the bounds.",
-                "draw_within(below, above, source).",
-            )
-        return self._noise(size, source)
-
-    def draw_within(self, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
-        """Exact draws of the truncated noise in grid steps, between ``-below`` and ``above``.
-
-        ``below`` and ``above`` are the distances of each statistic to its bounds in grid steps,
-        int64, not negative, `noise.UNBOUNDED` for an open side; they may differ from number to number.
-        The loss is as stated if the range ``below + above`` of every number is at most that of the
-        mechanism's own bounds. The mass that truncation adds to a loss grows with the range
-        (`log_gain`), so a mechanism with one open side is valid for every range.
-
-        Raises
-        ------
-        ParameterError : a mechanism that is not truncated, or distances of different shapes.
-        """
-        if self.limits.bounding != "truncated":
-            raise ParameterError(
-                "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
-            )
-        near, far = np.asarray(below, dtype=np.int64), np.asarray(above, dtype=np.int64)
-        if near.shape != far.shape:
-            raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
-        drawn = self._noise_within(near.ravel(), far.ravel(), source)
-        return np.asarray(drawn.reshape(near.shape))
 
     def sample(self, values: ArrayLike, rng: RandomState = None) -> Floats:
         """``values`` plus independent noise, on the grid and within the bounds; same shape, float64.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.bounds import Bounding, Bounds, Limited
 from pdprivacy.mechanism.continuous import check_moves, check_one
 from pdprivacy.mechanism.core import (
     LEAST_STEPS,
@@ -147,7 +147,7 @@ class Lattice:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometric:
+class Geometric(Limited):
     """Two-sided geometric (discrete Laplace) noise on the integers: epsilon-differentially private.
 
     Parameters
@@ -214,16 +214,6 @@ class Geometric:
             check_drawable(max(steps, LEAST_STEPS), Fraction(1))
         object.__setattr__(self, "steps", steps)
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of what is released, infinite where a side is open; None without."""
-        return None if self.limits.bounding is None else (self.limits.lo, self.limits.hi)
-
-    @property
-    def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "bit", or None without bounds."""
-        return self.limits.bounding
-
     def _ends(self) -> tuple[int | None, int | None]:
         """The first and the last whole number within the bounds."""
         lower, upper = self.limits.lower, self.limits.upper
@@ -249,23 +239,11 @@ class Geometric:
         """Standard deviation of the noise before any bounding, ``sqrt(2 r) / (1 - r)``."""
         return self.law.std
 
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise, before any clamping; not of truncated noise."""
-        if self.bounding == "truncated":
-            raise ParameterError(
-                "Truncated noise depends on the distances to the bounds.",
-                "draw_within(below, above, source).",
-            )
+    def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_laplace(self.steps, size, source)
 
-    def draw_within(self, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
-        """Exact draws of the truncated noise between ``-below`` and ``above``; see `Laplace.draw_within`."""
-        if self.bounding != "truncated":
-            raise ParameterError(
-                "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
-            )
-        near, far = np.asarray(below, dtype=np.int64), np.asarray(above, dtype=np.int64)
-        return noise.truncated_laplace(self.steps, near, far, source)
+    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
+        return noise.truncated_laplace(self.steps, below, above, source)
 
     def sample(self, values: ArrayLike, rng: RandomState = None) -> Integers:
         """Integer ``values`` plus independent noise, within the bounds; same shape, int64."""
@@ -279,8 +257,7 @@ class Geometric:
         open_side = np.full(centers.shape, UNBOUNDED, np.int64)
         below = open_side if first is None else centers - first
         above = open_side if last is None else last - centers
-        drawn = self.draw_within(below.ravel(), above.ravel(), noise.source(rng))
-        return np.asarray(centers + drawn.reshape(centers.shape))
+        return np.asarray(centers + self.draw_within(below, above, noise.source(rng)))
 
     def _distances(self, s: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
         """The clamped whole statistic, and its distances to the first and the last whole number."""

@@ -1,0 +1,163 @@
+"""Bounded geometric noise: its exact law, its privacy loss, its errors and its draws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import Geometric, truncated_geometric_scale, truncated_laplace_scale
+from pdprivacy.privacy import Pure
+
+RANGES = [(0, 1), (0, 2), (0, 7), (-3, 9), (0, 50), (0, math.inf), (-math.inf, 4)]
+BOUNDINGS = ["bit", "truncated"]
+
+
+def law(scale: float, s: int, lower: float, upper: float, bounding: str) -> tuple[np.ndarray, np.ndarray]:
+    """The released numbers and their probabilities, summed from the law of the noise."""
+    reach = int(80 * scale) + 60
+    z = np.arange(-reach, reach + 1)
+    p = np.exp(-np.abs(z) / scale)
+    released = z + s
+    if bounding == "bit":
+        return np.clip(released, lower, upper), p / p.sum()
+    inside = (released >= lower) & (released <= upper)
+    return released[inside], p[inside] / p[inside].sum()
+
+
+def statistics(lower: float, upper: float) -> range:
+    first = int(lower) if math.isfinite(lower) else int(upper) - 25
+    return range(first, (int(upper) if math.isfinite(upper) else first + 25) + 1)
+
+
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize(("lower", "upper"), RANGES)
+@pytest.mark.parametrize("epsilon", ["0.05", "0.5", "1", "5", "20"])
+def test_law_and_errors_are_those_of_the_bounded_noise(epsilon, lower, upper, bounding):
+    mechanism = Geometric(epsilon, 1, bounds=(lower, upper), bounding=bounding)
+    scale, worst = mechanism.scale, [0.0, 0.0]
+    for s in statistics(lower, upper):
+        y, p = law(scale, s, lower, upper, bounding)
+        bias, mse = float((y * p).sum() - s), float(((y - s) ** 2 * p).sum())
+        assert float(mechanism.bias(s)) == pytest.approx(bias, abs=1e-9 * max(scale, 1))
+        assert float(mechanism.mse(s)) == pytest.approx(mse, abs=1e-9 * max(scale, 1) ** 2)
+        worst = [max(worst[0], abs(bias)), max(worst[1], mse)]
+        places = np.array([s - 3, s - 1, s, s + 0.5, s + 2, y.min() - 1, y.min(), y.max()])
+        expected = [p[y <= x].sum() for x in places]
+        np.testing.assert_allclose(mechanism.cdf(places, s), expected, atol=1e-12)
+        expected = [p[y == x].sum() for x in places]
+        np.testing.assert_allclose(mechanism.pmf(places, s), expected, atol=1e-12)
+        half = mechanism.interval(0.9)[1]
+        assert p[np.abs(y - s) <= half].sum() >= 0.9 - 1e-12
+    if math.isfinite(upper - lower):
+        assert mechanism.worst_case_bias() == pytest.approx(worst[0], abs=1e-9 * max(scale, 1))
+        assert mechanism.worst_case_mse() == pytest.approx(worst[1], abs=1e-9 * max(scale, 1) ** 2)
+    else:
+        assert worst[1] <= mechanism.worst_case_mse() * (1 + 1e-12) == mechanism.std**2 * (1 + 1e-12)
+
+
+def test_wide_noise_in_a_wide_range_keeps_its_digits():
+    """Beyond the table of sums: against sums of exact terms in long doubles."""
+    for epsilon, width, s in (("1e-4", 9000, 5000), ("1e-3", 20000, 12000), ("1e-6", 5000, 4990)):
+        for bounding in BOUNDINGS:
+            mechanism = Geometric(epsilon, 1, bounds=(0, width), bounding=bounding)
+            b = np.longdouble(mechanism.scale)
+            y = np.arange(width + 1)
+            p = np.exp(-np.abs(y - s).astype(np.longdouble) / b)
+            if bounding == "bit":
+                p *= np.tanh(np.longdouble(0.5) / b)
+                for end in (0, -1):
+                    p[end] /= -np.expm1(-1 / b)  # all that lies beyond
+            else:
+                p /= p.sum()
+            assert float(mechanism.bias(s)) == pytest.approx(float((p * (y - s)).sum()), rel=1e-7)
+            assert float(mechanism.mse(s)) == pytest.approx(float((p * (y - s) ** 2).sum()), rel=1e-8)
+
+
+def worst_loss(scale: float, width: int, total: int, moves: int) -> float:
+    """The largest privacy loss of ``moves`` truncated numbers that move by ``total`` in all."""
+    rows = [law(scale, s, 0, width, "truncated")[1] for s in range(width + 1)]
+    most = np.zeros(total + 1)
+    for d in range(1, min(total, width) + 1):
+        pairs = [(rows[s], rows[s + d]) for s in range(width + 1 - d)]
+        most[d] = max(np.abs(np.log(one / other)).max() for one, other in pairs)
+    splits = itertools.product(range(min(total, width) + 1), repeat=moves)
+    return max(sum(most[d] for d in split) for split in splits if sum(split) <= total)
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "3", "10"])
+def test_truncated_noise_loses_epsilon_and_no_more(epsilon, moves):
+    for width, total in ((1, 1), (2, 1), (2, 2), (3, 2), (6, 3), (9, 1), (12, 6)):
+        if total > width * moves or float(epsilon) * width > 300:
+            continue
+        scale = float(truncated_geometric_scale(Fraction(epsilon), total, width, moves))
+        loss = worst_loss(scale, width, total, moves)
+        assert loss <= float(epsilon) * (1 + 1e-9)
+        if total % moves == 0 and 2 * total <= width * moves:  # as far as the bound can be attained
+            assert loss >= float(epsilon) * (1 - 1e-6)
+        # open-sided noise is valid within every range
+        wide = float(truncated_geometric_scale(Fraction(epsilon), total, None, moves))
+        assert worst_loss(wide, width, total, moves) <= float(epsilon) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "10"])
+def test_one_open_side_solves_its_equation(epsilon):
+    b = float(truncated_geometric_scale(Fraction(epsilon), 1))
+    r = math.exp(-1 / b)
+    assert math.log((1 + r) / r - r) == pytest.approx(float(epsilon), rel=1e-8)
+    assert b <= float(truncated_laplace_scale(Fraction(epsilon), Fraction(1)))
+    assert Geometric(epsilon, 1, bounds=(0, math.inf), bounding="truncated").loss == Pure(epsilon)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("bounding", BOUNDINGS)
+@pytest.mark.parametrize(("lower", "upper"), [(0, 6), (-2, math.inf)])
+def test_draws_have_the_claimed_scale_and_no_other(bounding, lower, upper):
+    """Chi-square over the released numbers; false-alarm rate 1e-6 each, on the one claimed scale."""
+    mechanism = Geometric("0.4", 1, bounds=(lower, upper), bounding=bounding, moves=1)
+    drawn = mechanism.sample(np.full(200_000, 1), rng=11)
+    assert drawn.min() >= lower
+    assert drawn.max() <= upper
+    p_values = {}
+    for factor in (0.9, 1.0, 1.1):
+        y, p = law(mechanism.scale * factor, 1, lower, upper, bounding)
+        top = min(int(y.max()), 25)
+        observed = np.bincount(np.minimum(drawn, top) - lower, minlength=top - lower + 1)
+        expected = np.bincount((np.minimum(y, top) - lower).astype(int), weights=p) * drawn.size
+        p_values[factor] = stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
+    assert p_values[1.0] > 1e-6
+    assert p_values[0.9] < 1e-9
+    assert p_values[1.1] < 1e-9
+
+
+def test_values_outside_are_clamped_and_several_need_moves():
+    mechanism = Geometric(50, 1, bounds=(0, 5), bounding="truncated", moves=1)
+    assert mechanism.sample([-4, 3, 9], rng=1).tolist() == [0, 3, 5]
+    assert mechanism.sample([[2]], rng=1).tolist() == [[2]]
+    with pytest.raises(ParameterError, match="takes one number"):
+        Geometric(1, 1, bounds=(0, 5), bounding="truncated").sample([1, 2])
+    assert Geometric(50, 1, bounds=(0.5, 5.5), bounding="bit").sample([0, 9], rng=1).tolist() == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"bounds": (2, 1), "bounding": "bit"}, "lower bound must be below"),
+        ({"bounds": (1, 1), "bounding": "bit"}, "lower bound must be below"),
+        ({"bounds": (1.2, 2.9), "bounding": "bit"}, "two whole numbers"),
+        ({"bounds": (-math.inf, math.inf), "bounding": "truncated"}, "finite bound"),
+        ({"bounds": (0, 1), "bounding": "truncated", "sensitivity": 2}, "at most the range"),
+        ({"bounds": (0, 1)}, "need a 'bounding'"),
+        ({"bounding": "bit"}, "needs 'bounds'"),
+        ({"moves": 0}, "'moves' must be a positive"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, text):
+    with pytest.raises(ParameterError, match=text):
+        Geometric(1, **{"sensitivity": 1, **arguments})
