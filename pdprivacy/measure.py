@@ -25,7 +25,7 @@ from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.request import Request
 from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
-__all__ = ["Measurement", "PartMechanism", "calibrate", "measure"]
+__all__ = ["Measurement", "PartMechanism", "calibrate", "measure", "total_cost"]
 
 PartMechanism: TypeAlias = Laplace | Gaussian | GeneralizedGaussian | Geometric
 Floats: TypeAlias = NDArray[np.float64]
@@ -66,7 +66,7 @@ def measure(
     source = noise.source(rng)
     parts = statistic.parts
     mechanisms = calibrate(parts, request)
-    cost = _cost(mechanisms, request)
+    cost = total_cost(mechanisms, request)
     budget.charge(cost, label, request.mechanism)
     read = statistic.read(engine)
     found = []
@@ -85,7 +85,7 @@ def measure(
     return found
 
 
-def _cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | Approx:
+def total_cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | Approx:
     """What all releases cost: what was asked, but for the published calibration, which costs more."""
     if request.calibration != "published":
         return request.cost
@@ -143,15 +143,15 @@ def _calibrate(part: Part, request: Request) -> PartMechanism:
 
 def _own_bounds(part: Part, request: Request) -> dict[str, Any]:
     """What a truncated mechanism is told of its bounds: others are clamped, which needs no telling."""
+    if request.bounding is not None and part.limits is None and part.lower is None and part.upper is None:
+        raise ParameterError(
+            f"Nothing bounds the {part.name}: it can be any number.", "pass bounds=(lower, upper)."
+        )
     if request.bounding != "truncated":
         return {}
     if part.limits is not None:
         # calibrated for one bound, truncated noise keeps its loss within any two
         return {"bounds": (0, math.inf), "bounding": "truncated", "moves": part.moves}
-    if part.lower is None and part.upper is None:
-        raise ParameterError(
-            f"The {part.name} has no bounds that noise could be truncated to.", "pass bounds=(lower, upper)."
-        )
     # the distance of the bounds is all that the scale depends on
     width = math.inf if part.lower is None or part.upper is None else part.upper - part.lower
     if width == 0:

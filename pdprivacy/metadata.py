@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -46,7 +46,10 @@ class Metadata:
     p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
         the released number, and under ``worst_case`` the largest within the bounds.
-    bounds : [lower, upper] of the numbers, of all or of each, or None.
+    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None.
+    value_bounds : [lower, upper] of the values whose means the numbers are, or None.
+    normalize, margins : as `crosstab` was asked for them.
+    filters : the conditions of `query` that the records meet.
     releases : how many independent releases the numbers are.
     rows : the number of records where it is public, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
@@ -70,6 +73,10 @@ class Metadata:
     calibration: str | None = None
     bounding: str | None = None
     bounds: Any = None
+    value_bounds: Any = None
+    normalize: str | None = None
+    margins: bool = False
+    filters: list[str] = field(default_factory=list)
     constraint: str | None = None
     releases: int = 1
     rows: int | None = None
@@ -132,7 +139,11 @@ def read(released: Released) -> Metadata:
             "pd.DataFrame(result), pd.concat and CSV files lose it.",
         )
     fields = Metadata.__dataclass_fields__
-    missing = [name for name, one in fields.items() if name not in stored and one.default is MISSING]
+    missing = [
+        name
+        for name, one in fields.items()
+        if name not in stored and one.default is MISSING and one.default_factory is MISSING
+    ]
     if missing:
         raise MetadataError(f"The release metadata lacks {', '.join(map(repr, missing))}.")
     held: dict[str, Any] = {name: stored[name] for name in fields if name in stored}

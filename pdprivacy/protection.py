@@ -48,8 +48,8 @@ class Protected:
     """What stands behind a protected frame; everything a release needs.
 
     ``snapshot``: the declared columns in memory of their own, so that no write reaches a release.
-    ``frame``: the protected frame, as long as it is alive. ``supposed``: in a plan, what is read in
-    place of the snapshot; nothing is charged then.
+    ``filters``: the conditions that its records meet. ``frame``: the protected frame, as long as it is
+    alive. ``supposed``: in a plan, what is read in place of the snapshot; nothing is charged then.
     """
 
     snapshot: pd.DataFrame = field(repr=False)
@@ -57,7 +57,7 @@ class Protected:
     unit: Unit
     budget: Budget
     scope: Scope
-    lineage: tuple[str, ...]
+    filters: tuple[str, ...]
     quality: pd.DataFrame = field(repr=False)
     frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
     supposed: Engine | None = field(default=None, repr=False)
@@ -120,9 +120,8 @@ def protect(
     # how many records are left out is private: a neighbour's record may be one of them
     filtered = on_invalid == "drop"
     scope = Scope(neighbors, None if filtered else rows, filtered)
-    step = f'protect(on_invalid="{on_invalid}")'
     snapshot = _copied(found.frame, domain)
-    return _register(found.frame, Protected(snapshot, domain, unit, purse, scope, (step,), found.quality))
+    return _register(found.frame, Protected(snapshot, domain, unit, purse, scope, (), found.quality))
 
 
 def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) -> Budget:
@@ -199,8 +198,8 @@ def restrict(protected: Protected, expression: str) -> pd.DataFrame:
     visible = protected.snapshot if whole is None else whole
     snapshot = _copied(protected.snapshot.loc[held], narrowed)
     scope = Scope(protected.scope.neighbors, None, filtered=True)
-    lineage = (*protected.lineage, f"query({expression!r})")
-    narrow = replace(protected, snapshot=snapshot, domain=narrowed, scope=scope, lineage=lineage)
+    filters = (*protected.filters, expression)
+    narrow = replace(protected, snapshot=snapshot, domain=narrowed, scope=scope, filters=filters)
     return _register(visible.loc[held], narrow)
 
 

@@ -20,22 +20,27 @@ MechanismName: TypeAlias = Literal["laplace", "gaussian", "generalized_gaussian"
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 
 MOST_RELEASES = 10_000
+NAMES = {"gaussian": "Gaussian", "generalized_gaussian": "generalized Gaussian"}
 
 
 class Options(TypedDict, total=False):
     """Keywords that every release takes beside ``epsilon``.
 
     delta : of the cost; needed by "gaussian" and "generalized_gaussian" (of order above 1).
-    mechanism : the noise.
-    p : the order of "generalized_gaussian", at least 1.
+    mechanism : the noise: "laplace", "gaussian", "generalized_gaussian", or "geometric" (whole numbers,
+        for counts).
+    p : the order of "generalized_gaussian", from 1 (Laplace) over 2 (Gaussian) to 100.
     calibration : "analytic" (None), "classic" or "pdp" of Gaussian noise; "published" is the paper's
         truncated Laplace, which costs more than the ``epsilon`` that is asked for: what it truly
         costs is charged.
     bounding : keeps released numbers within their bounds: "truncated" (noise conditioned on
-        staying inside, with the larger scale that this needs) or "bit" (clamped).
-    bounds : narrower public bounds than the declaration implies: (lower, upper), or a mapping from
-        column to such pairs.
-    releases : how many independent releases share the cost; see `pdprivacy.combine`.
+        staying inside, with the larger scale that this needs unless it is Gaussian) or "bit"
+        (clamped). None: not kept.
+    bounds : with ``bounding``, narrower public bounds than the declaration implies: (lower, upper), None
+        for an open end, or a mapping from columns to such pairs where there is a number per column. Not
+        for matrices, shares, or counts with a constraint, whose bounds follow.
+    releases : how many independent releases share the cost. More than one come as a DataFrame whose
+        (outer) column level "release" counts them; see `pdprivacy.combine`.
     rng : None for real releases; a seed or generator for tests.
     """
 
@@ -127,7 +132,7 @@ class Request:
         delta = float(self.cost.delta)
         if delta == 0 and (self.mechanism == "gaussian" or (self.p is not None and self.p > 1)):
             raise ParameterError(
-                "'delta' must be positive for Gaussian noise (got 0).",
+                f"'delta' must be positive for {NAMES[self.mechanism]} noise (got 0).",
                 'pass delta=1e-6, or mechanism="laplace", which needs none.',
             )
         if delta > 0 and (self.mechanism in ("laplace", "geometric") or self.p == 1):

@@ -223,17 +223,21 @@ def combine(
     return pd.DataFrame({name: np.ravel(part) for name, part in columns.items()}, index=sets.labels())
 
 
+SAME = ("normalize", "margins", "filters", "constraint")
+"""What releases of one statistic must have been asked alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sets:
     """The numbers of m releases of one statistic; arrays have shape (m, labels) or (m, rows, columns)."""
 
+    asked: tuple[Any, ...]  # what was released of which records
     statistic: str
-    columns: list[str]
     index: pd.Index[Any]
     tops: pd.Index[Any] | None  # column labels of a table, None for a Series
     values: Floats
     errors: Floats | None  # standard errors of the noise
-    bounds: tuple[Floats, Floats] | None  # declared; NaN where there is none
+    bounds: tuple[Floats, Floats] | None  # of the values that means are made of; NaN where there is none
     rows: float | None
     integers: bool  # counts, so never shares
 
@@ -304,9 +308,9 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
     first, *others = (_read(one) for one in objects)
     stacks = [first]
     for one in others:
-        if (one.statistic, one.columns) != (first.statistic, first.columns):
+        if one.asked != first.asked:
             raise ParameterError(
-                "'released' holds releases of different statistics or columns.",
+                "'released' holds releases of different statistics, columns, filters or shares.",
                 "the same call several times.",
             )
         if one.rows != first.rows:
@@ -375,16 +379,17 @@ def _read(released: Released) -> _Sets:
 
     error = view.error.get("standard_error") if isinstance(view.error, Mapping) else None
     errors = None if error is None else _stored(error)
-    ends = stored.get("bounds")
+    ends = stored.get("value_bounds")
     bounds = None if ends is None else _stored(ends)
     pair = None
     if bounds is not None and bounds.ndim > 0 and bounds.shape[-1] == 2:
         lower, upper = spread(bounds[..., 0]), spread(bounds[..., 1])
         pair = None if lower is None or upper is None else (lower, upper)
     public = stored.get("rows")
+    asked = (view.statistic, list(view.columns), *(stored.get(name) or None for name in SAME))
     return _Sets(
+        asked,
         view.statistic,
-        list(view.columns),
         released.index,
         tops,
         values,

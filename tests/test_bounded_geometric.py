@@ -161,3 +161,24 @@ def test_values_outside_are_clamped_and_several_need_moves():
 def test_what_does_not_fit_is_refused(arguments, text):
     with pytest.raises(ParameterError, match=text):
         Geometric(1, **{"sensitivity": 1, **arguments})
+
+
+@pytest.mark.parametrize("epsilon", ["1e-4", "1e-9", "1e-15"])
+def test_tiny_losses_are_kept_to_all_digits(epsilon):
+    """Against exact rational series of the exponentials and the logarithm."""
+    for moves, total in ((1, 1), (2, 2), (7, 7)):
+        b = truncated_geometric_scale(Fraction(epsilon), total, None, moves)
+        # one number moves by one: 1/b + ln(1 + r (1 - r)), with exact exponentials to third order
+        x = 1 / b
+        r = 1 - x + x**2 / 2 - x**3 / 6
+        gain = r * (1 - r)
+        loss = moves * (x + gain - gain**2 / 2 + gain**3 / 3)
+        assert loss <= Fraction(epsilon) * (1 + Fraction(1, 10**7) * (epsilon == "1e-4"))
+        assert loss >= Fraction(epsilon) * (1 - Fraction(1, 10**6))
+
+
+def test_bounds_beyond_64_bits_are_refused_at_once():
+    for bounds in ((0, 1e300), (-(2**63), 2**63 - 1)):
+        for bounding in BOUNDINGS:
+            with pytest.raises(ParameterError, match="below 2\\*\\*61"):
+                Geometric(1, 1, bounds=bounds, bounding=bounding)

@@ -383,7 +383,11 @@ def test_what_carries_no_release_says_so(attrs, shape):
         assert "attrs['dp']" in caught.value.hint
 
 
-ASKED_FOR = {"p", "calibration", "bounding", "bounds", "constraint", "releases", "rows", "dr_ha"}
+ASKED_FOR = {field.name for field in dataclasses.fields(Metadata)} - {
+    field.name
+    for field in dataclasses.fields(Metadata)
+    if field.default is field.default_factory is dataclasses.MISSING
+}
 
 
 @pytest.mark.parametrize("name", sorted(KEYS - {"statistic"} - ASKED_FOR))

@@ -19,6 +19,7 @@ from scipy import integrate, stats
 
 import pdprivacy
 from pdprivacy import metadata
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MetadataError, ParameterError
 from pdprivacy.synthesis import Pooled, combine, pool
 
@@ -46,7 +47,7 @@ def release(values, statistic="mean", *, error=0.0, columns=("x",), **more):
             "seeded": False,
             "version": pdprivacy.__version__,
             "releases": 1,
-            "bounds": None,
+            "value_bounds": None,
             "rows": None,
             "moves": None,
             "bounding": None,
@@ -442,28 +443,28 @@ def test_tables_with_their_rows_and_columns_in_another_order():
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=12))
 def test_declared_bounds_limit_the_variance_of_a_mean(values):
     data = np.array(values) / 10 - 0.5  # within [-0.5, 1.5]
-    released = release(pd.Series([data.mean()]), bounds=[-0.5, 1.5], rows=10)
+    released = release(pd.Series([data.mean()]), value_bounds=[-0.5, 1.5], rows=10)
     largest = combine(released)["variance"].item() * 10
     assert largest >= data.var() - 1e-12
     ends = np.where(np.array(values) < 10, -0.5, 1.5)  # all records at a bound: no other data have more
-    released = release(pd.Series([ends.mean()]), bounds=[-0.5, 1.5], rows=10)
+    released = release(pd.Series([ends.mean()]), value_bounds=[-0.5, 1.5], rows=10)
     assert combine(released)["variance"].item() * 10 == pytest.approx(ends.var(), abs=1e-12)
 
 
 def test_bounds_by_label_and_means_beyond_them():
-    joined = side_by_side([[1.0, 30.0], [-2.0, 50.0]], bounds=[[0, 4], [20, 60]], rows=10)
+    joined = side_by_side([[1.0, 30.0], [-2.0, 50.0]], value_bounds=[[0, 4], [20, 60]], rows=10)
     result = combine(joined, noise="known")
     # 1 is 1 from 0 and 3 from 4; -2 counts as 0; 30: 10 * 30; 50: 30 * 10
     assert result["variance"].tolist() == pytest.approx([(3 + 0) / 2 / 10, (300 + 300) / 2 / 10])
-    reverse = release(pd.Series([30.0, 1.0]), bounds=[[20, 60], [0, 4]], rows=10)
+    reverse = release(pd.Series([30.0, 1.0]), value_bounds=[[20, 60], [0, 4]], rows=10)
     assert combine(reverse)["variance"].tolist() == pytest.approx([30.0, 0.3])
-    frame = release(pd.DataFrame([[1.0, 30.0]] * 3), bounds=[[[0, 4], [20, 60]]] * 3, rows=10)
+    frame = release(pd.DataFrame([[1.0, 30.0]] * 3), value_bounds=[[[0, 4], [20, 60]]] * 3, rows=10)
     assert combine(frame)["variance"].tolist() == pytest.approx([0.3, 30.0] * 3)
 
 
 @pytest.mark.parametrize("bounds", [None, [0, None], [[0, 1], [None, 2]], [0, math.inf], "wide", [0, 1, 2]])
 def test_without_bounds_the_variance_of_a_mean_must_be_given(bounds):
-    released = release(pd.Series([0.5, 0.5]), bounds=bounds, rows=10)
+    released = release(pd.Series([0.5, 0.5]), value_bounds=bounds, rows=10)
     with pytest.raises(ParameterError, match="neither given nor limited") as caught:
         combine(released)
     assert "variance=" in caught.value.hint
@@ -712,7 +713,7 @@ def test_intervals_of_one_release_cover_the_population(n, law, kind):
         truth, statistics = 0.3, rng.binomial(n, 0.3, REPEATED) / n
         population, more = 0.21, {}
     drawn, deviation = noise(rng, law, n, 1)
-    released = release(pd.Series(statistics + drawn[0]), kind, error=deviation, bounds=[0, 1], rows=n)
+    released = release(pd.Series(statistics + drawn[0]), kind, error=deviation, value_bounds=[0, 1], rows=n)
     share = covered(combine(released, **more), truth)
     expected = 0.95 if law == "normal" else normal_and_laplace(population / n, deviation**2)
     # sums of n draws are normal but for terms of order 1/n
@@ -724,7 +725,7 @@ def test_intervals_of_one_release_cover_the_population(n, law, kind):
     if kind == "mean":  # the largest variance within the bounds
         assert covered(combine(released), truth) >= share
     # with the noise left out the same numbers are covered far too seldom
-    quiet = release(pd.Series(statistics + drawn[0]), kind, error=0.0, bounds=[0, 1], rows=n)
+    quiet = release(pd.Series(statistics + drawn[0]), kind, error=0.0, value_bounds=[0, 1], rows=n)
     assert covered(combine(quiet, **more), truth) < 0.95 - 3 * margin(0.95)
 
 
@@ -741,7 +742,7 @@ def test_intervals_of_five_releases_cover_the_population(n, law, kind):
         truth, statistics = 0.3, rng.binomial(n, 0.3, REPEATED) / n
         population, more = 0.21, {}
     drawn, deviation = noise(rng, law, n, 5)
-    released = side_by_side(statistics + drawn, kind, error=deviation, bounds=[0, 1], rows=n)
+    released = side_by_side(statistics + drawn, kind, error=deviation, value_bounds=[0, 1], rows=n)
     shares = {way: covered(combine(released, noise=way, **more), truth) for way in ("between", "known")}
     these = covered(combine(released, within=0), pd.Series(statistics))
     if law == "normal":
@@ -760,7 +761,7 @@ def test_intervals_of_five_releases_cover_the_population(n, law, kind):
     if kind == "mean":
         assert covered(combine(released), truth) >= shares["between"] >= 0.93
     # with the noise left out the same numbers are covered far too seldom
-    quiet = side_by_side(statistics + drawn, kind, error=0.0, bounds=[0, 1], rows=n)
+    quiet = side_by_side(statistics + drawn, kind, error=0.0, value_bounds=[0, 1], rows=n)
     assert covered(combine(quiet, noise="known", **more), truth) < 0.95 - 10 * margin(0.95)
 
 
@@ -777,3 +778,63 @@ def test_five_releases_of_a_fifth_of_the_loss_are_wider_than_one():
         )
         widths[m] = combine(released, within=0, noise="known")["standard_error"].iloc[0]
     assert widths[5] / widths[1] == pytest.approx(math.sqrt(5))
+
+
+# 8. Releases as the accessor makes them.
+
+
+def _private(n=400, **options):
+    flips = np.random.default_rng(3).integers(0, 2, n)
+    frame = pd.DataFrame({"x": 0.01 + 0.98 * flips, "y": 1 + 9.0 * flips, "g": np.where(flips, "a", "b")})
+    domain = Domain(
+        (
+            Column("x", "float", lower=0, upper=1),
+            Column("y", "float", lower=0, upper=20),
+            Column("g", "category", categories=("a", "b")),
+        )
+    )
+    return frame.dp.protect(domain, epsilon=1000, neighbors="replace_one", **options)
+
+
+def test_bounds_of_a_mean_are_not_those_of_the_values():
+    """A mean bounded to [0.4, 0.6] is made of values in [0, 1] all the same."""
+    plain = combine(_private().dp.mean("x", epsilon=50))
+    narrow = combine(_private().dp.mean("x", epsilon=50, bounding="bit", bounds=(0.4, 0.6)))
+    assert float(narrow["standard_error"].iloc[0]) == pytest.approx(
+        float(plain["standard_error"].iloc[0]), rel=0.01
+    )
+
+
+def test_several_columns_and_groups_know_their_bounds():
+    dp = _private().dp
+    several = combine(dp.mean(["x", "y"], epsilon=50, releases=3))
+    one = combine(dp.mean(["x", "y"], epsilon=50))
+    assert list(several.index) == ["x", "y"]
+    for label, width in (("x", 1), ("y", 20)):  # the variance of the values is (upper - mean)(mean - lower)
+        mean = float(one.loc[label, "estimate"])
+        largest = math.sqrt((width - mean) * mean / 400)
+        assert float(one.loc[label, "standard_error"]) == pytest.approx(largest, rel=0.02)
+        assert float(several.loc[label, "standard_error"]) == pytest.approx(largest, rel=0.05)
+    for releases in (1, 2):
+        grouped = dp.groupby("g").mean(["x", "y"], epsilon=50, releases=releases)
+        found = combine(grouped, rows=200, noise="known")
+        assert len(found) == 4
+        assert np.isfinite(found["standard_error"]).all()
+
+
+def test_what_was_asked_differently_is_not_combined():
+    private = _private()
+    dp = private.dp
+    different = [
+        [
+            dp.value_counts("g", epsilon=1, mechanism="laplace"),
+            dp.value_counts("g", epsilon=1, normalize=True),
+        ],
+        [dp.query("y <= 15").dp.mean("x", epsilon=1), dp.mean("x", epsilon=1)],
+        [dp.value_counts("g", epsilon=1, constraint="rescale"), dp.value_counts("g", epsilon=1)],
+    ]
+    for pair in different:
+        with pytest.raises(ParameterError, match="filters or shares"):
+            combine(pair, within=0)
+    assert private.dp.query("y <= 15").dp.mean("x", epsilon=1).dp.metadata.filters == ["y <= 15"]
+    assert "mean of x where (y <= 15)" in private.dp.budget.entries["release"].tolist()

@@ -33,7 +33,7 @@ from pdprivacy.mechanism.law import QUARTER, Law
 from pdprivacy.noise import Source
 from pdprivacy.privacy import rational
 
-__all__ = ["LEAST_RANGE", "Bounding", "Bounds", "Limited"]
+__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "Limited"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "bit"]
@@ -324,7 +324,7 @@ class Limited:
             raise ParameterError(
                 "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
             )
-        near, far = np.asarray(below, dtype=np.int64), np.asarray(above, dtype=np.int64)
+        near, far = np.asarray(below), np.asarray(above)
         if near.shape != far.shape:
             raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
         drawn = self._noise_within(near.ravel(), far.ravel(), source)

@@ -194,4 +194,4 @@ def allowance(limits: Bounds, moves: int | None) -> int:
 
 def infinite(width: float | Fraction | None) -> float:
     """A range as a double, infinity for an open one."""
-    return math.inf if width is None else float(width)
+    return math.inf if width is None or width > 2**1000 else float(width)

@@ -197,7 +197,8 @@ class Gaussian(Continuous):
         limits.steps(step)  # refuses bounds that are too close
         moved = sens / step + (ROUNDING_STEPS if grid is None else 0)
         steps = moved * plain
-        check_drawable(steps, step)
+        # truncated, the noise is drawn by its scale sqrt(2) sigma
+        check_drawable(steps * (Fraction(3, 2) if limits.bounding == "truncated" else 1), step)
         object.__setattr__(self, "epsilon", loss.epsilon)
         object.__setattr__(self, "delta", loss.delta)
         object.__setattr__(self, "sensitivity", sens)

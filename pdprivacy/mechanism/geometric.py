@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism.bounds import Bounding, Bounds, Limited
+from pdprivacy.mechanism.bounds import FURTHEST, Bounding, Bounds, Limited
 from pdprivacy.mechanism.continuous import check_moves, check_one
 from pdprivacy.mechanism.core import (
     LEAST_STEPS,
@@ -61,14 +61,11 @@ def truncated_geometric_scale(
         return truncated_laplace_scale(epsilon, Fraction(sensitivity), width + 1, moves)
 
     def loses_less(b: float) -> bool:
-        # 1 - r^(d+1) + r (1 - r^(width-d)) over 1 - r^(width+1)
-        top, whole = -math.expm1(-(moved + 1) / b), 1.0
-        if width is None:
-            top += math.exp(-1 / b)
-        else:
-            top += math.exp(-1 / b) * -math.expm1(-(width - moved) / b)
-            whole = -math.expm1(-(width + 1) / b)
-        return moved / b + math.log(top / whole) <= each * (1 - 1e-12)
+        # C(lower + d) / C(lower) - 1 = r (1 - r^d) (1 - r^(width-d)) / (1 - r^(width+1)), to all digits
+        gain = math.exp(-1 / b) * -math.expm1(-moved / b)
+        if width is not None:
+            gain *= math.expm1(-(width - moved) / b) / math.expm1(-(width + 1) / b)
+        return moved / b + math.log1p(gain) <= each * (1 - 1e-12)
 
     return Fraction(smallest(loses_less)) * SAFE
 
@@ -217,7 +214,12 @@ class Geometric(Limited):
     def _ends(self) -> tuple[int | None, int | None]:
         """The first and the last whole number within the bounds."""
         lower, upper = self.limits.lower, self.limits.upper
-        return None if lower is None else math.ceil(lower), None if upper is None else math.floor(upper)
+        ends = None if lower is None else math.ceil(lower), None if upper is None else math.floor(upper)
+        if any(end is not None and abs(end) >= FURTHEST for end in ends):
+            raise ParameterError(
+                "'bounds' must be below 2**61 in size.", "leave the far side open with math.inf."
+            )
+        return ends
 
     @property
     def loss(self) -> Pure:

@@ -56,6 +56,9 @@ def truncated_laplace_loss(
     return rounded_up(sensitivity / scale + moves * Fraction(gain) * SAFE)
 
 
+WIDEST = Fraction(2**1000)  # a range that no noise gets across
+
+
 @lru_cache(maxsize=1024)
 def truncated_laplace_scale(
     epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
@@ -73,7 +76,7 @@ def truncated_laplace_scale(
     # the open-sided solution, without overflow or cancellation
     y = math.log1p(math.expm1(each) / 2) if each < 30 else each - math.log(2) + math.log1p(math.exp(-each))
     if width is not None:
-        ratio = max(float(Fraction(width) * moves / sensitivity), 1.0)
+        ratio = max(float(min(Fraction(width) * moves / sensitivity, WIDEST)), 1.0)
 
         def loses_less(b: float) -> bool:
             gain = math.expm1(-1 / b) * math.expm1((1 - ratio) / b) / -math.expm1(-ratio / b)

@@ -22,8 +22,8 @@ from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.releases.errors import Errors
-from pdprivacy.releases.supposed import suppose
+from pdprivacy.releases.errors import Errors, pairs_as_json
+from pdprivacy.releases.supposed import Supposed, suppose
 from pdprivacy.request import Bounding, MechanismName, Options, Request
 from pdprivacy.statistic import Answer, Narrowed, Statistic
 
@@ -87,6 +87,8 @@ class Call:
     columns: tuple[Column, ...] = ()
     by: tuple[Column, ...] = ()
     constraint: str | None = None
+    normalize: str | None = None
+    margins: bool = False
 
     @classmethod
     def of(
@@ -116,13 +118,15 @@ class Call:
             )
         return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint)
 
-    def label(self) -> str:
+    def label(self, filters: Sequence[str] = ()) -> str:
         """The release as the budget lists it."""
         text = self.statistic
         if self.columns:
             text += " of " + ", ".join(str(column.name) for column in self.columns)
         if self.by:
             text += " by " + ", ".join(str(column.name) for column in self.by)
+        if filters:
+            text += " where " + " and ".join(f"({condition})" for condition in filters)
         if self.request.releases > 1:
             text += f", {self.request.releases} releases"
         return text
@@ -136,12 +140,11 @@ class Call:
         names = [column.name for column in self.columns]
         if np.shape(statistic.ends[0]) != (len(names),):
             raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
-        if set(self.bounds) != set(names):
+        if not self.bounds or not set(self.bounds) <= set(names):
             raise ParameterError(
-                "'bounds' must be a pair, or map each column of the call to one "
-                f"({', '.join(map(repr, names))})."
+                f"'bounds' must be a pair, or map columns of the call to one ({', '.join(map(repr, names))})."
             )
-        return Narrowed(statistic, tuple(pair_of(self.bounds[name]) for name in names))
+        return Narrowed(statistic, tuple(pair_of(self.bounds.get(name, (None, None))) for name in names))
 
 
 def pair_of(bounds: Any) -> tuple[float, float]:
@@ -166,13 +169,15 @@ def pair_of(bounds: Any) -> tuple[float, float]:
 class Result:
     """One release of a statistic: its numbers, bounded as asked, and how they were measured.
 
-    ``offsets``: as of a statistic; None once the numbers are made of the statistic's.
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
+    declaration says that the statistic cannot leave.
     """
 
     answer: Answer
     measurement: Measurement
     offsets: tuple[float, ...] | None
     bounding: Bounding | None
+    ends: tuple[Any, Any]
 
     @property
     def errors(self) -> Errors:
@@ -187,16 +192,23 @@ class Result:
 def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
     """Measure the statistic once per release, and make the answers of it."""
     narrowed, request = call.narrow(statistic), call.request
-    if protected.supposed is None:
-        measured = measure(narrowed, protected.engine, protected.budget, request, call.label(), call.rng)
-    else:
+    size = sum(part.size for part in narrowed.parts) * request.releases
+    if size > MAX_CELLS:
+        raise TableTooLargeError(
+            f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",
+            "fewer releases, or fewer columns at once.",
+        )
+    if isinstance(protected.supposed, Supposed):
         measured = [suppose(narrowed, request, protected.supposed)]
+    else:
+        label = call.label(protected.filters)
+        measured = measure(narrowed, protected.engine, protected.budget, request, label, call.rng)
     results = []
     for measurement in measured:
         answer = narrowed.finish(measurement.noisy)
         if request.bounding is not None:
             answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
-        results.append(Result(answer, measurement, narrowed.offsets, request.bounding))
+        results.append(Result(answer, measurement, narrowed.offsets, request.bounding, statistic.ends))
     return results
 
 
@@ -235,16 +247,6 @@ def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Mad
     return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
-def _plain(values: Any) -> Any:
-    """Numbers as JSON: one number where all are the same, None where one is not finite."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.size and bool(np.all(array == array.flat[0])):
-        return float(array.flat[0]) if math.isfinite(array.flat[0]) else None
-    plain = array.astype(object)
-    plain[~np.isfinite(array)] = None  # JSON has no NaN
-    return plain.tolist()
-
-
 def _by_part(measurement: Measurement, number: Callable[[int], float]) -> Any:
     parts = measurement.parts
     if len(parts) == 1:
@@ -259,6 +261,19 @@ def _sensitivity(measurement: Measurement, place: int) -> float:
     return float(part.l1 * part.unit)
 
 
+def _value_bounds(call: Call, result: Result, released: Released) -> Any:
+    """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
+    if call.statistic not in ("mean", "proportion"):
+        return None
+    # one per column: the labels of a Series, the inner columns of a table
+    lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
+    if call.by:
+        lower, upper = (np.tile(end, call.request.releases) for end in (lower, upper))
+    elif call.request.releases > 1:
+        lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
+    return pairs_as_json(lower, upper, released.shape)
+
+
 def _rows(protected: Protected, call: Call) -> int | None:
     """The number of records behind each number, where that is public."""
     nullable = any(column.nullable for column in (*call.columns, *call.by))
@@ -271,7 +286,6 @@ def attach(
 ) -> None:
     """Write the release's metadata."""
     measurement, request = result.measurement, call.request
-    bounded = request.bounding is not None or call.statistic in ("mean", "proportion")
     total, (spent_epsilon, spent_delta) = protected.budget.total, protected.budget.spent
     metadata.attach(
         released,
@@ -285,7 +299,7 @@ def attach(
             "sensitivity": _by_part(measurement, lambda i: _sensitivity(measurement, i)),
             "scale": _by_part(measurement, lambda i: measurement.mechanisms[i].scale),
             "split": {part.name: float(part.weight) for part in measurement.parts},
-            "error": errors.to_json(_plain),
+            "error": errors.to_json(released.shape),
             "budget": {
                 "total": [float(total.epsilon), float(total.delta)],
                 "spent": [spent_epsilon, spent_delta],
@@ -295,7 +309,11 @@ def attach(
             "p": None if request.p is None else float(request.p),
             "calibration": request.calibration,
             "bounding": request.bounding,
-            "bounds": errors.bounds() if bounded else None,
+            "bounds": pairs_as_json(errors.lower, errors.upper, released.shape) if request.bounding else None,
+            "value_bounds": _value_bounds(call, result, released),
+            "normalize": call.normalize or None,
+            "margins": call.margins,
+            "filters": list(protected.filters),
             "constraint": call.constraint,
             "releases": request.releases,
             "rows": _rows(protected, call),
@@ -379,5 +397,11 @@ def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:
-    """Counts as integers where the noise is, or where a constraint made them whole."""
+    """Counts as integers where the noise is."""
     return released.astype(np.int64) if mechanism == "geometric" else released
+
+
+def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
+    """Counts as a Series, of integers where the noise is."""
+    released, errors = series(result, index, name)
+    return whole_counts(released, call.request.mechanism), errors

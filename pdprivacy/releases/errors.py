@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -18,11 +19,13 @@ from pdprivacy.mechanism.law import Law
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer
 
-__all__ = ["LEVEL", "Errors"]
+__all__ = ["LEVEL", "Errors", "pairs_as_json"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 LEVEL = 0.95
+
+WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
 
 
 @dataclass(frozen=True)
@@ -83,15 +86,12 @@ class Errors:
             )
         )
 
-    def bounds(self) -> Any:
-        """[lower, upper] of the numbers, of all or of each, None for an end that is open."""
-        ends = np.broadcast_arrays(np.asarray(self.lower, np.float64), np.asarray(self.upper, np.float64))
-        pairs = np.stack(ends, axis=-1).reshape(-1, 2).tolist()
-        plain = [[end if math.isfinite(end) else None for end in pair] for pair in pairs]
-        return plain[0] if all(pair == plain[0] for pair in plain) else plain
+    def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """As in the metadata of a frame of this shape."""
 
-    def to_json(self, plain: Callable[[Any], Any]) -> dict[str, Any]:
-        """As in a frame's metadata, every number made ``plain``."""
+        def plain(value: Any) -> Any:
+            return as_json(np.broadcast_to(np.asarray(value, np.float64), shape))
+
         stored = {
             "level": LEVEL,
             "standard_error": plain(self.standard_error),
@@ -103,6 +103,26 @@ class Errors:
         if self.worst_bias is not None:
             worst = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
         return {**stored, "bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": worst}
+
+
+def as_json(values: Floats) -> Any:
+    """Numbers as JSON: one number where all are the same, None where one is not finite."""
+    if values.size and bool(np.all(values == values.flat[0])):
+        return float(values.flat[0]) if math.isfinite(values.flat[0]) else None
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None  # JSON has no NaN
+    return plain.tolist()
+
+
+def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
+    """[lower, upper] of all numbers of a frame of this shape, or of each; None for an end that is open."""
+    ends = [np.broadcast_to(np.asarray(side, np.float64), shape) for side in (lower, upper)]
+    pairs = np.stack(ends, axis=-1)
+    if pairs.size and all(bool(np.all(end == end.flat[0])) for end in ends):
+        pairs = pairs.reshape(-1, 2)[0]
+    plain = pairs.astype(object)
+    plain[~np.isfinite(pairs)] = None
+    return plain.tolist()
 
 
 def _plus_minus(answer: Answer, measurement: Measurement, *, own: bool) -> Any:
@@ -156,13 +176,27 @@ def _bounded(
         low, high = (float(end) for end in ends)
         within = np.clip(statistic, low, high)
         bias, mse = mechanism.law.errors(bounding, within - low, high - within)
-        worst = _worst_whole(mechanism.law, bounding, high - low)
-    else:
-        lower, upper = (end if math.isfinite(end) else None for end in ends)
-        bounds, law = Bounds(lower, upper, bounding), mechanism.law
-        bias, mse = bounds.bias(law, statistic), bounds.mse(law, statistic)
-        worst = _worst(law, bounds)
-    return bias, np.sqrt(mse), worst[0], math.sqrt(worst[1])
+        largest, worst = _worst_whole(mechanism.law, bounding, high - low)
+        return bias, np.sqrt(mse), largest, math.sqrt(worst)
+    # in units of the scale: its square may be more than a double holds, or less
+    unit, law = mechanism.law.b, Law.of(mechanism.law.p, 1.0)
+    low, high = (float(end) for end in ends)
+    within = np.clip(statistic, low, high)
+    bias, mse = _of_unit(law, bounding, (within - low) / unit, (high - within) / unit)
+    width = None
+    if math.isfinite(low) and math.isfinite(high):
+        width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
+    largest, worst = _worst(law, Bounds(Fraction(0), width, bounding))
+    return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
+
+
+def _of_unit(law: Law, bounding: Bounding, below: Floats, above: Floats) -> tuple[Floats, Floats]:
+    """Bias and mean squared error under a law of scale 1, at these distances from the bounds."""
+    if bounding == "bit":
+        return law.clamped(1, above) - law.clamped(1, below), law.clamped(2, below) + law.clamped(2, above)
+    whole = np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
+    bias = (law.moment(1, above) - law.moment(1, below)) / whole
+    return bias, (law.moment(2, below) + law.moment(2, above)) / whole
 
 
 # The worst cases take a search, and are the same for every release of a statistic.
@@ -190,11 +224,5 @@ def _made(answer: Answer, measurement: Measurement, bounding: Bounding) -> tuple
         scale = error / law.std
         below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
         below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
-    if bounding == "bit":
-        bias = law.clamped(1, above) - law.clamped(1, below)
-        mse = law.clamped(2, below) + law.clamped(2, above)
-    else:
-        whole = np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
-        bias = (law.moment(1, above) - law.moment(1, below)) / whole
-        mse = (law.moment(2, below) + law.moment(2, above)) / whole
+    bias, mse = _of_unit(law, bounding, below, above)
     return bias * scale, np.sqrt(mse) * scale

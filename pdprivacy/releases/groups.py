@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Unpack
 
 import pandas as pd
@@ -19,14 +20,13 @@ from pdprivacy.releases.call import (
     cell_index,
     check_cells,
     columns_of,
+    counts,
     name_index,
     publish,
     refuse_shared,
     release,
     run,
-    series,
     weights_of,
-    whole_counts,
 )
 from pdprivacy.request import Options
 from pdprivacy.statistic import Cells, GroupedMoments, quantity
@@ -65,12 +65,7 @@ class GroupBy:
         statistic = Cells(self.keys, self.protected.scope, "groupby")
         results = run(self.protected, statistic, call)
         index = cell_index(self.keys, "groupby")
-
-        def make(result: Result) -> Made[pd.Series[Any]]:
-            released, errors = series(result, index, "count")
-            return whole_counts(released, call.request.mechanism), errors
-
-        return publish(self.protected, call, results, make)
+        return publish(self.protected, call, results, partial(counts, call, index, "count"))
 
     def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> pd.DataFrame:
         names = {key.name for key in self.keys}

@@ -68,7 +68,11 @@ def sum(  # noqa: A001
     Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one".
     """
     chosen = columns_of(protected, columns, "sum")
-    quantities = tuple(quantity(column, "sum", centered=False) for column in chosen)
+    # centred, a sum is exact to the range of its terms; the centres of a public number are added after
+    public = [protected.scope.public(column) is not None for column in chosen]
+    quantities = tuple(
+        quantity(column, "sum", centered=known) for column, known in zip(chosen, public, strict=True)
+    )
     call = Call.of("sum", epsilon, noise, chosen)
     return _series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
 

@@ -18,7 +18,8 @@ from pdprivacy.releases.supposed import Supposed
 
 __all__ = ["plan"]
 
-COUNTED = {"count", "value_counts", "histogram", "crosstab", "var", "std", "pooled_var"}
+COUNTED = {"count", "value_counts", "histogram", "crosstab"}
+SQUARED = {"var", "std", "pooled_var"}
 MOST = 1e15
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
@@ -39,9 +40,10 @@ def plan(
     ``statistic`` and ``args``: the release and its arguments, as in ``plan("mean", "age", epsilon=[0.1,
     1], bounding=[None, "bit", "truncated"])``; ``options`` are its other keywords. ``rows``: the
     number of records, where it is not public: a guess of yours. ``at``: the value that the
-    statistic is supposed to have (the mean; the variance of a variance or standard deviation; the
-    count of every cell of a table); by default the middle of the bounds, the variance of uniform
-    values, and even tables.
+    statistic is supposed to have (of a sum, the mean of its terms; of a table, the count of every
+    cell); by default the middle of the bounds, the variance of uniform values, and even tables.
+    ``bounds`` and ``calibration="published"`` count where there is bounding, or truncation.
+    Releases by group cannot be planned.
 
     Returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the supposed value, the largest of both
@@ -59,26 +61,25 @@ def plan(
         raise ParameterError(
             f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)})."
         )
-    public = protected.scope.held()[1]
-    held = public if rows is None else rows
-    if public is not None and held != public:
-        raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
-    if held is None:
-        raise ParameterError(
-            "The number of rows is private, and a plan must not read it.",
-            "rows=1000, a guess of yours.",
-        )
-    if isinstance(held, bool) or not isinstance(held, int | np.integer) or held < 1:
-        raise ParameterError(f"'rows' must be a positive whole number (got {got(rows)}).")
-    refused = {"rng", "releases"} & set(options)
-    if refused:
-        raise ParameterError(f"A plan takes no {refused.pop()!r}: it draws nothing.")
-    sketch = replace(protected, supposed=Supposed(int(held), _value(at, least_zero=statistic in COUNTED)))
+    held = _rows(protected, rows)
+    if "rng" in options:
+        raise ParameterError("A plan takes no 'rng': it draws nothing.")
+    if "releases" in options:
+        raise ParameterError("A plan takes no 'releases'.", "plan one: the epsilon of all, divided by them.")
+    value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
+    if value is not None and options.get("normalize"):
+        raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
+    if value is not None and statistic == "std":
+        value *= value
+    if value is not None and statistic == "count":
+        held = round(value)
+    sketch = replace(protected, supposed=Supposed(held, value))
     found = {}
     levels, kinds = _list("epsilon", epsilon), _list("bounding", bounding)
     for level in levels:
         for kind in kinds:
-            released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **options)
+            fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
+            released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **fitting)
             found[float(released.attrs[KEY]["epsilon"]), kind or "none"] = _errors(released)
     return pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
 
@@ -89,6 +90,29 @@ def _list(name: str, value: Any) -> list[Any]:
     if not items:
         raise ParameterError(f"{name!r} must not be empty.")
     return items
+
+
+def _rows(protected: Protected, rows: Any) -> int:
+    """The public number of rows, or the guess of the caller."""
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1):
+        raise ParameterError(f"'rows' must be a positive whole number (got {got(rows)}).")
+    public = protected.scope.held()[1]
+    if public is not None and rows not in (None, public):
+        raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
+    held = public if rows is None else rows
+    if held is None:
+        raise ParameterError(
+            "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
+        )
+    return max(int(held), 1)
+
+
+def _fits(name: str, given: Any, bounding: str | None) -> bool:
+    """Whether a keyword is for this bounding: bounds need one, the published calibration truncation."""
+    if name == "bounds":
+        return bounding is not None
+    published = name == "calibration" and isinstance(given, str) and given == "published"
+    return not published or bounding == "truncated"
 
 
 def _value(at: Any, *, least_zero: bool) -> float | None:
@@ -105,13 +129,15 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     """One row per released number."""
     stored = released.attrs[KEY]
     error, scale = stored["error"], stored["scale"]
+    several = isinstance(scale, dict) and len(scale) != released.size
     if isinstance(scale, dict):
         # one noise per number, or several that no single scale stands for
-        scale = [*scale.values()] if len(scale) == released.size else math.nan
+        scale = math.nan if several else [*scale.values()]
+    made = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
     unbounded = {"bias": 0.0, "rmse": error["standard_error"]}
     here = unbounded if stored["bounding"] is None else error
     worst = error.get("worst_case")
-    if stored["bounding"] is None and scale is not math.nan:
+    if stored["bounding"] is None and not made:
         worst = unbounded
     fields = {"scale": scale, "bias": here["bias"], "rmse": here["rmse"]}
     for name in ("bias", "rmse"):

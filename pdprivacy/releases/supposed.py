@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.measure import Measurement, calibrate
+from pdprivacy.errors import ParameterError
+from pdprivacy.measure import Measurement, calibrate, total_cost
 from pdprivacy.request import Request
 from pdprivacy.statistic import Engine, GroupedSums, Moments, Noisy, Quantity, Statistic
 
@@ -47,6 +48,7 @@ class Supposed:
     def _mean(self, quantity: Quantity) -> int:
         if self.at is None:
             return 0 if quantity.low <= 0 <= quantity.high else (quantity.low + quantity.high) // 2
+        _check(self.at, quantity.lower, quantity.upper)
         steps = round((self.at - quantity.center) / quantity.grid)
         return min(max(steps, quantity.low), quantity.high)
 
@@ -55,6 +57,8 @@ class Supposed:
 
     def _square(self, quantity: Quantity) -> int:
         """The mean square about the centre, in steps."""
+        if self.at is not None:
+            _check(self.at, 0.0, (quantity.upper - quantity.lower) ** 2 / 2)
         variance = (quantity.high - quantity.low) ** 2 / 12 if self.at is None else self.at / quantity.grid**2
         return round(min(variance, quantity.reach**2))
 
@@ -79,6 +83,11 @@ class Supposed:
         return GroupedSums(rows, sums, squares if products else {})
 
 
+def _check(at: float, lower: float, upper: float) -> None:
+    if not lower <= at <= upper:
+        raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")
+
+
 def suppose(statistic: Statistic, request: Request, table: Engine) -> Measurement:
     """What `pdprivacy.measure` would find in supposed data if no noise came out."""
     parts = statistic.parts
@@ -89,4 +98,5 @@ def suppose(statistic: Statistic, request: Request, table: Engine) -> Measuremen
         if request.bounding is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
         noisy.append(Noisy(values, mechanism.std))
-    return Measurement(parts, mechanisms, tuple(noisy), request.cost, seeded=False)
+    cost = total_cost(mechanisms, request)
+    return Measurement(parts, mechanisms, tuple(noisy), cost, seeded=False)

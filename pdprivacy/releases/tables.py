@@ -16,6 +16,7 @@ from pdprivacy import postprocess, risk
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.measure import Measurement
+from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
@@ -29,6 +30,7 @@ from pdprivacy.releases.call import (
     check_cells,
     check_flag,
     columns_of,
+    counts,
     name_index,
     publish,
     release,
@@ -52,8 +54,8 @@ MOST_RISK_SCALE = 10**4
 """With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
-SumConstraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex"]
-Constraint: TypeAlias = SumConstraint | Literal["nonnegative"]
+Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
+CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
 
 
 @release("geometric")
@@ -82,12 +84,7 @@ def count(
     call = Call.of("count", epsilon, noise, chosen)
     results = run(protected, Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope), call)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
-    return publish(protected, call, results, partial(_counts, call, index, None))
-
-
-def _counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
-    released, errors = series(result, index, name)
-    return whole_counts(released, call.request.mechanism), errors
+    return publish(protected, call, results, partial(counts, call, index, None))
 
 
 @release("geometric")
@@ -117,13 +114,14 @@ def value_counts(
     chosen = columns_of(protected, columns, "value_counts")
     check_cells(chosen, "value_counts")
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
+    call = replace(call, normalize="all" if normalize else None)
     cells = Cells(chosen, protected.scope, "value_counts")
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
     def make(result: Result) -> Made[pd.Series[Any]]:
         shaped = shape(result)
-        return series(shaped, index, name) if normalize else _counts(call, index, name, shaped)
+        return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
     results = run(protected, statistic, call)
     return publish(protected, call, results, make, arrange=_largest_first if sort else None)
@@ -162,7 +160,7 @@ def histogram(
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     results = run(protected, Cells(chosen, protected.scope, "histogram", edges), call)
     index = cell_index([binned], "histogram")
-    return publish(protected, call, results, partial(_counts, call, index, "count"))
+    return publish(protected, call, results, partial(counts, call, index, "count"))
 
 
 def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:
@@ -242,9 +240,10 @@ def crosstab(
     call = Call.of("crosstab", epsilon, noise, tops, rows, constraint)
     if margins and constraint is not None and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
+    way = "all" if normalize is True else normalize
+    call = replace(call, normalize=way or None, margins=bool(margins))
     sides = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
     cells = Cells(both, protected.scope, "crosstab")
-    way = "all" if normalize is True else normalize
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
 
@@ -256,7 +255,7 @@ def crosstab(
             shaped = shape(table)
             values, errors, names = np.asarray(shaped.answer.values), shaped.errors, labels
             if margins:
-                values, errors, names = _with_sums(values, errors, labels)
+                values, errors, names = _with_sums(values, errors, labels, 1.0 if way else math.inf)
         frame = pd.DataFrame(values, index=names[0], columns=names[1])
         return (whole_counts(frame, call.request.mechanism) if way is False else frame), errors
 
@@ -289,6 +288,7 @@ def _constrained(
 ) -> tuple[Statistic, Callable[[Result], Result]]:
     """What is measured for a constraint, and what makes the released table of a result."""
     constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
+    Tree(2, branching)  # refuses a branching factor that is none
     total = cells.scope.held()[1]
     if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
         raise ParameterError(
@@ -297,10 +297,9 @@ def _constrained(
         )
     if constraint is None:
         return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
-    known = get_args(get_args(Constraint)[0]) + get_args(get_args(Constraint)[1])
-    if not isinstance(constraint, str) or constraint not in known:
+    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
         raise ParameterError(
-            f"'constraint' must be one of {', '.join(map(repr, known))} (got {got(constraint)})."
+            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
         )
     if constraint == "nonnegative":
         if normalize:
@@ -311,9 +310,7 @@ def _constrained(
     if constraint == "hierarchy":
         if axis is not None:
             raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
-        tree = TreeCells(cells, branching)
-        _ = tree.tree  # refuses a branching factor that is none
-        return tree, partial(_of_tree, normalize=bool(normalize), total=total)
+        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
     if not normalize and total is None:
         raise ParameterError(
             f"constraint={constraint!r} needs the number of rows, which is private here.",
@@ -419,19 +416,21 @@ def _summed(cells: Floats) -> Floats:
     return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
 
 
-def _with_sums(values: Floats, errors: Errors, labels: list[Any]) -> tuple[Floats, Errors, list[Any]]:
+def _with_sums(
+    values: Floats, errors: Errors, labels: list[Any], upper: float
+) -> tuple[Floats, Errors, list[Any]]:
     """A constrained table with "All": its own sums, so that they are consistent, and their errors."""
 
-    def spread(error: Any) -> Floats:
-        squares = _summed(np.broadcast_to(np.asarray(error, np.float64), values.shape) ** 2)
-        return np.asarray(np.sqrt(squares))
+    def table(error: Any) -> Floats:
+        return np.broadcast_to(np.asarray(error, np.float64), values.shape)
 
-    fields = (errors.standard_error, errors.plus_minus)
-    return (
-        _summed(values),
-        Errors(*(spread(error) for error in fields)),
-        [_all_label(side) for side in labels],
-    )
+    def spread(error: Any) -> Floats:
+        return np.asarray(np.sqrt(_summed(table(error) ** 2)))
+
+    summed = Errors(spread(errors.standard_error), spread(errors.plus_minus), lower=0.0, upper=upper)
+    if errors.bias is not None:
+        summed = replace(summed, bias=_summed(table(errors.bias)), rmse=spread(errors.rmse))
+    return _summed(values), summed, [_all_label(side) for side in labels]
 
 
 def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:

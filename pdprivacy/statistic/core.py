@@ -67,6 +67,11 @@ class Scope:
         most = self.rows if self.neighbors == "replace_one" else None
         return (0 if nullable else self.rows), most
 
+    def public(self, *columns: Column) -> int | None:
+        """The number of records complete in these columns, where that is public."""
+        least, most = self.held(nullable=any(column.nullable for column in columns))
+        return most if least == most else None
+
     def term(self, low: int, high: int, *, nullable: bool) -> int:
         """How far a sum moves whose terms lie in [low, high]; at least one step."""
         if low == high:

@@ -114,7 +114,7 @@ class Direct:
 
         def limits(noisy: Sequence[Noisy]) -> tuple[float, float]:
             # the noisy variances lie within their own bounds: they were bounded first
-            most = math.sqrt(noisy[i].values[0] * noisy[j].values[0])
+            most = math.sqrt(noisy[i].values[0]) * math.sqrt(noisy[j].values[0])
             return -most, most
 
         return None, None, limits

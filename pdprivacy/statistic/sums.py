@@ -36,7 +36,10 @@ __all__ = ["Covariance", "Means", "SharedCounts", "Sums", "Variances"]
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums of columns: each moves by its largest term, or by its range where a record is replaced."""
+    """Sums of columns: each moves by its largest term, or by its range where a record is replaced.
+
+    Quantities may be centred where the number of records is public: the centres are added then.
+    """
 
     quantities: tuple[Quantity, ...]
     weights: tuple[Fraction, ...]
@@ -64,7 +67,9 @@ class Sums:
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,) * len(self.quantities)
+        return tuple(
+            q.center * (self.scope.public(q.column) or 0) if q.center else 0.0 for q in self.quantities
+        )
 
     @property
     def ends(self) -> tuple[Any, Any]:
