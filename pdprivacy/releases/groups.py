@@ -97,7 +97,10 @@ class GroupBy:
         split: Split = None,
         **noise: Unpack[Options],
     ) -> pd.DataFrame:
-        """Sums per key: a DataFrame of keys by columns."""
+        """Sums per key: a DataFrame of keys by columns.
+
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        """
         return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
 
     @release("laplace")
@@ -109,7 +112,10 @@ class GroupBy:
         split: Split = None,
         **noise: Unpack[Options],
     ) -> pd.DataFrame:
-        """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns."""
+        """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
+
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        """
         return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
 
     @release("laplace")
@@ -121,7 +127,10 @@ class GroupBy:
         split: Split = None,
         **noise: Unpack[Options],
     ) -> pd.DataFrame:
-        """Sample variances per key by noisy sums, a DataFrame of keys by columns."""
+        """Sample variances per key by noisy sums, a DataFrame of keys by columns.
+
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        """
         return self._moments("var", columns, split, Call.of("var", epsilon, noise))
 
 

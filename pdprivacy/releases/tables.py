@@ -101,7 +101,8 @@ def value_counts(
 ) -> pd.Series[Any]:
     """Records per declared label, every declared label included, a null label where declared.
 
-    ``normalize``: shares of the noisy total. ``sort``: largest released count first, as pandas.
+    ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
+    public). ``sort``: largest released count first, as pandas.
     ``constraint``, ``branching``: as in `crosstab`.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
