@@ -901,3 +901,22 @@ def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
     assert private.dp.budget.spent == (0, 0)
     assert list(private.attrs["dp"]) == ["protected"]
     assert Fraction(private.dp.budget.left[0]) == 10**9
+
+
+@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
+def test_sums_far_from_zero_are_as_exact_as_their_interval_says(bounding):
+    """With a public number of rows the terms are taken from the middle of their bounds."""
+    values = pd.DataFrame({"x": np.full(100_000, 1e6 + 0.3001)})
+    domain = Domain((Column("x", "float", lower=1e6, upper=1e6 + 1),))
+    private = values.dp.protect(domain, epsilon=10**9, neighbors="replace_one")
+    off = []
+    for seed in range(40):
+        released = private.dp.sum("x", epsilon=10, bounding=bounding, rng=seed)
+        off.append(abs(float(released.iloc[0]) - math.fsum(values["x"])))
+    half = released.attrs["dp"]["error"]["plus_minus"]
+    assert half < 0.6  # three to six scales of 0.1
+    # 95 % of forty: more than eight outside is a chance of one in ten thousand
+    assert sum(one > half for one in off) <= 8
+    # within every declared bound the answer to a very large epsilon is the sum itself
+    exact = private.dp.sum("x", epsilon=10**6, rng=1)
+    assert float(exact.iloc[0]) == pytest.approx(math.fsum(values["x"]), abs=1e-3)
