@@ -147,14 +147,14 @@ class Gaussian(Continuous):
     most 1/sigma per unit of the centre: two centres are no easier to tell apart than without bounds,
     at any threshold, and so (the likelihood ratio is monotone) in any way. Several numbers, also such
     whose bounds depend on the noisy ones before, compose as Gaussian noise does (Dong, Roth, Su
-    2022, Corollary 3.3).
+    2022, "Gaussian differential privacy", composition).
 
     References
     ----------
     Balle, Wang (2018); Dwork, Roth (2014), Appendix A; Liu (2019) for "pdp". On the grid the
     noise is the discrete Gaussian of Canonne, Kamath, Steinke (2020); truncated noise is the
     continuous law within half a step beyond the bounds, rounded. Truncation: Gopi, Lee, Liu (2022),
-    "Private convex optimization via exponential mechanism", Theorem 4, for this case.
+    "Private convex optimization via exponential mechanism", for strongly log-concave laws in general.
 
     >>> round(Gaussian(epsilon=1, delta=1e-5, sensitivity=1).scale, 2)
     3.73

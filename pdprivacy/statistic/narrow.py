@@ -66,8 +66,8 @@ class Narrowed:
         return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
 
 
-def _out() -> ParameterError:
-    return ParameterError("'bounds' leave out all that the statistic can be.")
+def _out(what: str = "statistic") -> ParameterError:
+    return ParameterError(f"'bounds' leave out all that the {what} can be.")
 
 
 def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
@@ -82,7 +82,7 @@ def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
             for end, inwards in ((least, math.ceil), (most, math.floor))
         )
     if not least < most:
-        raise _out()
+        raise _out(part.name)
     if part.moves == 1 and most - least < part.l1 * part.unit:
         raise ParameterError(
             "'bounds' are narrower than what one record can do to the statistic.",
