@@ -143,8 +143,8 @@ def combine(
         clamped to their bounds, so mean and variance are those of clamped values.
     within : the sampling variance of the statistic itself, in place of ``rows`` and ``variance``.
         Needed for statistics other than "mean", "proportion" and shares of a whole table
-        (`value_counts` and `crosstab` with shares that add up to 1). For proportions and shares it is
-        p (1 - p) / rows with p clipped into [0, 1], the mean over the releases.
+        (`value_counts` and `crosstab` with ``normalize=True``, without margins). For these
+        two it is p (1 - p) / rows with p clipped into [0, 1], the mean over the releases.
         ``rows``, ``variance`` and ``within`` are a number, an array in the shape of one release, a
         Series by label (of a table: by row, by column or by cell) or a DataFrame.
     noise : "between" (default for several releases): T = W + B / m and Student's t, as in `pool`. The
@@ -239,7 +239,7 @@ class _Sets:
     errors: Floats | None  # standard errors of the noise
     bounds: tuple[Floats, Floats] | None  # of the values that means are made of; NaN where there is none
     rows: float | None
-    integers: bool  # counts, so never shares
+    shares: bool  # of one whole
 
     def labels(self) -> pd.Index[Any]:
         """One label per cell: those of the Series, or row and column labels together, row by row."""
@@ -330,7 +330,6 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
             if len(bounds) == len(stacks)
             else None
         ),
-        integers=any(one.integers for one in stacks),
     )
 
 
@@ -396,13 +395,8 @@ def _read(released: Released) -> _Sets:
         None if errors is None else spread(errors),
         pair,
         float(public) if isinstance(public, int | float) else None,
-        set(_kinds(released)) <= set("iu"),
+        stored.get("normalize") == "all" and not stored.get("margins"),
     )
-
-
-def _kinds(released: Released) -> list[str]:
-    dtypes = [released.dtype] if isinstance(released, pd.Series) else list(released.dtypes)
-    return [dtype.kind for dtype in dtypes]
 
 
 def _stored(numbers_: Any) -> Floats | None:
@@ -461,24 +455,13 @@ def _sampling_variance(
         lower, upper = sets.bounds
         means = np.clip(sets.values, lower, upper)
         return (upper - means) * (means - lower) / _rows(sets, rows)
-    if sets.statistic == "proportion" or _are_shares(sets):
+    if sets.statistic == "proportion" or sets.shares:
         shares = np.clip(sets.values, 0.0, 1.0)
         return shares * (1 - shares) / _rows(sets, rows)
     raise ParameterError(
         f"The sampling variance of this {sets.statistic!r} is not known.",
         "within=, its sampling variance, or within=0 for the statistic of these data.",
     )
-
-
-def _are_shares(sets: _Sets) -> bool:
-    """Whether each release is a table of shares of one whole: numbers that add up to 1.
-
-    Shares of rows or of columns, and tables with margins, add up to more.
-    """
-    if sets.statistic not in ("value_counts", "crosstab") or sets.integers:
-        return False
-    totals = sets.values.reshape(len(sets.values), -1).sum(axis=1)
-    return bool(np.all(np.abs(totals - 1) <= 1e-8))  # floating-point sums
 
 
 def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
