@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import sys
+import warnings
 from fractions import Fraction
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -204,7 +205,10 @@ def study():
     module = module_from_spec(spec)
     sys.modules["bounding_study"] = module
     try:
-        spec.loader.exec_module(module)
+        with warnings.catch_warnings():
+            # what an older matplotlib uses of its own dependencies is not ours
+            warnings.simplefilter("ignore", DeprecationWarning)
+            spec.loader.exec_module(module)
         yield module
     finally:
         del sys.modules["bounding_study"]
