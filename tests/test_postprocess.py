@@ -327,11 +327,11 @@ def least_squares(tree, nodes, total, variances):
     members = np.array([tree.sums(unit) for unit in np.eye(tree.cells)]).T
     weights = 1 / np.sqrt(variances)
     if tree.root:
-        return np.linalg.lstsq(members * weights[:, None], nodes * weights)[0]
+        return np.linalg.lstsq(members * weights[:, None], nodes * weights, rcond=None)[0]
     start = np.full(tree.cells, total / tree.cells)
     free = np.linalg.svd(np.ones((1, tree.cells)))[2][1:].T  # a basis of the changes that sum to zero
     lhs, rhs = (members @ free) * weights[:, None], (nodes - members @ start) * weights
-    return start + free @ np.linalg.lstsq(lhs, rhs)[0]
+    return start + free @ np.linalg.lstsq(lhs, rhs, rcond=None)[0]
 
 
 @settings(max_examples=150, deadline=None)
