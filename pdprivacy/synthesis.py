@@ -333,8 +333,8 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
     )
 
 
-def _read(released: Released) -> _Sets:
-    """The releases that one released object holds, checked against its fingerprint."""
+def _checked(released: Released) -> metadata.Metadata:
+    """The metadata of a released object, checked against its fingerprint."""
     if not isinstance(released, pd.Series | pd.DataFrame):
         raise ParameterError(
             "'released' must be a released Series or DataFrame, or a list of them "
@@ -347,6 +347,12 @@ def _read(released: Released) -> _Sets:
             "The numbers are not those that were released, so their errors are not known.",
             "combine the released frames before changing them.",
         )
+    return view
+
+
+def _read(released: Released) -> _Sets:
+    """The releases that one released object holds."""
+    view = _checked(released)
     stored: Mapping[str, Any] = released.attrs[metadata.KEY]
     number = stored.get("releases", 1)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:

@@ -33,7 +33,7 @@ from pdprivacy.mechanism.law import QUARTER, Law
 from pdprivacy.noise import Source
 from pdprivacy.privacy import rational
 
-__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "Limited"]
+__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "Limited", "bias_between", "mse_between"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "bit"]
@@ -224,18 +224,14 @@ class Bounds:
         _, below, above = self.distances(s)
         if self.bounding is None:
             return np.zeros_like(below)
-        if self.bounding == "bit":
-            return np.asarray(law.clamped(1, above) - law.clamped(1, below))
-        return np.asarray((law.moment(1, above) - law.moment(1, below)) / (law.half(below) + law.half(above)))
+        return bias_between(law, self.bounding, below, above)
 
     def mse(self, law: Law, s: ArrayLike) -> Floats:
         """Mean of the squared difference of the released number and the statistic."""
         _, below, above = self.distances(s)
         if self.bounding is None:
             return np.full_like(below, law.std**2)
-        if self.bounding == "bit":
-            return np.asarray(law.clamped(2, below) + law.clamped(2, above))
-        return np.asarray((law.moment(2, below) + law.moment(2, above)) / (law.half(below) + law.half(above)))
+        return mse_between(law, self.bounding, below, above)
 
     def worst_bias(self, law: Law) -> float:
         """The largest absolute bias over the statistics within the bounds; it is at an end.
@@ -268,6 +264,25 @@ class Bounds:
         return _largest(
             lambda u: np.asarray(law.clamped(2, u) + law.clamped(2, np.maximum(width - u, 0.0))), width / 2
         )
+
+
+def bias_between(law: Law, bounding: Bounding, below: Floats, above: Floats) -> Floats:
+    """Mean of the released number minus a statistic at these distances from its bounds."""
+    if bounding == "bit":
+        return np.asarray(law.clamped(1, above) - law.clamped(1, below))
+    return np.asarray((law.moment(1, above) - law.moment(1, below)) / _mass_between(law, below, above))
+
+
+def mse_between(law: Law, bounding: Bounding, below: Floats, above: Floats) -> Floats:
+    """Mean squared difference of the released number and a statistic at these distances from its bounds."""
+    if bounding == "bit":
+        return np.asarray(law.clamped(2, below) + law.clamped(2, above))
+    return np.asarray((law.moment(2, below) + law.moment(2, above)) / _mass_between(law, below, above))
+
+
+def _mass_between(law: Law, below: Floats, above: Floats) -> Floats:
+    """The mass within the bounds; not zero even where they meet, as the moments are there."""
+    return np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
 
 
 class Limited:

@@ -184,6 +184,10 @@ class Result:
         """How far off the numbers may be."""
         return Errors.of(self.answer, self.measurement, self.offsets, self.bounding)
 
+    def with_values(self, values: Any) -> Result:
+        """The result with these numbers in the place of its own, and the same errors."""
+        return replace(self, answer=replace(self.answer, values=values))
+
     def transformed(self, transform: Callable[[Answer], Answer]) -> Result:
         """The result whose numbers are made of these."""
         return replace(self, answer=transform(self.answer), offsets=None)
@@ -203,12 +207,12 @@ def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
     else:
         label = call.label(protected.filters)
         measured = measure(narrowed, protected.engine, protected.budget, request, label, call.rng)
-    results = []
+    results, offsets, ends = [], narrowed.offsets, statistic.ends
     for measurement in measured:
         answer = narrowed.finish(measurement.noisy)
         if request.bounding is not None:
             answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
-        results.append(Result(answer, measurement, narrowed.offsets, request.bounding, statistic.ends))
+        results.append(Result(answer, measurement, offsets, request.bounding, ends))
     return results
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.measure import Measurement, PartMechanism
 from pdprivacy.mechanism import Bounds, Gaussian, Geometric, Laplace
+from pdprivacy.mechanism.bounds import bias_between, mse_between
 from pdprivacy.mechanism.geometric import Lattice
 from pdprivacy.mechanism.law import Law
 from pdprivacy.request import Bounding
@@ -182,21 +183,13 @@ def _bounded(
     unit, law = mechanism.law.b, Law.of(mechanism.law.p, 1.0)
     low, high = (float(end) for end in ends)
     within = np.clip(statistic, low, high)
-    bias, mse = _of_unit(law, bounding, (within - low) / unit, (high - within) / unit)
+    distances = (within - low) / unit, (high - within) / unit
+    bias, mse = bias_between(law, bounding, *distances), mse_between(law, bounding, *distances)
     width = None
     if math.isfinite(low) and math.isfinite(high):
         width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
     largest, worst = _worst(law, Bounds(Fraction(0), width, bounding))
     return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
-
-
-def _of_unit(law: Law, bounding: Bounding, below: Floats, above: Floats) -> tuple[Floats, Floats]:
-    """Bias and mean squared error under a law of scale 1, at these distances from the bounds."""
-    if bounding == "bit":
-        return law.clamped(1, above) - law.clamped(1, below), law.clamped(2, below) + law.clamped(2, above)
-    whole = np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
-    bias = (law.moment(1, above) - law.moment(1, below)) / whole
-    return bias, (law.moment(2, below) + law.moment(2, above)) / whole
 
 
 # The worst cases take a search, and are the same for every release of a statistic.
@@ -224,5 +217,5 @@ def _made(answer: Answer, measurement: Measurement, bounding: Bounding) -> tuple
         scale = error / law.std
         below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
         below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
-    bias, mse = _of_unit(law, bounding, below, above)
+    bias, mse = bias_between(law, bounding, below, above), mse_between(law, bounding, below, above)
     return bias * scale, np.sqrt(mse) * scale

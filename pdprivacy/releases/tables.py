@@ -276,9 +276,7 @@ def crosstab(
 
 def _reshaped(result: Result, shape: tuple[int, ...]) -> Result:
     """The result as a table; its errors are the same for all cells, or of the same shape."""
-    return replace(
-        result, answer=replace(result.answer, values=np.asarray(result.answer.values).reshape(shape))
-    )
+    return result.with_values(np.asarray(result.answer.values).reshape(shape))
 
 
 def _constrained(
@@ -289,45 +287,54 @@ def _constrained(
 ) -> tuple[Statistic, Callable[[Result], Result]]:
     """What is measured for a constraint, and what makes the released table of a result."""
     constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
-    Tree(2, branching)  # refuses a branching factor that is none
     total = cells.scope.held()[1]
+    _check_constraint(call, normalize, branching, total)
+    if constraint is None:
+        return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
+    if constraint == "nonnegative":
+        return cells, _nonnegative
+    if constraint == "hierarchy":
+        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
+    project = getattr(postprocess, constraint)
+
+    def shape_of(result: Result) -> Result:
+        if not normalize:
+            values = postprocess.integers(project(result.answer.values, total), total)
+            return result.with_values(values)
+        shares = _shares(result, axis=axis, total=total if axis is None else None)
+        values = project(shares.answer.values, 1.0, axis)
+        return shares.with_values(values)
+
+    return cells, shape_of
+
+
+def _check_constraint(call: Call, normalize: Any, branching: int, total: int | None) -> None:
+    """Refuse a constraint that is none, or cannot be met, before anything is charged."""
+    constraint = call.constraint
+    Tree(2, branching)  # refuses a branching factor that is none
     if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
         raise ParameterError(
             "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
             "leave bounds out.",
         )
     if constraint is None:
-        return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
+        return
     if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
         raise ParameterError(
             f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
         )
-    if constraint == "nonnegative":
-        if normalize:
-            raise ParameterError(
-                "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
-            )
-        return cells, _nonnegative
-    if constraint == "hierarchy":
-        if axis is not None:
-            raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
-        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
-    if not normalize and total is None:
+    if constraint == "nonnegative" and normalize:
+        raise ParameterError(
+            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
+        )
+    if constraint == "hierarchy" and normalize in ("index", "columns"):
+        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
+    kept = constraint not in ("nonnegative", "hierarchy")
+    if kept and not normalize and total is None:
         raise ParameterError(
             f"constraint={constraint!r} needs the number of rows, which is private here.",
             "normalize=True for shares that sum to one, or constraint='nonnegative'.",
         )
-    project = getattr(postprocess, constraint)
-
-    def shape_of(result: Result) -> Result:
-        if not normalize:
-            values = postprocess.integers(project(result.answer.values, total), total)
-            return replace(result, answer=replace(result.answer, values=values))
-        shares = _shares(result, axis=axis, total=total if axis is None else None)
-        values = project(shares.answer.values, 1.0, axis)
-        return replace(shares, answer=replace(shares.answer, values=values))
-
-    return cells, shape_of
 
 
 def _as_they_are(result: Result) -> Result:
@@ -336,7 +343,7 @@ def _as_they_are(result: Result) -> Result:
 
 def _nonnegative(result: Result) -> Result:
     values = postprocess.integers(postprocess.nonnegative(result.answer.values))
-    return replace(result, answer=replace(result.answer, values=values))
+    return result.with_values(values)
 
 
 def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
@@ -345,10 +352,10 @@ def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
     if normalize:
         shares = _shares(result, axis=None, total=None)
         even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
-        return replace(shares, answer=replace(shares.answer, values=even))
+        return shares.with_values(even)
     whole = int(np.rint(leaves.sum())) if total is None else total
     counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
-    return replace(result, answer=replace(result.answer, values=counts))
+    return result.with_values(counts)
 
 
 def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
