@@ -146,7 +146,7 @@ def risks(private: pd.DataFrame) -> pd.DataFrame:
         "+ gender, married,\neducation": MORE,
         "+ ethnicity,\nhousehold size": MUCH,
     }
-    curves = {name: private.dp.dr_ha(by, "health", epsilon, "geometric") for name, by in known.items()}
+    curves = {name: private.dp.dr_ha(by, "health", epsilon, average="records") for name, by in known.items()}
     heading("CONFIDENTIAL: people in cells that show a single, true health status")
     print("(exactly; for whoever knows of a person ...)")
     shown = pd.DataFrame(curves).iloc[::6].rename(columns=lambda name: name.replace("\n", " "))

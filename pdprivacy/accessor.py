@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -21,6 +21,9 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import Neighbors, Rational
 from pdprivacy.protection import Protected
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["DataFrameDP", "SeriesDP"]
 
@@ -60,6 +63,17 @@ class _Result:
     def interval(self) -> Any:
         """Each released number with its standard error and 95 % interval (of the noise alone)."""
         return metadata.interval(self._frame)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The picture of a frame of `risk_curve`, `utility` or `tradeoff`, CONFIDENTIAL as these are.
+
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib.
+
+        Raises MetadataError for any other frame, MissingExtraError without matplotlib.
+        """
+        from pdprivacy.plot import draw
+
+        return draw(self._frame, ax=ax)
 
 
 class DataFrameDP(_Result):
@@ -156,6 +170,12 @@ class DataFrameDP(_Result):
     plan = _release(releases.plan)
     quality = _release(releases.quality)
     dr_ha = _release(releases.dr_ha)
+    risk_curve = _release(releases.risk_curve)
+    choose_epsilon = _release(releases.choose_epsilon)
+    utility = _release(releases.utility)
+    tradeoff = _release(releases.tradeoff)
+    homogeneity = _release(releases.homogeneity)
+    repeated_risk = _release(releases.repeated_risk)
 
 
 class SeriesDP(_Result):

@@ -7,8 +7,10 @@ whole or refused, and a refusal leaves the budget as it was.
 from __future__ import annotations
 
 import html
+import math
 import threading
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NoReturn, SupportsIndex
@@ -24,13 +26,19 @@ __all__ = ["Budget", "Entry"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge: what it cost, what for, and when."""
+    """One charge: what it cost, what for, and when.
+
+    ``so_far``: what it and all charges before it cost together. ``dr_ha``: the disclosure risk of
+    what was released, where it was estimated (see `Budget.reach`).
+    """
 
     number: int
     label: str
     mechanism: str
     loss: Pure | Approx
     time: datetime
+    so_far: Pure | Approx
+    dr_ha: float | None = None
 
 
 class Budget:
@@ -86,6 +94,12 @@ class Budget:
         with self._lock:
             epsilon, delta = self._sums()
         return float(epsilon), float(delta)
+
+    @property
+    def composed(self) -> Pure | Approx | None:
+        """What all charges cost together, exact; None before the first."""
+        with self._lock:
+            return self._spent
 
     @property
     def left(self) -> tuple[float, float]:
@@ -145,16 +159,45 @@ class Budget:
                     f"{show(self._total.delta)} is left.",
                     'mechanism="laplace" and mechanism="geometric" need no delta.',
                 )
-            entry = Entry(len(self._entries) + 1, label, mechanism, cost, datetime.now(UTC))
             together = accounting.compose([cost] if self._spent is None else [self._spent, cost])
             assert isinstance(together, Pure | Approx)
+            entry = Entry(len(self._entries) + 1, label, mechanism, cost, datetime.now(UTC), together)
             self._entries.append(entry)
             self._spent = together
             return entry
 
+    def reach(self, number: int, risk: float) -> None:
+        """Note the disclosure risk of what charge ``number`` paid for, made of released numbers alone.
+
+        Nothing is charged, and what is left stays as it is. The risk that a budget has reached is the
+        largest one so far.
+
+        Raises
+        ------
+        ParameterError : no such charge, or a risk outside [0, 1].
+
+        >>> budget = Budget(epsilon=1)
+        >>> budget.reach(budget.charge(Pure(0.5), "crosstab of health by age").number, 0.125)
+        >>> budget.entries["dr_ha"].tolist()
+        [0.125]
+        """
+        if isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 1:
+            raise ParameterError("'risk' must be a probability.")
+        with self._lock:
+            places = range(1, len(self._entries) + 1)
+            if isinstance(number, bool) or number not in places:
+                raise ParameterError("'number' must be that of a charge in this budget.")
+            self._entries[number - 1] = replace(self._entries[number - 1], dr_ha=float(risk))
+
     @property
     def entries(self) -> pd.DataFrame:
-        """One row per charge: release, mechanism, epsilon, delta, time."""
+        """One row per charge: release, mechanism, epsilon, delta, time, dr_ha.
+
+        ``dr_ha``: the largest disclosure risk from homogeneity attacks of the tables released so far,
+        each at what the budget had spent by then, estimated from released counts alone; NaN before
+        the first table of sensitive columns by quasi-identifiers. Source: Liu, Zhao (2023), section
+        4.3, the bounded measure.
+        """
         entries = self._state()[0]
         return pd.DataFrame(
             {
@@ -163,6 +206,7 @@ class Budget:
                 "epsilon": [float(entry.loss.epsilon) for entry in entries],
                 "delta": [float(entry.loss.delta) for entry in entries],
                 "time": pd.to_datetime([entry.time for entry in entries], utc=True),
+                "dr_ha": pd.Series(_reached(entries), dtype="float64").to_numpy(),
             },
             index=pd.RangeIndex(1, len(entries) + 1, name="charge"),
         )
@@ -192,26 +236,45 @@ class Budget:
             for what, epsilon, delta in self._summary(*spent)
         ]
         width = max((len(entry.label) for entry in entries), default=0)
-        lines += [
+        named = max((len(entry.mechanism) for entry in entries), default=0)
+        rows = [
             f"  {entry.number:>4}  {entry.label:<{width}}  epsilon {show(entry.loss.epsilon):<8} "
-            f"delta {show(entry.loss.delta):<8} {entry.mechanism}".rstrip()
-            for entry in entries
+            f"delta {show(entry.loss.delta):<8} {entry.mechanism:<{named}}  {_percent(risk, 'risk ')}"
+            for entry, risk in zip(entries, _reached(entries), strict=True)
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(row.rstrip() for row in rows)])
 
     def _repr_html_(self) -> str:
         entries, *spent = self._state()
+        risks = _reached(entries)
+        known = any(entry.dr_ha is not None for entry in entries)
         head = "".join(
             f"<tr><th>{what}</th><td>{epsilon}</td><td>{delta}</td></tr>"
             for what, epsilon, delta in self._summary(*spent)
         )
         rows = "".join(
             f"<tr><th>{entry.number}. {html.escape(entry.label)}</th><td>{show(entry.loss.epsilon)}</td>"
-            f"<td>{show(entry.loss.delta)}</td><td>{html.escape(entry.mechanism)}</td></tr>"
-            for entry in entries
+            f"<td>{show(entry.loss.delta)}</td><td>{html.escape(entry.mechanism)}</td>"
+            f"{f'<td>{_percent(risk)}</td>' if known else ''}</tr>"
+            for entry, risk in zip(entries, risks, strict=True)
         )
         return (
             f"<table><caption>Privacy budget{html.escape(self._neighbors())}</caption>"
-            "<thead><tr><th></th><th>epsilon</th><th>delta</th><th>mechanism</th></tr></thead>"
+            "<thead><tr><th></th><th>epsilon</th><th>delta</th><th>mechanism</th>"
+            f"{'<th>risk</th>' if known else ''}</tr></thead>"
             f"<tbody>{head}{rows}</tbody></table>"
         )
+
+
+def _reached(entries: Sequence[Entry]) -> list[float]:
+    """The largest risk up to each entry; NaN before the first that has one."""
+    risks, most = [], math.nan
+    for entry in entries:
+        if entry.dr_ha is not None and not entry.dr_ha <= most:
+            most = entry.dr_ha
+        risks.append(most)
+    return risks
+
+
+def _percent(risk: float, before: str = "") -> str:
+    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} %"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
-from pdprivacy.ledger import Budget
+from pdprivacy.ledger import Budget, Entry
 from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Geometric, Laplace, noise_multiplier
 from pdprivacy.mechanism.core import GRID_BITS, power_below
 from pdprivacy.noise import UNBOUNDED, RandomState
@@ -25,7 +25,7 @@ from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.request import Request
 from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
-__all__ = ["Measurement", "PartMechanism", "calibrate", "measure", "total_cost"]
+__all__ = ["Measurement", "PartMechanism", "calibrate", "measure", "released_by", "total_cost"]
 
 PartMechanism: TypeAlias = Laplace | Gaussian | GeneralizedGaussian | Geometric
 Floats: TypeAlias = NDArray[np.float64]
@@ -41,13 +41,14 @@ INVERTED_BITS = 30
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Noisy parts with the mechanism of each."""
+    """Noisy parts with the mechanism of each, and the charge that paid for them (none in a plan)."""
 
     parts: tuple[Part, ...]
     mechanisms: tuple[PartMechanism, ...]
     noisy: tuple[Noisy, ...]
     cost: Pure | Approx
     seeded: bool
+    entry: Entry | None = None
 
 
 def measure(
@@ -67,7 +68,7 @@ def measure(
     parts = statistic.parts
     mechanisms = calibrate(parts, request)
     cost = total_cost(mechanisms, request)
-    budget.charge(cost, label, request.mechanism)
+    entry = budget.charge(cost, label, request.mechanism)
     read = statistic.read(engine)
     found = []
     for _ in range(request.releases):
@@ -81,7 +82,7 @@ def measure(
             if limits is not None:
                 values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
             noisy.append(Noisy(values, mechanism.std))
-        found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded))
+        found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded, entry))
     return found
 
 
@@ -103,6 +104,27 @@ def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, .
     Raises ParameterError where the mechanism or its bounds do not fit the statistic.
     """
     return tuple(_calibrate(part, request) for part in parts)
+
+
+def released_by(mechanism: PartMechanism, part: Part) -> PartMechanism:
+    """The mechanism with all the bounds that numbers of the part are drawn within.
+
+    Truncated Gaussian noise is calibrated with one bound only, since its scale depends on none.
+    """
+    if not isinstance(mechanism, Gaussian) or mechanism.bounding != "truncated":
+        return mechanism
+    if part.upper is None or part.lower is None:
+        return mechanism
+    return Gaussian(
+        mechanism.epsilon,
+        mechanism.delta,
+        mechanism.sensitivity,
+        mechanism.calibration,
+        grid=mechanism.grid,
+        bounds=(part.lower * part.unit, part.upper * part.unit),
+        bounding="truncated",
+        moves=part.moves,
+    )
 
 
 def _calibrate(part: Part, request: Request) -> PartMechanism:

@@ -48,7 +48,8 @@ def rational(value: Rational, name: str) -> Fraction:
             if isinstance(value, numbers.Integral):
                 return Fraction(int(value))
             if math.isfinite(value):
-                return Fraction(str(value))  # the shortest decimal, in the value's own precision
+                # the shortest decimal, in the value's own precision; a subclass may show itself otherwise
+                return Fraction(float.__repr__(value) if isinstance(value, float) else str(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise ParameterError(f"{name!r} must be a finite number (got {got(value)}).")

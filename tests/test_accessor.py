@@ -36,6 +36,12 @@ CALLS = [
     ("query", ("age > 30",), {}),
     ("quality", (), {}),
     ("dr_ha", ("region", "health", [0.1, 1]), {}),
+    ("risk_curve", ("region", "health", [0.1, 1]), {"measure": "expected"}),
+    ("choose_epsilon", ("region", "health", 0.3), {"mechanism": "laplace"}),
+    ("utility", (["region", "health"],), {"draws": 2, "rng": 1}),
+    ("tradeoff", ("region", "health", [0.1, 1]), {"draws": 2, "rng": 1}),
+    ("homogeneity", (["region", "age"], "health"), {"top": 3}),
+    ("repeated_risk", ([{"by": "region", "sensitive": "health", "epsilon": 1}],), {}),
     ("groupby", (["region"],), {}),
     ("plan", ("mean", "age"), {"rows": 100, "epsilon": [0.1, 1], "bounding": [None, "bit"]}),
 ]
@@ -46,7 +52,7 @@ def test_the_calls_cover_every_function():
 
 
 def test_names_are_those_of_the_functions():
-    own = {"protect", "budget", "domain", "metadata", "verify", "interval"}
+    own = {"protect", "budget", "domain", "metadata", "verify", "interval", "plot"}
     public = {name for name in dir(DataFrameDP) if not name.startswith("_")}
     assert public == own | set(FUNCTIONS)
     assert releases.__all__ == sorted(releases.__all__)
@@ -68,7 +74,7 @@ def test_parameters_are_those_of_the_function(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_costs_is_named_by_the_same_words(name):
     parameters = inspect.signature(getattr(releases, name)).parameters
-    if "rng" in parameters:
+    if "rng" in parameters and name not in ("dr_ha", "utility", "tradeoff"):  # these cost nothing
         for word in ("epsilon", "delta", "mechanism", "rng"):
             assert parameters[word].kind is inspect.Parameter.KEYWORD_ONLY
         assert parameters["epsilon"].default is inspect.Parameter.empty
@@ -91,6 +97,12 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if isinstance(by_method, releases.GroupBy):
         assert by_method.keys == by_function.keys
         by_method, by_function = (one_.sum("age", epsilon=0.5, rng=1) for one_ in (by_method, by_function))
+    if isinstance(by_method, releases.Homogeneity):
+        pd.testing.assert_frame_equal(by_method.summary, by_function.summary)
+        by_method, by_function = by_method.exposed, by_function.exposed
+    if isinstance(by_method, float):
+        assert by_method == by_function
+        by_method, by_function = pd.Series([by_method]), pd.Series([by_function])
     assert len(by_method) > 0
     if isinstance(by_method, pd.Series):
         pd.testing.assert_series_equal(by_method, by_function)

@@ -215,11 +215,10 @@ BAD = {
     "value is None": (lambda p: p.dp.proportion("pay", None, epsilon=1), PrivacyError, "label"),
     "proportion of no labels": (lambda p: p.dp.proportion("free", 1.0, epsilon=1), DeclarationError, "cells"),
     "sensitive in by": (lambda p: p.dp.dr_ha("ill", "ill", 1), ParameterError, "'sensitive'"),
-    "two sensitive": (lambda p: p.dp.dr_ha("area", ["ill", "member"], 1), ParameterError, "'sensitive'"),
-    "weights": (
-        lambda p: p.dp.dr_ha("area", "ill", 1, weights="people"),
+    "average": (
+        lambda p: p.dp.dr_ha("area", "ill", 1, average="people"),
         ParameterError,
-        "'records' or 'cells'",
+        "'cells', 'records', None",
     ),
     "gaussian risk without delta": (
         lambda p: p.dp.dr_ha("area", "ill", 1, mechanism="gaussian"),

@@ -22,7 +22,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"_version", "errors"},
     {"privacy", "domain", "noise"},
-    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
+    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "utility", "suppression"},
     {"statistic", "query", "request"},
     {"schema", "conform", "engine", "engine_narwhals", "ledger", "metadata", "plot", "report"},
     {"measure", "synthesis"},
@@ -36,6 +36,7 @@ THIRD_PARTIES = {
     "scipy": {"mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
     "pyarrow": {"engine"},
     "matplotlib": {"plot"},
+    "tqdm": {"risk"},
     "narwhals": {"engine_narwhals"},
     "pandas": {
         "accessor",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import sys
 import threading
@@ -175,7 +176,8 @@ def test_a_new_budget_is_untouched():
     assert budget.left == (1 / 3, 1e-6)
     assert budget.unit is None
     assert budget.entries.empty
-    assert list(budget.entries) == ["release", "mechanism", "epsilon", "delta", "time"]
+    assert list(budget.entries) == ["release", "mechanism", "epsilon", "delta", "time", "dr_ha"]
+    assert budget.composed is None
 
 
 def test_entries_are_one_row_per_charge():
@@ -214,6 +216,67 @@ def test_the_ledger_cannot_be_changed_through_what_it_hands_out():
             setattr(budget, name, None)
     assert budget.spent == (0.5, 0)
     assert budget.entries["epsilon"].tolist() == [0.5]
+
+
+def test_what_all_charges_cost_is_exact_and_noted_with_each():
+    budget = Budget(epsilon=2, delta=1e-5)
+    entries = [budget.charge(cost, "x") for cost in (Pure("1/3"), Approx(0.1, 1e-6), Pure("1/3"))]
+    assert [entry.so_far for entry in entries] == [
+        Pure("1/3"),
+        Approx(Fraction(13, 30), 1e-6),
+        Approx(Fraction(23, 30), 1e-6),
+    ]
+    assert budget.composed == entries[-1].so_far
+
+
+def test_the_risk_reached_is_the_largest_so_far():
+    budget = Budget(epsilon=10)
+    for _ in range(5):
+        budget.charge(Pure(1), "crosstab", "geometric")
+    for number, known in ((2, 0.25), (3, 0.125), (5, 0.5)):
+        before = budget.spent, budget.left
+        budget.reach(number, known)
+        assert (budget.spent, budget.left) == before
+    found = budget.entries["dr_ha"]
+    assert math.isnan(found[1])
+    assert found.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
+    assert budget.entries["epsilon"].tolist() == [1.0] * 5
+    assert [line.split()[-3:] for line in repr(budget).splitlines()[4:]] == [
+        ["delta", "0", "geometric"],
+        *(["risk", known, "%"] for known in ("25.0", "25.0", "25.0", "50.0")),
+    ]
+    assert [row[-1] for row in table(budget)[4:]] == ["", "25.0 %", "25.0 %", "25.0 %", "50.0 %"]
+    assert table(budget)[0][-1] == "risk"
+
+
+@pytest.mark.parametrize("number", [0, 2, -1, True, None, "1", 1.5], ids=repr)
+def test_risks_belong_to_charges(number):
+    budget = Budget(epsilon=1)
+    budget.charge(Pure(0.5), "x")
+    with pytest.raises(ParameterError, match=r"^'number' must be"):
+        budget.reach(number, 0.5)
+    assert budget.entries["dr_ha"].isna().all()
+
+
+@pytest.mark.parametrize("known", [-0.1, 1.5, float("nan"), None, "0.5", True], ids=repr)
+def test_risks_are_probabilities(known):
+    budget = Budget(epsilon=1)
+    budget.charge(Pure(0.5), "x")
+    with pytest.raises(ParameterError, match=r"^'risk' must be"):
+        budget.reach(1, known)
+    assert budget.entries["dr_ha"].isna().all()
+
+
+def test_risks_are_noted_while_others_charge(busy):
+    budget = Budget(epsilon=1000)
+
+    def work():
+        for _ in range(50):
+            budget.reach(budget.charge(Pure(1), "crosstab").number, 0.5)
+
+    run(*[work] * 8)
+    assert budget.entries["dr_ha"].tolist() == [0.5] * 400
+    assert budget.spent == (400, 0)
 
 
 def test_one_budget_serves_one_kind_of_neighbours():

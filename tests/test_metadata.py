@@ -16,7 +16,7 @@ import pdprivacy
 from pdprivacy import Column, Domain, Metadata, metadata
 from pdprivacy.errors import MetadataError
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.risk import expected_risk
+from pdprivacy.risk import dr_ha
 
 RELEASES = {
     "count": lambda p: p.dp.count(epsilon=0.5, rng=1),
@@ -351,7 +351,7 @@ def test_the_risk_in_attrs_is_made_of_released_counts(private):
     assert table.dp.metadata.dr_ha == said
     seen = np.maximum(table.to_numpy(), 0)
     for average in ("cells", "records"):
-        again = expected_risk(seen, Geometric(1, 1).cdf, average=average)
+        again = dr_ha(seen, Geometric(1, 1), "expected", average)
         assert said[f"by_{average}"] == pytest.approx(float(again), rel=1e-12)
     plain_table = private.dp.crosstab("health", "region", epsilon=1, rng=1)
     assert "dr_ha" not in plain_table.attrs["dp"]

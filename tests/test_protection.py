@@ -773,5 +773,11 @@ def test_transforms_and_the_curators_own_are_not_charged(private):
     private.dp.query("age > 30")
     private.dp.quality()
     private.dp.dr_ha(["region"], "health", [0.1, 1])
+    private.dp.risk_curve("region", "health", 1)
+    private.dp.choose_epsilon("region", "health")
+    private.dp.utility(["region", "health"], draws=2)
+    private.dp.tradeoff("region", "health", 1, draws=2)
+    private.dp.homogeneity("region", "health")
+    private.dp.repeated_risk([{"by": "region", "sensitive": "health", "epsilon": 1}])
     private.dp.groupby("region")
     assert len(private.dp.budget.entries) == 0

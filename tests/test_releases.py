@@ -842,11 +842,11 @@ def test_the_curators_risk_is_that_of_the_confidential_counts(mechanism, neighbo
             empty = {"laplace": laplace_empty, "geometric": geometric_empty}[mechanism](epsilon, moved)
         risks = [local_risk(counts, empty) for counts in filled]
         sizes = [sum(counts) for counts in filled]
-        for weights, expected in (
+        for average, expected in (
             ("cells", sum(risks) / len(risks)),
             ("records", sum(r * n for r, n in zip(risks, sizes, strict=True)) / sum(sizes)),
         ):
-            found = private.dp.dr_ha("q", "s", epsilon, mechanism=mechanism, delta=delta, weights=weights)
+            found = private.dp.dr_ha("q", "s", epsilon, mechanism=mechanism, delta=delta, average=average)
             assert found == pytest.approx(expected, rel=1e-6)
     several = private.dp.dr_ha("q", "s", [0.3, 1], mechanism=mechanism, delta=delta)
     assert several.index.tolist() == [0.3, 1.0]

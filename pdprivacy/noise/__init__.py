@@ -19,6 +19,9 @@ Between bounds, discrete Laplace noise is folded back, without rejection; the
 rounded generalized normal law, with bounds or without, is drawn by inverting
 its distribution function; the staircase is a geometric number of whole steps,
 an exact coin and a uniform place.
+
+`simulator` is the exception: ordinary floating-point draws for simulations, which
+release nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from __future__ import annotations
 from pdprivacy.noise.bits import RandomState, Source, source
 from pdprivacy.noise.bounded import UNBOUNDED, truncated_laplace
 from pdprivacy.noise.inverse import generalized_normal
+from pdprivacy.noise.simulation import simulator
 from pdprivacy.noise.stairs import staircase
 from pdprivacy.noise.tables import discrete_gaussian, discrete_laplace
 
@@ -36,6 +40,7 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "generalized_normal",
+    "simulator",
     "source",
     "staircase",
     "truncated_laplace",

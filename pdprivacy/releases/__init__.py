@@ -4,14 +4,28 @@ A release is: statistic, `measure`, post-processing, metadata. The functions her
 the methods of ``df.dp`` with the `Protected` facts as first argument.
 """
 
-from pdprivacy.releases.curator import dr_ha, quality, query
+from pdprivacy.releases.curator import quality, query
+from pdprivacy.releases.disclosure import (
+    Confidential,
+    Homogeneity,
+    choose_epsilon,
+    dr_ha,
+    homogeneity,
+    repeated_risk,
+    risk_curve,
+    tradeoff,
+    utility,
+)
 from pdprivacy.releases.groups import GroupBy, groupby
 from pdprivacy.releases.moments import corr, cov, mean, pooled_cov, pooled_var, proportion, std, sum, var  # noqa: A004
 from pdprivacy.releases.planning import plan
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
 __all__ = [
+    "Confidential",
     "GroupBy",
+    "Homogeneity",
+    "choose_epsilon",
     "corr",
     "count",
     "cov",
@@ -19,6 +33,7 @@ __all__ = [
     "dr_ha",
     "groupby",
     "histogram",
+    "homogeneity",
     "mean",
     "plan",
     "pooled_cov",
@@ -26,8 +41,12 @@ __all__ = [
     "proportion",
     "quality",
     "query",
+    "repeated_risk",
+    "risk_curve",
     "std",
     "sum",
+    "tradeoff",
+    "utility",
     "value_counts",
     "var",
 ]

@@ -15,7 +15,7 @@ import pandas as pd
 from pdprivacy import postprocess, risk
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.measure import Measurement
+from pdprivacy.measure import Measurement, calibrate, released_by
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
@@ -40,7 +40,7 @@ from pdprivacy.releases.call import (
     whole_counts,
 )
 from pdprivacy.releases.errors import Errors
-from pdprivacy.request import Options
+from pdprivacy.request import Options, Request
 from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
@@ -49,6 +49,9 @@ MOST_BINS = 10**6
 
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
+
+MOST_RISK_RECORDS = 10**10
+"""In one cell; more are not what a table of people holds."""
 
 MOST_RISK_SCALE = 10**4
 """With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
@@ -266,10 +269,11 @@ def crosstab(
     def risk_of(result: Result) -> dict[str, Any]:
         if not at_risk:
             return {}
-        # truncated noise depends on the count, and the counts of a tree have more than one noise
-        known = call.request.bounding != "truncated" and constraint != "hierarchy"
+        known = constraint != "hierarchy"  # whose counts have more than one noise
         counts = np.asarray(_reshaped(result, sides).answer.values)
-        return {"dr_ha": _released_risk(counts, result.measurement) if known else None}
+        found = _released_risk(counts, result.measurement) if known else None
+        _reach(protected, call, result.measurement, counts, found)
+        return {"dr_ha": found}
 
     return publish(protected, call, run(protected, statistic, call), make, more=risk_of)
 
@@ -456,17 +460,42 @@ def _released_risk(counts: Floats, measurement: Measurement) -> dict[str, Any] |
     longer than the release.
     """
     seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
-    scale = measurement.mechanisms[0].scale
-    if not seen.any() or scale > MOST_RISK_SCALE or seen.sum(dtype=np.float64) > 2.0**52:
+    noise = released_by(measurement.mechanisms[0], measurement.parts[0])
+    if not seen.any() or noise.scale > MOST_RISK_SCALE or seen.sum(dtype=np.float64) > 2.0**52:
         return None
-    cells, cdf = risk.Cells.of(seen), measurement.mechanisms[0].cdf
-    if risk.expected_cost(cells, cdf) > MOST_RISK_WORK:
+    cells = risk.Cells.of(seen)
+    if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
         return None
-    sizes = seen.sum(axis=1)
-    risks = np.asarray(risk.expected_risk(cells, cdf, average=None))[sizes > 0]
     return {
         "measure": "expected",
         "source": "released counts",
-        "by_cells": float(risks.mean()),
-        "by_records": float(np.average(risks, weights=sizes[sizes > 0])),
+        "by_cells": risk.dr_ha(cells, noise, "expected", "cells"),
+        "by_records": risk.dr_ha(cells, noise, "expected", "records"),
     }
+
+
+def _reach(
+    protected: Protected, call: Call, measurement: Measurement, counts: Floats, found: dict[str, Any] | None
+) -> None:
+    """Note in the budget the risk of released counts with the noise of all that was spent so far.
+
+    Nothing is noted where the noise is truncated or of another kind. Noise that takes no delta is that of
+    the epsilon spent. Source: Liu, Zhao (2023), section 4.3.
+    """
+    entry, request = measurement.entry, call.request
+    known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
+    if entry is None or found is None or not known:
+        return
+    try:
+        reached: dict[str, Any] | None = found
+        if entry.so_far != measurement.cost:
+            delta = entry.so_far.delta if request.mechanism == "gaussian" else 0
+            asked = Request(
+                entry.so_far.epsilon, delta, mechanism=request.mechanism, calibration=request.calibration
+            )
+            together = replace(measurement, mechanisms=calibrate(measurement.parts, asked))
+            reached = _released_risk(counts, together)
+        if reached is not None:
+            protected.budget.reach(entry.number, min(reached["by_records"], 1.0))
+    except Exception:  # what is released is paid for: no estimate may keep it back
+        return

@@ -1,0 +1,322 @@
+"""A question about a table, checked before it is counted, and the counts with what all noise shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy import risk
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.measure import calibrate, released_by
+from pdprivacy.mechanism import Bounding, Bounds
+from pdprivacy.mechanism.law import Law
+from pdprivacy.privacy import Rational, rational
+from pdprivacy.protection import Protected
+from pdprivacy.releases.call import Labels, check_cells, check_flag, columns_of
+from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, one_of
+from pdprivacy.request import Request
+from pdprivacy.statistic import Cells
+
+__all__ = ["Asked", "Counted", "TableNoise", "by_label", "tables_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+JOINT = 10**7
+"""Up to this size the table of all sensitive columns together is counted, and else one per column."""
+
+AT_A_TIME = 4 * 10**6
+"""Risks of single cells that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """Noise so wide that every count reads as empty with the same probability."""
+
+    empty: float
+
+    def cdf(self, x: Any, /) -> Floats:
+        """The same everywhere."""
+        return np.full(np.shape(x), self.empty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Normal:
+    """Gaussian noise of any scale, within bounds or without."""
+
+    law: Law
+    limits: Bounds
+
+    @property
+    def bounding(self) -> Bounding | None:
+        """How the bounds are kept."""
+        return self.limits.bounding
+
+    def cdf(self, x: Any, s: Any = None) -> Floats:
+        """Of the noise, or of the number released for ``s``."""
+        return self.limits.cdf(self.law, x, s)
+
+
+@dataclass(frozen=True, slots=True)
+class TableNoise:
+    """The noise that `crosstab` would add, at any loss."""
+
+    counts: Cells
+    options: Noise
+
+    @classmethod
+    def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
+        """Of these columns; ``options`` may hold other keywords too."""
+        kept: Any = {name: options[name] for name in Noise.__annotations__}
+        return cls(Cells(columns, protected.scope, "crosstab"), kept)
+
+    def at(self, epsilon: Rational, delta: Rational | None = None) -> Any:
+        """The mechanism, calibrated as in the release."""
+        kept: Any = self.options if delta is None else {**self.options, "delta": delta}
+        part = self.counts.parts[0]
+        (mechanism,) = calibrate((part,), Request(epsilon, **kept))
+        return released_by(mechanism, part)
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism."""
+        return self.options["mechanism"]
+
+    @property
+    def takes_delta(self) -> bool:
+        """Whether it needs a delta; else it takes none."""
+        return self.name == "gaussian" or (self.name == "generalized_gaussian" and self.options["p"] != 1)
+
+    @property
+    def widest(self) -> Any:
+        """What remains of the noise as epsilon goes to 0."""
+        part, truncated = self.counts.parts[0], self.options["bounding"] == "truncated"
+        upper = part.upper
+        if self.name == "gaussian" and self.options["calibration"] in (None, "analytic"):
+            # its scale stays finite: by delta = 2 Phi(sensitivity / (2 sigma)) - 1
+            half = float(rational(self.options["delta"], "delta")) / 2
+            sigma = math.sqrt(part.l2_squared) / (2 * float(Law.gaussian(1.0).distance(half)))
+            ends = (0, math.inf if upper is None else upper)
+            limits = Bounds.of(ends, "truncated") if truncated else Bounds.of(None, None)
+            return _Normal(Law.gaussian(sigma), limits)
+        if not truncated:
+            return risk.OnlyNoise()
+        if upper is None:
+            return _Reads(0.0)
+        # even between the bounds, and read as the nearest whole number
+        return _Reads(1 / (float(upper) + 1) if self.name == "geometric" else min(0.5 / float(upper), 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about tables: declared columns, their noise, and the measure of the risk."""
+
+    protected: Protected
+    by: tuple[Column, ...]
+    sensitive: tuple[Column, ...]
+    method: str
+    noise: TableNoise
+    overall: Overall
+    measured: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, protected: Protected, by: Labels, sensitive: Labels, method: str, options: Mapping[str, Any]
+    ) -> Asked:
+        """Refuses, before any count is read, what cannot be answered."""
+        rows, tops = (
+            _columns(protected, by, "by", method),
+            _columns(protected, sensitive, "sensitive", method),
+        )
+        if {column.name for column in rows} & {column.name for column in tops}:
+            raise ParameterError("'by' and 'sensitive' share a column.")
+        for column in tops:
+            check_cells((*rows, column), method)
+            if column.cells(method) < 2:
+                raise ParameterError(
+                    f"'sensitive' must have at least two labels; {column.name!r} is declared with one."
+                )
+        one_of("overall", options["overall"], get_args(Overall))
+        measured = {name: options[name] for name in options if name in MEASURED}
+        asked = cls(
+            protected,
+            rows,
+            tops,
+            method,
+            TableNoise.of(protected, rows + tops, options),
+            options["overall"],
+            measured,
+        )
+        asked._check()
+        return asked
+
+    def _check(self) -> None:
+        known = {
+            "measure": risk.Measure,
+            "method": risk.Method,
+            "sizes": risk.SizeModel,
+            "attack": risk.Attack,
+        }
+        for name, names in known.items():
+            one_of(name, self.measured[name], get_args(names))
+        for name in ("zero_truncated", "partial"):
+            check_flag(name, self.measured[name])
+        if self.simulated:
+            if self.method != "dr_ha":
+                raise ParameterError("'method' must be one of 'exact', 'published' here (got 'monte_carlo').")
+            if len(self.sensitive) > 1:
+                raise ParameterError("method='monte_carlo' is for one sensitive column at a time.")
+            return
+        # the same question about one record: refuses arguments that do not fit each other
+        alpha = self.measured["alpha"]
+        trial = {**self.measured, "sizes": "observed"}
+        if alpha is None and "shrinkage" in self.measured["measure"]:
+            trial["alpha"] = "flat"
+        for column in self.sensitive:
+            one = risk.Cells.of(np.eye(1, column.cells(self.method), dtype=np.int64))
+            risk.dr_ha(one, risk.OnlyNoise(), **trial)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the risk is found by Monte Carlo."""
+        return bool(self.measured["method"] == "monte_carlo")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What was asked, for ``attrs``: words, and no number of the data."""
+        return {
+            "measure": self.measured["measure"],
+            "mechanism": self.noise.name,
+            "by": [str(column.name) for column in self.by],
+            "sensitive": [str(column.name) for column in self.sensitive],
+        }
+
+    def tables(self) -> list[Integers]:
+        """(N, K) records per cell of ``by`` and label, per sensitive column."""
+        return tables_of(self.protected, self.by, self.sensitive, self.method)
+
+    def count(self) -> Counted:
+        """The tables, counted once."""
+        return Counted.of(self, self.tables())
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A question and the counts that it is about, with what all kinds of noise share.
+
+    Cells whose compositions agree in every sensitive column have one risk: they are one kind.
+
+    ``cells``, ``options``: per sensitive column, its compositions and what `pdprivacy.risk.dr_ha` is told.
+    ``kinds``: (V, columns), the composition of each kind. ``which``: (N,), the kind of each cell of ``by``,
+    -1 where it is empty. ``sizes``: (N,), its records.
+    """
+
+    asked: Asked
+    cells: list[risk.Cells]
+    options: list[dict[str, Any]]
+    kinds: Integers
+    which: Integers
+    sizes: Integers
+
+    @classmethod
+    def of(cls, asked: Asked, tables: Sequence[Integers]) -> Counted:
+        """Of tables (N, K), one per sensitive column; fits what is asked to be fitted."""
+        options = []
+        for table in tables:
+            found = dict(asked.measured)
+            if "shrinkage" in found["measure"] and found["alpha"] is None:
+                found["alpha"] = risk.dirichlet_alpha(table)
+            options.append(found)
+        cells = [risk.Cells.of(table) for table in tables]
+        which, kinds = cells[0].which, np.arange(len(cells[0].cells))[:, np.newaxis]
+        filled = which >= 0
+        for one in cells[1:]:
+            pairs = which[filled] * len(one.cells) + one.which[filled]
+            distinct, inverse = np.unique(pairs, return_inverse=True)
+            kinds = np.column_stack([kinds[distinct // len(one.cells)], distinct % len(one.cells)])
+            which = np.full(len(which), -1, dtype=np.int64)
+            which[filled] = inverse.reshape(-1)
+        return cls(asked, cells, options, kinds, which, np.asarray(cells[0].all_sizes))
+
+    def risks(self, noises: Sequence[Any], average: risk.Average | None) -> Floats:
+        """The risk under each noise: (E,), or (E, N) without an average, NaN where a cell is empty."""
+        kinds = self._of_kinds(noises)
+        if average is None:
+            nobody = np.full((len(noises), 1), np.nan)
+            return np.hstack([kinds, nobody])[:, self.which]
+        return self._averaged(kinds, average)
+
+    def averages(self, noises: Sequence[Any]) -> dict[str, Floats]:
+        """Both averages, (E,) each."""
+        kinds = self._of_kinds(noises)
+        names: tuple[risk.Average, ...] = ("cells", "records")
+        return {name: self._averaged(kinds, name) for name in names}
+
+    def _averaged(self, kinds: Floats, average: risk.Average) -> Floats:
+        filled = self.which >= 0
+        weights = np.bincount(
+            self.which[filled], self.sizes[filled] if average == "records" else None, len(self.kinds)
+        )
+        weights = weights / weights.sum()
+        # one by one: the last digit must not depend on how many are asked for at once
+        return np.array([each @ weights for each in kinds])
+
+    def _of_kinds(self, noises: Sequence[Any]) -> Floats:
+        """(E, V): per kind the largest risk of the sensitive columns, or the sum (section 4.3)."""
+        together = np.maximum if self.asked.overall == "max" else np.add
+        found = self._of_compositions(noises, 0)
+        if self.kinds.shape[1] == 1:
+            return found
+        found = found[:, self.kinds[:, 0]]
+        for place in range(1, self.kinds.shape[1]):
+            together(found, self._of_compositions(noises, place)[:, self.kinds[:, place]], out=found)
+        return found
+
+    def _of_compositions(self, noises: Sequence[Any], place: int) -> Floats:
+        """(E, U), the risk of each composition of one sensitive column."""
+        cells, options = self.cells[place], self.options[place]
+        each = np.arange(len(cells.cells))
+        if "marginal" not in options["measure"]:
+            once = risk.Cells(cells.compositions, cells.cells, each)
+            return np.asarray(risk.dr_ha(once, list(noises), average=None, **options))
+        # the sizes are those of all cells
+        _, first = np.unique(np.where(cells.which < 0, len(each), cells.which), return_index=True)
+        first = first[: len(each)]
+        width = max(1, AT_A_TIME // len(cells.which))
+        blocks = [list(noises[start : start + width]) for start in range(0, len(noises), width)]
+        return np.concatenate(
+            [risk.dr_ha(cells, block, average=None, **options)[:, first] for block in blocks]
+        )
+
+
+def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:
+    if labels is None:
+        raise ParameterError(f"{name!r} must be a column label or a list of labels.")
+    return columns_of(protected, labels, method)
+
+
+def tables_of(
+    protected: Protected, by: Sequence[Column], sensitive: Sequence[Column], method: str
+) -> list[Integers]:
+    """(N, K) records per cell of ``by`` and label, per sensitive column; all read at once if few enough."""
+    rows = math.prod(column.cells(method) for column in by)
+    labels = [column.cells(method) for column in sensitive]
+    if rows * math.prod(labels) <= JOINT or len(labels) == 1:
+        tables = by_label(protected.engine.table((*by, *sensitive), method).reshape(rows, *labels))
+    else:
+        tables = [protected.engine.table((*by, column), method).reshape(rows, -1) for column in sensitive]
+    if not tables[0].any():
+        raise ParameterError("The table holds no record, so nobody is at risk.")
+    return tables
+
+
+def by_label(joint: Integers) -> list[Integers]:
+    """(N, K) per sensitive column, from the table (N, K, ...) of all of them."""
+    axes = range(1, joint.ndim)
+    return [joint.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]

@@ -1,0 +1,171 @@
+"""The arguments that the curator's functions share: noise, the measure of the risk, and privacy losses."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from numbers import Number
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy import risk
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import Rational, positive
+from pdprivacy.request import Bounding, CalibrationName, MechanismName
+
+__all__ = [
+    "DEFAULTS",
+    "MARK",
+    "MEASURED",
+    "Alpha",
+    "Measured",
+    "Noise",
+    "Overall",
+    "check_average",
+    "check_share",
+    "levels_of",
+    "one_of",
+    "spelled",
+]
+
+Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
+Overall: TypeAlias = Literal["max", "sum"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+MARK = "confidential"
+MOST_LEVELS = 10_000
+
+
+class Noise(TypedDict, total=False):
+    """The keywords of the noise, which is the noise that `crosstab` adds with the same ones.
+
+    mechanism : "geometric", "laplace", "gaussian" or "generalized_gaussian".
+    delta, p, calibration, bounding : as there.
+    """
+
+    mechanism: MechanismName
+    delta: Rational
+    p: Rational | None
+    calibration: CalibrationName | None
+    bounding: Bounding | None
+
+
+class Measured(Noise, total=False):
+    """The other keywords are those of `dr_ha`; ``method`` is "exact" or "published"."""
+
+    measure: risk.Measure
+    method: Literal["exact", "published"]
+    alpha: Alpha
+    sizes: risk.SizeModel
+    overall: Overall
+    zero_truncated: bool
+    partial: bool
+    attack: risk.Attack
+
+
+DEFAULTS: dict[str, Any] = {
+    "measure": "local",
+    "method": "exact",
+    "alpha": None,
+    "sizes": "observed",
+    "overall": "max",
+    "zero_truncated": True,
+    "partial": False,
+    "attack": "homogeneity",
+    "mechanism": "geometric",
+    "delta": 0,
+    "p": None,
+    "calibration": None,
+    "bounding": None,
+}
+
+MEASURED = (
+    "measure",
+    "method",
+    "alpha",
+    "sizes",
+    "zero_truncated",
+    "partial",
+    "attack",
+    "draws",
+    "rng",
+    "progress",
+)
+"""What `pdprivacy.risk.dr_ha` is told."""
+
+
+def spelled(keywords: type) -> Callable[[F], F]:
+    """A function whose last parameter ``**noise`` or ``**options`` stands for these keywords.
+
+    The signature spells them out with their defaults, the docstring explains them, and a keyword that
+    is none of them is a TypeError.
+    """
+    known: dict[str, Any] = keywords.__annotations__
+    hints = {name: known[name] for name in DEFAULTS if name in known}
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        *named, _ = signature.parameters.values()
+        more = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=DEFAULTS[name],
+                annotation=getattr(hint, "__forward_arg__", hint),
+            )
+            for name, hint in hints.items()
+        ]
+        spelled = signature.replace(parameters=[*named, *more])
+        defaults = {name: DEFAULTS[name] for name in hints}
+
+        @functools.wraps(function)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name not in spelled.parameters:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **{**defaults, **kwargs})
+
+        method.__signature__ = spelled  # type: ignore[attr-defined]
+        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
+        return cast("F", method)
+
+    return decorate
+
+
+def one_of(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Refuse any other name."""
+    if not (value is None or isinstance(value, str)) or value not in known:
+        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
+
+
+def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
+    """The privacy losses, and whether there may be several; what a column holds by mistake is not shown."""
+    many = isinstance(epsilon, list | tuple | np.ndarray | pd.Index | pd.Series)
+    if not many:
+        positive(epsilon, "epsilon")
+        return [epsilon], False
+    levels = list(cast("Sequence[Rational]", epsilon)) if getattr(epsilon, "ndim", 1) == 1 else []
+    good = 1 <= len(levels) <= MOST_LEVELS and all(isinstance(level, Number) for level in levels)
+    try:
+        good = good and all(positive(level, "epsilon") for level in levels)
+    except ParameterError:
+        good = False
+    if not good:
+        raise ParameterError("'epsilon' must be a number or a list of numbers, all positive and finite.")
+    return levels, True
+
+
+def check_average(average: object) -> None:
+    """Refuse what is no average over cells."""
+    one_of("average", average, ("cells", "records"))
+
+
+def check_share(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1, or ParameterError."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise ParameterError(f"{name!r} must be between 0 and 1 (got {got(value)}).")
+    return float(value)

@@ -1,0 +1,52 @@
+"""Disclosure risk from homogeneity attacks, from counts and the law of the noise.
+
+A cell is one combination of the quasi-identifiers; its counts say how many of its records have each label
+of the sensitive attribute. In a *homogeneous* cell all records share one label, and whoever is known to be
+in the cell is known to have it. Noise hides this: a released count below 1/2 reads as "nobody". The risk of
+a cell is the probability that its noisy counts read as homogeneous in a label that the cell truly holds.
+
+`dr_ha` computes it by every measure, exactly, for any noise with a ``cdf``. The risks are computed from
+confidential counts and are confidential too; of a release, only a figure made of the released counts may be
+told. Risks are averaged over the non-empty cells: nobody can be at risk in an empty one.
+
+They depend on a cell through its sorted counts alone, so equal cells are computed once; `Cells` holds them
+for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as epsilon goes to 0
+and to infinity.
+
+Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
+frequency distribution".
+
+>>> from pdprivacy.mechanism import Geometric
+>>> from pdprivacy import risk
+>>> counts = [[4, 0], [0, 2], [5, 1]]
+>>> round(risk.dr_ha(counts, Geometric(epsilon=1, sensitivity=1), average="records"), 3)
+0.486
+>>> risk.dr_ha(counts, [risk.OnlyNoise(), risk.NoNoise()], average="records")
+array([0.375, 0.5  ])
+"""
+
+from pdprivacy.risk.cells import Average, Cells
+from pdprivacy.risk.disclosure import Attack, Measure, Method, dr_ha
+from pdprivacy.risk.exact import expected_cost
+from pdprivacy.risk.prior import dirichlet_alpha
+from pdprivacy.risk.reading import HasCdf, NoNoise, OnlyNoise
+from pdprivacy.risk.simulation import Simulated
+from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
+
+__all__ = [
+    "Attack",
+    "Average",
+    "Cells",
+    "HasCdf",
+    "Measure",
+    "Method",
+    "NoNoise",
+    "OnlyNoise",
+    "Simulated",
+    "SizeModel",
+    "Sizes",
+    "dirichlet_alpha",
+    "dr_ha",
+    "expected_cost",
+    "size_distribution",
+]

@@ -1,0 +1,281 @@
+"""The disclosure risk of a table of counts: every measure, method and attack by one function."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.noise import RandomState, simulator
+from pdprivacy.risk import averaged, exact
+from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
+from pdprivacy.risk.cells import Average, Cells, check_average, checked_counts
+from pdprivacy.risk.prior import checked_alpha
+from pdprivacy.risk.published import published
+from pdprivacy.risk.reading import HasCdf, Reading, readings
+from pdprivacy.risk.simulation import Simulated, simulate
+from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
+
+__all__ = ["Attack", "Measure", "Method", "dr_ha"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
+Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
+
+MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
+"""In one cell, beyond which the sums are too long."""
+
+
+def dr_ha(
+    counts: ArrayLike | Cells,
+    mechanism: HasCdf | Sequence[HasCdf],
+    measure: Measure = "local",
+    average: Average | None = "cells",
+    method: Method = "exact",
+    alpha: float | ArrayLike | Literal["flat"] | None = None,
+    sizes: SizeModel = "observed",
+    *,
+    zero_truncated: bool = True,
+    partial: bool = False,
+    attack: Attack = "homogeneity",
+    threshold: float = 0.5,
+    draws: int = 1000,
+    postprocess: Callable[[Floats], Any] | None = None,
+    rng: RandomState = None,
+    progress: bool = False,
+) -> Any:
+    """The disclosure risk from homogeneity attacks (DR-HA) on a table of counts with noise.
+
+    The risk of a cell is the probability that its noisy counts read as homogeneous, a single one of them
+    being at least ``threshold``, in a label that the cell truly holds. It is computed from the
+    confidential counts, and as confidential as they are.
+
+    Parameters
+    ----------
+    counts : (N, K) whole numbers, one row per cell of the quasi-identifiers, one column per label of the
+        sensitive attribute; or `Cells`, for a table with more labels than cells, or one used often.
+    mechanism : the noise of each count: a mechanism of `pdprivacy.mechanism`, bounded or not, or any
+        object with a method ``cdf``; or a list of them. What neighbours differ in is the
+        mechanism's: its sensitivity is 1 where a record more or less changes the table, 2 (l1) or the
+        root of 2 (l2) where a record is replaced.
+    measure : "local": of the counts as they are. "expected": averaged over multinomial counts with the
+        cell's size and proportions. "shrinkage": over proportions ~ Dirichlet(``alpha``), too.
+        "marginal": the expected risk over the ``sizes`` of cells. "marginal_shrinkage": the shrinkage
+        risk over ``sizes``, one number for a generic cell, whatever the ``average``.
+    average : over the non-empty cells equally ("cells"), or weighted by their records ("records"); None:
+        the risk of each cell, NaN where it is empty.
+    method : "exact"; "published", the source's closed forms, which are neither exact nor bounds (see
+        `pdprivacy.risk.published`); "monte_carlo", by simulation.
+    alpha : of the Dirichlet prior: a positive number for each label, one for all, "flat" (1 for all), or
+        None: estimated from the table by maximum likelihood.
+    sizes : the distribution of the sizes of cells: as "observed", or "poisson" or "negative_binomial" by
+        maximum likelihood.
+    zero_truncated : whether it is conditioned on at least one record, as only non-empty cells are at
+        risk. If not, it is fitted to all rows of the table, empty ones too, and a cell drawn empty has
+        no risk.
+    partial : a mixed cell that reads as homogeneous counts with the share of its records that have
+        the label (equation 7), and not as a whole (equation 6).
+    attack : "homogeneity"; or what may be concluded from mixed cells, too: "plurality", that a record has
+        the label with the largest released count (hard threshold), or "probabilistic", that it has a
+        label with its share of the released counts (soft threshold). The risk then is the probability
+        that this is right for a record of the cell; see `pdprivacy.risk.attacks`. Exact for the local
+        risk.
+    threshold : released counts below it read as empty.
+    draws, postprocess, rng, progress : of "monte_carlo": how many tables; what is done to each noisy
+        table (N, K), as a function that returns the same shape; a seed or generator; a progress bar
+        (needs the extra ``pdprivacy[progress]``).
+
+    Returns
+    -------
+    A float; for a list of mechanisms an array (E,); for ``average=None`` (N,) or (E, N). "monte_carlo":
+    `Simulated`, a pair (risk, standard_error) of these.
+
+    Raises
+    ------
+    ParameterError : counts negative, fractional, of one label or of nobody, with more labels than cells;
+        a mechanism without ``cdf``; an alpha that is not positive or cannot be estimated; arguments that
+        do not fit each other. No message holds a count.
+
+    Source: Liu, Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
+    frequency distribution", definitions 6 to 11.
+
+    >>> from pdprivacy.mechanism import Laplace
+    >>> from pdprivacy.risk import dr_ha
+    >>> counts = [[3, 0], [0, 1], [2, 2]]
+    >>> dr_ha(counts, [Laplace(epsilon, sensitivity=1) for epsilon in (0.01, 1, 100)]).round(3)
+    array([0.337, 0.451, 0.667])
+    """
+    noises, many = readings(mechanism, threshold)
+    _check(measure, average, method, sizes, attack, partial, threshold)
+    if isinstance(counts, Cells):
+        table, cells = None, counts
+    else:
+        table = _table(counts)
+        cells = Cells.of_checked(table)
+    prior, model = None, None
+    if measure in ("shrinkage", "marginal_shrinkage"):
+        prior = checked_alpha(alpha, table, cells.compositions.shape[1])
+    elif alpha is not None:
+        raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
+    if measure in ("marginal", "marginal_shrinkage"):
+        model = size_distribution(cells.all_sizes, sizes, zero_truncated)
+    if method == "monte_carlo":
+        if table is None:
+            raise ParameterError("method='monte_carlo' needs the table of counts itself.")
+        generator = simulator(rng)  # one for all, so that their errors are independent
+        found = [
+            simulate(
+                table,
+                noise.mechanism,
+                measure,
+                average,
+                alpha=prior,
+                sizes=model,
+                partial=partial,
+                attack=attack,
+                threshold=threshold,
+                draws=draws,
+                postprocess=postprocess,
+                rng=generator,
+                progress=progress,
+            )
+            for noise in noises
+        ]
+        if not many:
+            return found[0]
+        return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
+    if postprocess is not None:
+        raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
+    _check_sizes(cells, measure, model)
+
+    def risks(some: Sequence[Reading]) -> Floats:
+        return _risks(cells, some, measure, average, method, prior, model, partial, attack)
+
+    values = np.concatenate(_in_threads(risks, noises))
+    if many:
+        return values
+    return float(values[0]) if average is not None else values[0]
+
+
+def _one_of(name: str, value: object, known: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
+
+
+def _check(
+    measure: object,
+    average: object,
+    method: object,
+    sizes: object,
+    attack: object,
+    partial: object,
+    threshold: float,
+) -> None:
+    _one_of("measure", measure, get_args(Measure))
+    _one_of("method", method, get_args(Method))
+    _one_of("sizes", sizes, get_args(SizeModel))
+    _one_of("attack", attack, get_args(Attack))
+    check_average(average)
+    if attack != "homogeneity":
+        if method != "monte_carlo" and (measure != "local" or method == "published"):
+            raise ParameterError(
+                f"attack={attack!r} is exact for measure='local' only.",
+                'method="monte_carlo" takes the others.',
+            )
+        if threshold != 0.5:
+            raise ParameterError("'threshold' is for attack='homogeneity'; the others read whole numbers.")
+        if partial:
+            raise ParameterError("'partial' is for attack='homogeneity'; the others count records anyway.")
+    if partial and method == "published":
+        raise ParameterError("'partial' has no published form.", 'method="exact".')
+
+
+def _table(counts: ArrayLike) -> NDArray[np.int64]:
+    table = checked_counts(counts)
+    cells, labels = table.shape
+    if labels > cells:
+        raise ParameterError(
+            f"'counts' has more labels (columns, {labels}) than cells (rows, {cells}).",
+            "one row per cell: counts.T; or pdprivacy.risk.Cells.of(counts), where it is truly so.",
+        )
+    return table
+
+
+def _check_sizes(cells: Cells, measure: str, model: Sizes | None) -> None:
+    largest = int(cells.sizes.max() if model is None else max(model.values.max(), cells.sizes.max()))
+    most = MOST_RECORDS.get(measure, largest)
+    if largest > most:
+        raise ParameterError(
+            f"The {measure} risk is computed for cells of at most {most:.0e} records.", 'measure="local".'
+        )
+
+
+def _in_threads(function: Callable[[Sequence[Reading]], Floats], noises: Sequence[Reading]) -> list[Floats]:
+    """``function`` of the readings, shared out over the processors."""
+    workers = min(os.cpu_count() or 1, len(noises), 8)
+    if workers == 1:
+        return [function(noises)]
+    ends = [len(noises) * worker // workers for worker in range(workers + 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, (noises[a:b] for a, b in itertools.pairwise(ends))))
+
+
+def _risks(
+    cells: Cells,
+    noises: Sequence[Reading],
+    measure: str,
+    average: Average | None,
+    method: str,
+    alpha: Floats | None,
+    sizes: Sizes | None,
+    partial: bool,
+    attack: str,
+) -> Floats:
+    """(E,) averages, or (E, N)."""
+    if method == "published":
+        return _each(cells, average, noises, lambda one: published(cells, one, measure, alpha, sizes))
+    if attack != "homogeneity":
+        risk = plurality_risk if attack == "plurality" else probabilistic_risk
+        return _each(cells, average, noises, lambda one: risk(cells, one))
+    if measure == "local":
+        return np.array([cells.average(one, average) for one in exact.local(cells, noises, partial)])
+    if measure == "expected":
+        return _expected(cells, noises, average, partial)
+    if measure == "marginal":
+        assert sizes is not None
+        return cells.average(averaged.marginal(cells, sizes, noises, partial), average)
+    assert alpha is not None
+    if measure == "shrinkage":
+        distinct, place = np.unique(cells.sizes, return_inverse=True)
+        found = averaged.shrinkage(distinct, alpha, noises, partial)
+        return cells.average(found[:, place.reshape(-1)], average)
+    assert sizes is not None
+    generic = averaged.marginal_shrinkage(sizes, alpha, noises, partial)
+    return cells.average(np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1), average)
+
+
+def _each(
+    cells: Cells, average: Average | None, noises: Sequence[Reading], risk: Callable[[Reading], Floats]
+) -> Floats:
+    return np.array([cells.average(risk(one), average) for one in noises])
+
+
+def _expected(cells: Cells, noises: Sequence[Reading], average: Average | None, partial: bool) -> Floats:
+    blocks = exact.expected(cells, noises, partial)
+    if average is None:
+        risks = np.empty((len(noises), len(cells.cells)))
+        for rows, found in blocks:
+            risks[:, rows] = found
+        return cells.average(risks, None)
+    weights = cells.weights(average)
+    total = np.zeros(len(noises))
+    for rows, found in blocks:
+        total += (found * weights[rows]).sum(axis=1)
+    return total

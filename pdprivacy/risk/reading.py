@@ -1,0 +1,118 @@
+"""How a noisy count reads: as empty below the threshold, and else as a whole number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError, got
+
+__all__ = ["NEGLIGIBLE", "HasCdf", "NoNoise", "OnlyNoise", "Reading", "readings"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+NEGLIGIBLE = 1e-18
+"""Masses below this are dropped: a thousand of them stay below 1e-15."""
+
+
+class HasCdf(Protocol):
+    """Noise with a distribution function, as those of `pdprivacy.mechanism` and `scipy.stats` have it."""
+
+    def cdf(self, x: Any, /) -> Any:
+        """Pr(noise <= x) for an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyNoise:
+    """What remains of symmetric noise as epsilon goes to 0: every count reads as empty or not by a coin."""
+
+    def cdf(self, x: Any, /) -> Floats:
+        """One half everywhere."""
+        return np.full(np.shape(x), 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class NoNoise:
+    """What remains of noise as epsilon goes to infinity: counts are exact."""
+
+    def cdf(self, x: Any, /) -> Floats:
+        """A step at 0."""
+        return (np.asarray(x) >= 0).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How counts with this noise read; ``threshold``: released counts below it read as empty.
+
+    >>> from pdprivacy.mechanism import Laplace
+    >>> Reading(Laplace(epsilon=1, sensitivity=1)).empty(np.array([0, 1])).round(3)
+    array([0.697, 0.303])
+    """
+
+    mechanism: HasCdf
+    threshold: float = 0.5
+
+    def not_above(self, points: Floats, counts: Integers) -> Floats:
+        """Pr(noisy count <= point); the two shapes broadcast.
+
+        Raises ParameterError where the ``cdf`` does not return probabilities.
+        """
+        if getattr(self.mechanism, "bounding", None) is not None:
+            bounded: Any = self.mechanism  # its law depends on the count
+            found = bounded.cdf(points, counts.astype(np.float64))
+        else:
+            found = self.mechanism.cdf(points - counts)
+        chance = np.asarray(found, dtype=np.float64)
+        if (
+            chance.shape != np.broadcast_shapes(points.shape, counts.shape)
+            or not ((chance >= 0) & (chance <= 1 + 1e-12)).all()
+        ):
+            raise ParameterError("The 'cdf' of a mechanism must return one probability for each number.")
+        return np.minimum(chance, 1.0)
+
+    def empty(self, counts: Integers) -> Floats:
+        """q: the probability that each count reads as empty; same shape.
+
+        Noise with atoms must have none at ``threshold - n``; integer noise has none at one half.
+        """
+        return self.not_above(np.full(counts.shape, self.threshold), counts)
+
+    def reach(self, largest: int, least: float = NEGLIGIBLE) -> int:
+        """From what count on none reads as empty, but with probability below ``least``; at most ``largest``.
+
+        q is taken to fall with the count.
+        """
+        size = 16
+        while size < largest and self.empty(np.array([size]))[0] >= least:
+            size *= 2
+        return min(size, largest)
+
+
+def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], bool]:
+    """The readings of one mechanism, or of a list of them; and whether it was a list.
+
+    Raises
+    ------
+    ParameterError : something without a ``cdf``, or an empty list.
+    """
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not (number and math.isfinite(threshold)):
+        raise ParameterError(f"'threshold' must be a finite number (got {got(threshold)}).")
+    many = isinstance(mechanism, Sequence | np.ndarray) and not isinstance(mechanism, str)
+    each = list(mechanism) if many else [mechanism]
+    if not each:
+        raise ParameterError("'mechanism' must hold at least one mechanism (got an empty list).")
+    for one in each:
+        if isinstance(one, type) or not callable(getattr(one, "cdf", None)):
+            kind = one.__name__ if isinstance(one, type) else got(one)
+            raise ParameterError(
+                f"'mechanism' must have a method 'cdf' (got {kind}).",
+                "pdprivacy.mechanism.Laplace(epsilon=1, sensitivity=1), or scipy.stats.norm(scale=2).",
+            )
+    return [Reading(one, float(threshold)) for one in each], many

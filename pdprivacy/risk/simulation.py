@@ -1,0 +1,363 @@
+"""Disclosure risk by Monte Carlo: what happens is drawn, released and read, many times.
+
+A draw takes the true counts from the model of the measure, adds the noise of the mechanism,
+applies a postprocessing step where one is given, and lets the intruder read the result. It serves
+where no sum does, as for constraints that tie cells together, and as a check of the exact risks.
+
+======================  =================================================================
+measure                 true counts of a non-empty cell with n records
+======================  =================================================================
+"local"                 the observed ones
+"expected"              multinomial(n, observed proportions)
+"shrinkage"             multinomial(n, p) with p ~ Dirichlet(alpha)
+"marginal"              multinomial(m, observed proportions) with m ~ sizes
+"marginal_shrinkage"    multinomial(m, p) with p ~ Dirichlet(alpha), m ~ sizes
+======================  =================================================================
+
+Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately
+sanitized frequency distribution", definitions 6 to 10; section 6 for the other attacks.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pdprivacy.errors import MissingExtraError, ParameterError, got
+from pdprivacy.noise import RandomState, simulator
+from pdprivacy.risk.cells import check_average, checked_counts
+
+if TYPE_CHECKING:
+    from pdprivacy.risk.cells import Average
+    from pdprivacy.risk.sizes import Sizes
+
+__all__ = ["Simulated", "simulate"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+MEASURES = ("local", "expected", "shrinkage", "marginal", "marginal_shrinkage")
+NUMBERS = 2**18
+"""Counts drawn at a time: a dozen arrays of them are 25 MB."""
+LEAST_ALPHA = 1e-300
+
+
+class Simulated(NamedTuple):
+    """A simulated risk and the standard error of the simulation; floats, or arrays of one shape.
+
+    A standard error of 0 says that all draws gave the same risk, not that it is certain: what
+    happens less than once in ``draws`` is easily missed.
+    """
+
+    risk: Any
+    standard_error: Any
+
+
+def simulate(
+    table: ArrayLike,
+    mechanism: Any,
+    measure: str = "local",
+    average: Average | None = "cells",
+    *,
+    alpha: ArrayLike | None = None,
+    sizes: Sizes | None = None,
+    partial: bool = False,
+    attack: str = "homogeneity",
+    threshold: float = 0.5,
+    draws: int = 1000,
+    postprocess: Callable[[Floats], ArrayLike] | None = None,
+    rng: RandomState = None,
+    progress: bool = False,
+) -> Simulated:
+    """The disclosure risk of a table, simulated.
+
+    Parameters
+    ----------
+    table : (N, K) counts, one row per cell of the quasi-identifiers, one column per label.
+    mechanism : a mechanism of `pdprivacy.mechanism`, bounded or not, or a distribution of
+        `scipy.stats`: what has a ``sample(values, rng)`` or an ``rvs``.
+    measure : what the true counts are, see the top of this page. ``alpha`` (K,) belongs to
+        "shrinkage", ``sizes`` to "marginal", and both to "marginal_shrinkage", where every non-empty
+        cell is drawn as a generic one. Empty cells stay empty.
+    average : over the non-empty cells equally ("cells"), weighted by their observed records
+        ("records"), or the risk of each cell, NaN where it is empty (None). A cell that a draw
+        makes empty counts with risk 0.
+    attack : what the intruder concludes for the records of a cell. "homogeneity": the only label with
+        a released count of at least ``threshold``; right if the cell holds it, or, with ``partial``,
+        for the share of its records that have it. The other two read counts as the nearest whole
+        numbers, below 0 as 0, and are right for the share of the records that have the label:
+        "plurality" concludes the label of the largest count, one at random where several are;
+        "probabilistic" a random label, with the shares of the counts as probabilities. Both
+        conclude nothing where all are 0.
+    draws : how many, 2 or more.
+    postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape;
+        called once per draw. Without it cells are simulated apart, and memory is bounded for
+        tables of any size.
+    progress : show a progress bar; needs tqdm.
+
+    Raises
+    ------
+    ParameterError : see `checked_counts`; an argument is off, or missing for the measure; a mechanism
+        that cannot be drawn from; a ``postprocess`` that returns something else. No message holds a
+        count.
+    MissingExtraError : ``progress`` without tqdm.
+
+    >>> from scipy.stats import laplace
+    >>> risk, error = simulate([[2, 1, 1]], laplace(scale=100), draws=4000, rng=1)
+    >>> bool(abs(risk - 0.372) < 4 * error)
+    True
+    """
+    counts = checked_counts(table)
+    _check_choices(measure, attack, draws)
+    check_average(average)
+    prior = _alpha(alpha, counts.shape[1]) if "shrinkage" in measure else None
+    if "marginal" in measure and sizes is None:
+        raise ParameterError(f"measure={measure!r} needs 'sizes', a distribution of the sizes of cells.")
+    _check_drawable(mechanism)
+    generator = simulator(rng)
+
+    filled: NDArray[np.bool_] = np.asarray(counts.any(axis=1))
+    kept = counts if postprocess is not None else counts[filled]  # noise on empty cells reaches no other
+    totals = kept.sum(axis=1)
+    weights = totals.astype(np.float64) if average == "records" else (totals > 0).astype(np.float64)
+    weights /= weights.sum()
+
+    rows = len(kept) if postprocess is not None else min(len(kept), max(1, NUMBERS // kept.shape[1]))
+    each = min(draws, max(1, NUMBERS // (rows * kept.shape[1])))
+    if postprocess is not None:  # may be slow: the bar moves now and then
+        each = min(each, math.ceil(draws / 50))
+    batches = [
+        (slice(row, min(row + rows, len(kept))), slice(draw, min(draw + each, draws)))
+        for row in range(0, len(kept), rows)
+        for draw in range(0, draws, each)
+    ]
+    per_draw = np.zeros(draws)
+    per_cell = _Moments(len(kept))
+    source = _unrestricted(mechanism)
+    for block, batch in _shown(batches, progress):
+        size = batch.stop - batch.start
+        true = _true_counts(measure, kept[block], size, prior, sizes, generator)
+        noisy = _noisy(source, true, generator)
+        if postprocess is not None:
+            noisy = np.stack([_postprocessed(postprocess, one) for one in noisy])
+        risks = _risks(attack, true, noisy, threshold, partial)
+        if average is None:
+            per_cell.add(block, risks)
+        else:
+            per_draw[batch] += risks @ weights[block]
+
+    if average is not None:
+        error = float(per_draw.std(ddof=1)) / math.sqrt(draws)
+        return Simulated(float(per_draw.mean()), error)
+    among = filled[filled] if postprocess is None else filled
+    found = np.full((2, len(counts)), np.nan)
+    found[:, filled] = np.stack(per_cell.mean_and_error(draws))[:, among]
+    return Simulated(*found)
+
+
+def _check_choices(measure: str, attack: str, draws: int) -> None:
+    for name, value, known in (("measure", measure, MEASURES), ("attack", attack, tuple(ATTACKS))):
+        if not isinstance(value, str) or value not in known:
+            choices = ", ".join(map(repr, known))
+            raise ParameterError(f"{name!r} must be one of {choices} (got {got(value)}).")
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
+        raise ParameterError(
+            f"'draws' must be a whole number of at least 2 (got {got(draws)}).", "draws=1000."
+        )
+
+
+def _alpha(alpha: ArrayLike | None, labels: int) -> Floats:
+    if alpha is None:
+        raise ParameterError(
+            "A shrinkage measure needs 'alpha', one number for each label.", "alpha=[1, 1] for two labels."
+        )
+    try:
+        prior = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        prior = np.empty(0)
+    if prior.shape != (labels,) or not (np.isfinite(prior) & (prior >= LEAST_ALPHA)).all():
+        raise ParameterError(
+            f"'alpha' must hold {labels} finite numbers of at least {LEAST_ALPHA}, one for each label."
+        )
+    return prior
+
+
+# What happens.
+
+
+class _Moments:
+    """Mean and standard error of the risk of each cell, over batches of draws."""
+
+    def __init__(self, cells: int) -> None:
+        self.near = np.full(cells, np.nan)  # close to the mean: squares around it lose no digits
+        self.sums = np.zeros(cells)
+        self.squares = np.zeros(cells)
+
+    def add(self, block: slice, risks: Floats) -> None:
+        """Take (draws, cells) risks of a block of cells."""
+        near = self.near[block]
+        near[:] = np.where(np.isnan(near), risks.mean(axis=0), near)
+        away = risks - near
+        self.sums[block] += away.sum(axis=0)
+        self.squares[block] += np.square(away).sum(axis=0)
+
+    def mean_and_error(self, draws: int) -> tuple[Floats, Floats]:
+        """Both for all cells, after ``draws`` draws of each."""
+        variance = np.maximum(self.squares - np.square(self.sums) / draws, 0.0) / (draws - 1)
+        return self.near + self.sums / draws, np.sqrt(variance / draws)
+
+
+def _true_counts(
+    measure: str,
+    counts: Integers,
+    draws: int,
+    alpha: Floats | None,
+    sizes: Sizes | None,
+    generator: np.random.Generator,
+) -> Integers:
+    """(draws, N, K) true counts of cells whose observed counts are (N, K)."""
+    totals = counts.sum(axis=1)
+    shape = draws, len(counts)
+    if measure == "local":
+        return np.broadcast_to(counts, (draws, *counts.shape))
+    size = np.broadcast_to(totals, shape)
+    if sizes is not None and "marginal" in measure:
+        # what the chances leave is the chance of no record, drawn as the last of the values
+        values = np.append(np.asarray(sizes.values, dtype=np.int64), 0)
+        place = np.searchsorted(np.cumsum(sizes.chances), generator.random(shape), side="right")
+        size = np.where(totals > 0, values[place], 0)
+    if alpha is not None:
+        shares = _dirichlet(alpha, shape, generator)
+    else:
+        shares = counts / np.maximum(totals, 1)[:, np.newaxis]
+        shares[totals == 0, 0] = 1.0
+    return np.asarray(generator.multinomial(size, shares))
+
+
+def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+    """Draws (..., K), by logarithms: for tiny alpha every gamma variable would underflow to 0."""
+    # a gamma variable of shape a is one of shape a + 1 times a uniform one to the power 1 / a
+    logs = np.log(generator.standard_gamma(alpha + 1, (*shape, len(alpha))))
+    logs -= generator.standard_exponential(logs.shape) / alpha
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def _of_scipy(mechanism: Any) -> bool:
+    """Whether this is a distribution of the newer infrastructure of scipy: its ``sample`` takes a shape."""
+    return type(mechanism).__module__.startswith("scipy.")
+
+
+def _check_drawable(mechanism: Any) -> None:
+    able = callable(getattr(mechanism, "sample", None)) or callable(getattr(mechanism, "rvs", None))
+    if isinstance(mechanism, type) or not able:
+        kind = mechanism.__name__ if isinstance(mechanism, type) else got(mechanism)
+        raise ParameterError(
+            "A simulation draws from 'mechanism', so it must have a method 'sample(values, rng)' or "
+            f"'rvs(size=..., random_state=...)' (got {kind}).",
+            "pdprivacy.mechanism.Laplace(epsilon=1, sensitivity=1), or scipy.stats.norm(scale=2).",
+        )
+
+
+def _unrestricted(mechanism: Any) -> Any:
+    """The same noise for any number of values.
+
+    ``moves`` of a mechanism says what a sample of several values costs; it is not part of how a
+    mechanism that is already calibrated draws.
+    """
+    if getattr(mechanism, "moves", 1) == 1:
+        return mechanism
+    free = copy.copy(mechanism)
+    object.__setattr__(free, "moves", 1)
+    return free
+
+
+def _noisy(mechanism: Any, true: Integers, generator: np.random.Generator) -> Floats:
+    """``true`` counts as they are released; same shape."""
+    if callable(getattr(mechanism, "rvs", None)):
+        noisy = true + np.asarray(mechanism.rvs(size=true.shape, random_state=generator))
+    elif _of_scipy(mechanism):
+        noisy = true + np.asarray(mechanism.sample(true.shape, rng=generator))
+    else:
+        noisy = np.asarray(mechanism.sample(true, generator))
+    if noisy.shape != true.shape:
+        raise ParameterError("The 'sample' of a mechanism must return one number for each value.")
+    return np.asarray(noisy, dtype=np.float64)
+
+
+def _postprocessed(postprocess: Callable[[Floats], ArrayLike], noisy: Floats) -> Floats:
+    returned = postprocess(noisy)
+    try:
+        table = np.asarray(returned, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.shape != noisy.shape or not np.isfinite(table).all():
+        raise ParameterError(
+            "'postprocess' must return a table of finite numbers of the shape that it was given.",
+            "postprocess=lambda noisy: noisy.clip(0).",
+        )
+    return table
+
+
+# What is read.
+
+
+def _risks(attack: str, true: Integers, noisy: Floats, threshold: float, partial: bool) -> Floats:
+    """(draws, N) the share of each cell's records for which the conclusion is right."""
+    chance = ATTACKS[attack](noisy, threshold)
+    if attack == "homogeneity" and not partial:
+        return np.asarray((chance * (true > 0)).sum(axis=-1))
+    return np.asarray((chance * true).sum(axis=-1) / np.maximum(true.sum(axis=-1), 1))
+
+
+def _read(noisy: Floats) -> Floats:
+    """Released counts as an intruder reads them: whole and not negative."""
+    return np.maximum(np.floor(noisy + 0.5), 0.0)
+
+
+def _homogeneity(noisy: Floats, threshold: float) -> Floats:
+    """The only label that is seen, if one is."""
+    seen = noisy >= threshold
+    return np.asarray(seen & (seen.sum(axis=-1, keepdims=True) == 1), dtype=np.float64)
+
+
+def _plurality(noisy: Floats, _: float) -> Floats:
+    """The label that is seen most often; ties share."""
+    read = _read(noisy)
+    most = read.max(axis=-1, keepdims=True)
+    best = (read == most) & (most > 0)
+    return np.asarray(best / np.maximum(best.sum(axis=-1, keepdims=True), 1))
+
+
+def _probabilistic(noisy: Floats, _: float) -> Floats:
+    """A label at random, by the shares."""
+    read = _read(noisy)
+    return np.asarray(read / np.maximum(read.sum(axis=-1, keepdims=True), 1.0))
+
+
+ATTACKS: dict[str, Callable[[Floats, float], Floats]] = {
+    "homogeneity": _homogeneity,
+    "plurality": _plurality,
+    "probabilistic": _probabilistic,
+}
+"""The probability with which an intruder concludes each label, from noisy counts (..., K)."""
+
+
+def _shown(batches: list[tuple[slice, slice]], progress: bool) -> Iterable[tuple[slice, slice]]:
+    """The batches, with a bar that shows how many are done."""
+    if not progress:
+        return batches
+    try:
+        tqdm: Any = importlib.import_module("tqdm")
+    except ImportError:
+        raise MissingExtraError(
+            "A progress bar needs tqdm, which is not installed.", 'pip install "pdprivacy[progress]"'
+        ) from None
+    shown: Iterable[tuple[slice, slice]] = tqdm.tqdm(batches, desc="simulated batches")
+    return shown

@@ -1,0 +1,181 @@
+"""Speed of disclosure risks: of distinct compositions against every cell on its own; run by hand.
+
+    python tests/benchmarks/risk_speed.py [cells] [rows]
+
+One million cells and ten million rows by default. Times are medians over rounds; what is evaluated without
+grouping is timed on a part and scaled up, as said.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import scipy
+
+from pdprivacy import protection, risk
+from pdprivacy.mechanism import Laplace
+
+LABELS = 5
+EPSILON = np.logspace(-3, 2, 200)
+SECONDS, MEMORY = 2.0, 1024.0
+CURVE_RATIO, CURVE_SECONDS = 1.3, 2.0
+
+# mean and shape (negative binomial) of the sizes of cells, alpha of their labels
+TABLES = {
+    "census-like (sizes to about 140, 63 % homogeneous)": (5.0, 0.3, 0.2),
+    "small cells (sizes to about 60, 62 % homogeneous)": (5.0, 1.0, 0.1),
+    "large cells (sizes to about 500, 33 % homogeneous)": (20.0, 0.5, 0.2),
+}
+WITH_TARGET = list(TABLES)[:2]
+
+over = 0
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def report(what: str, value: float, target: float | None, unit: str) -> None:
+    global over
+    mark = ""
+    if target is not None:
+        held = value <= target
+        over += not held
+        mark = f"target {target:g}  {'ok' if held else 'over'}"
+    print(f"  {what:<62}{value:>12.2f} {unit:<6}{mark}", flush=True)
+
+
+def table(cells: int, mean: float, shape: float, alpha: float) -> np.ndarray:
+    generator = np.random.default_rng(1)
+    sizes = 1 + generator.negative_binomial(shape, shape / (shape + mean - 1), cells)
+    return generator.multinomial(sizes, generator.dirichlet(np.full(LABELS, alpha), cells))
+
+
+# ---------------------------------------------------------------- cell by cell
+
+
+def local_of_all(counts: np.ndarray, mechanism: Laplace) -> float:
+    """The local risk of every cell on its own, in numpy."""
+    q = mechanism.cdf(0.5 - counts)
+    total = np.zeros(len(counts))
+    for label in range(counts.shape[1]):
+        others = np.prod(np.delete(q, label, axis=1), axis=1)
+        total += np.where(counts[:, label] > 0, (1 - q[:, label]) * others, 0.0)
+    return float(total.mean())
+
+
+def expected_of_each(counts: np.ndarray, mechanism: Laplace) -> float:
+    """The expected risk of every cell on its own: products of power series, term by term."""
+    from scipy.stats import poisson
+
+    total = 0.0
+    for cell in counts:
+        size = int(cell.sum())
+        j = np.arange(size + 1)
+        q = mechanism.cdf(0.5 - j)
+        none, one = np.ones(1), np.zeros(1)
+        for count in cell:
+            mass = poisson(count).pmf(j)
+            there = mass * (1 - q) * (j > 0)
+            one = (np.convolve(one, mass * q) + np.convolve(none, there))[: size + 1]
+            none = np.convolve(none, mass * q)[: size + 1]
+        total += one[size] / poisson(size).pmf(size)
+    return total / len(counts)
+
+
+def cell_by_cell(counts: np.ndarray, mechanisms: list[Laplace]) -> dict[str, float]:
+    """Seconds for all cells and mechanisms, from two mechanisms or 2,000 cells; what comes out is checked."""
+    some, one = counts[:: max(1, len(counts) // 2000)], mechanisms[len(mechanisms) // 2]
+    for function, measure in ((local_of_all, "local"), (expected_of_each, "expected")):
+        assert abs(function(some, one) - risk.dr_ha(some, one, measure)) < 1e-10
+    local = seconds(lambda: [local_of_all(counts, each) for each in mechanisms[::100]])
+    expected = seconds(lambda: expected_of_each(some, one))
+    return {
+        "local": local / len(mechanisms[::100]) * len(mechanisms),
+        "expected": expected / len(some) * len(counts) * len(mechanisms),
+    }
+
+
+def tables(cells: int, rounds: int) -> None:
+    mechanisms = [Laplace(epsilon, 1) for epsilon in EPSILON]
+    for name, parameters in TABLES.items():
+        counts = table(cells, *parameters)
+        distinct = len(risk.Cells.of(counts).cells)
+        print(f"\n{cells:,} cells, {LABELS} labels, {name}; {distinct:,} distinct compositions")
+        naive = cell_by_cell(counts, mechanisms)
+        for measure, slow in naive.items():
+            run = lambda: risk.dr_ha(counts, mechanisms, measure)  # noqa: B023, E731
+            run()
+            took = statistics.median(seconds(run) for _ in range(rounds))
+            target = SECONDS if name in WITH_TARGET and cells == 10**6 else None
+            report(f"{measure}, {len(EPSILON)} values of epsilon", took, target, "s")
+            report("  cell by cell (a part, scaled up), times as long", slow / took, None, "times")
+            tracemalloc.start()
+            run()
+            peak = tracemalloc.get_traced_memory()[1] / 2**20
+            tracemalloc.stop()
+            report("  memory over the table", peak, MEMORY, "MiB")
+
+
+# ---------------------------------------------------------------- from rows to a curve
+
+
+def curve(rows: int, rounds: int) -> None:
+    generator = np.random.default_rng(2)
+    shape = {"district": 50, "age": 20, "kind": 10, "month": 12, "health": 5}
+    labels = {name: [f"{name} {number:02d}" for number in range(radix)] for name, radix in shape.items()}
+    frame = pd.DataFrame(
+        {
+            name: pd.Categorical.from_codes((generator.random(rows) ** 2 * len(known)).astype(np.int8), known)
+            for name, known in labels.items()
+        }
+    )
+    roles = {name: "sensitive" if name == "health" else "quasi_identifier" for name in shape}
+    schema = pa.DataFrameSchema(
+        {
+            name: pa.Column("category", pa.Check.isin(known), metadata={"dp": {"role": roles[name]}})
+            for name, known in labels.items()
+        }
+    )
+    private = frame.dp.protect(schema, epsilon=10**6)
+    *by, sensitive = shape
+    print(f"\n{rows:,} rows, {np.prod(list(shape.values())):,} declared cells")
+
+    def counting() -> object:
+        known = protection.find(private)
+        return known.engine.table([known.domain[name] for name in shape], "dr_ha")
+
+    def whole() -> object:
+        return private.dp.risk_curve(by, sensitive, EPSILON)
+
+    counting()
+    whole()
+    counted, took = zip(*((seconds(counting), seconds(whole)) for _ in range(rounds)), strict=True)
+    report("counting alone", statistics.median(counted), None, "s")
+    allowed = CURVE_RATIO * statistics.median(counted) + CURVE_SECONDS
+    report("risk curve, counting included", statistics.median(took), allowed, "s")
+
+
+def main() -> None:
+    cells = int(sys.argv[1]) if len(sys.argv) > 1 else 10**6
+    rows = int(sys.argv[2]) if len(sys.argv) > 2 else 10**7
+    versions = f"numpy {np.__version__}, scipy {scipy.__version__}, pandas {pd.__version__}"
+    print(f"Python {platform.python_version()}, {versions}, {os.cpu_count()} processors")
+    tables(cells, 3)
+    curve(rows, 3)
+    print(f"\n{over} over target" if over else "\nall within target")
+
+
+if __name__ == "__main__":
+    main()

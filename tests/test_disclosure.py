@@ -1,0 +1,912 @@
+"""What the curator may ask of a protected frame: risks, epsilons, distances, homogeneous cells."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pdprivacy import Budget, Column, Domain, risk
+from pdprivacy.errors import (
+    DeclarationError,
+    MetadataError,
+    NotProtectedError,
+    ParameterError,
+    PrivacyError,
+    TableTooLargeError,
+)
+from pdprivacy.mechanism import Gaussian, Geometric, Laplace
+from pdprivacy.privacy import rational
+from pdprivacy.protection import find
+from pdprivacy.releases import Confidential
+from pdprivacy.utility import total_variation
+
+AGES, TOWNS, SEXES = tuple(range(10)), ("Aa", "Bb", "Cc"), ("f", "m")
+ILLS, JOBS = ("flu", "gout", "no"), ("a", "b")
+
+
+def column(name, labels, role, *, nullable=False):
+    if labels == AGES:
+        return Column(name, "integer", nullable, 0, 9, role=role)
+    return Column(name, "category", nullable, categories=labels, role=role)
+
+
+DOMAIN = Domain(
+    (
+        column("age", AGES, "quasi_identifier"),
+        column("town", TOWNS, "quasi_identifier"),
+        column("sex", SEXES, "quasi_identifier"),
+        column("ill", ILLS, "sensitive"),
+        column("job", JOBS, "sensitive", nullable=True),
+        column("one", ("only",), "sensitive"),
+        Column("person", "integer", lower=-1, upper=20, role="identifier"),
+        Column("score", "float", lower=0, upper=1),
+    )
+)
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    """Unlike cells, empty ones among them; nobody is 7."""
+    rng = np.random.default_rng(seed)
+    age = rng.choice([1, 2, 3, 4, 5, 6, 8], rows, p=[0.4, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02])
+    ill = np.where(rng.random(rows) < 0.1 + 0.1 * age, "no", rng.choice(["flu", "gout"], rows))
+    job = rng.choice(np.array(["a", "b", None], dtype=object), rows, p=[0.6, 0.3, 0.1])
+    return pd.DataFrame(
+        {
+            "age": age,
+            "town": rng.choice(np.array(TOWNS, dtype=object), rows, p=[0.6, 0.3, 0.1]),
+            "sex": rng.choice(np.array(SEXES, dtype=object), rows),
+            "ill": ill.astype(object),
+            "job": job,
+            "one": np.full(rows, "only", dtype=object),
+            "person": np.arange(rows) % 10,
+            "score": rng.random(rows),
+        }
+    )
+
+
+PEOPLE = people(160, 3)
+BY = ["age", "town"]
+
+
+def protect(frame=PEOPLE, **options):
+    return frame.dp.protect(DOMAIN, **{"epsilon": 10**6, "delta": 0.5, **options})
+
+
+@pytest.fixture(scope="module")
+def private():
+    return protect()
+
+
+def counted(by, sensitive, frame=PEOPLE) -> pd.DataFrame:
+    """The confidential table, by pandas: every declared cell, nulls of the sensitive column last."""
+    labels = {"age": AGES, "town": TOWNS, "sex": SEXES, "ill": ILLS, "job": (*JOBS, "null")}
+    filled = frame.fillna({"job": "null"})
+    table = pd.crosstab([filled[name] for name in by], filled[sensitive])
+    if len(by) == 1:
+        cells = pd.Index(labels[by[0]], name=by[0])
+    else:
+        cells = pd.MultiIndex.from_product([labels[name] for name in by], names=by)
+    return table.reindex(cells, fill_value=0).reindex(columns=labels[sensitive], fill_value=0)
+
+
+# ---------------------------------------------------------------- confidential numbers
+
+
+def test_a_confidential_number_says_so_and_is_a_number():
+    number = Confidential(1.02)
+    assert repr(number) == str(number) == f"{number}" == "1.02 (confidential)"
+    assert f"{number:.1f}" == "1.0"
+    for made in (number + 1, round(number, 1), -number, number * number):
+        assert type(made) is float
+    assert rational(number, "epsilon") == Fraction(102, 100)
+    assert rational(Confidential("1e-7"), "epsilon") == Fraction(1, 10**7)
+    assert json.dumps(number) == "1.02"
+    assert repr(Confidential("inf")) == "inf (confidential)"
+
+
+@pytest.mark.parametrize("value", [np.float32(0.1), np.float64(0.1), 0.1])
+def test_other_floats_mean_what_they_did(value):
+    assert rational(value, "epsilon") == Fraction(1, 10)
+
+
+# ---------------------------------------------------------------- dr_ha
+
+
+def noise_of(name, epsilon, l1=1, l2=1.0):
+    if name == "gaussian":
+        return Gaussian(epsilon, 1e-3, l2)
+    return (Laplace if name == "laplace" else Geometric)(epsilon, l1)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", ["laplace", "geometric", "gaussian"])
+def test_the_risk_is_that_of_the_noise_the_table_would_get(name, neighbors):
+    private = protect(neighbors=neighbors)
+    l1, l2 = (1, 1.0) if neighbors == "add_remove" else (2, math.sqrt(2))
+    table = counted(BY, "ill")
+    options = {"mechanism": name, "delta": 1e-3 if name == "gaussian" else 0}
+    noises = [noise_of(name, epsilon, l1, l2) for epsilon in (0.3, 2)]
+    for average in ("cells", "records"):
+        expected = risk.dr_ha(table.to_numpy(), noises, average=average)
+        found = private.dp.dr_ha(BY, "ill", [0.3, 2], average=average, **options)
+        assert found.name == "dr_ha (confidential)"
+        assert found.index.name == "epsilon"
+        assert found.index.tolist() == [0.3, 2.0]
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+        single = private.dp.dr_ha(BY, "ill", 2, average=average, **options)
+        assert isinstance(single, Confidential)
+        assert single == found.iloc[1]
+
+
+MEASURES = [
+    {"measure": "expected"},
+    {"measure": "shrinkage"},
+    {"measure": "shrinkage", "alpha": [1.0, 2.0, 3.0]},
+    {"measure": "marginal"},
+    {"measure": "marginal", "sizes": "negative_binomial", "zero_truncated": False},
+    {"measure": "marginal_shrinkage", "sizes": "poisson"},
+    {"partial": True},
+    {"attack": "plurality"},
+    {"attack": "probabilistic"},
+    {"method": "published"},
+]
+
+
+@pytest.mark.parametrize("options", MEASURES, ids=str)
+def test_every_measure_is_that_of_the_array_function(private, options):
+    table = counted(BY, "ill").to_numpy()
+    noises = [Geometric("0.4"), Geometric(3)]
+    for average in ("cells", "records"):
+        expected = risk.dr_ha(table, noises, average=average, **options)
+        found = private.dp.dr_ha(BY, "ill", [0.4, 3], average=average, **options)
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
+        curve = private.dp.risk_curve(BY, "ill", [3, 0.4], **options)
+        assert curve[average].tolist()[1:-1] == pytest.approx(expected.tolist(), rel=1e-9)
+    cells = private.dp.dr_ha(BY, "ill", 3, average=None, **options)
+    expected = risk.dr_ha(table, noises[1], average=None, **options)
+    np.testing.assert_allclose(cells.to_numpy(), expected, rtol=1e-9)
+
+
+def test_risks_of_single_cells_are_labelled(private):
+    one = private.dp.dr_ha(BY, "ill", 1, average=None)
+    assert isinstance(one, pd.Series)
+    assert one.name == "dr_ha (confidential)"
+    table = counted(BY, "ill")
+    assert one.index.tolist() == table.index.tolist()
+    assert one.index.names == BY
+    assert (one.isna() == (table.sum(axis=1) == 0)).all()
+    assert math.isnan(one[(7, "Aa")])
+    several = private.dp.dr_ha(BY, "ill", [0.1, 1], average=None)
+    assert several.columns.tolist() == [0.1, 1.0]
+    assert several.columns.name == "epsilon"
+    pd.testing.assert_series_equal(several[1.0], one, check_names=False)
+    assert one.mean() == pytest.approx(private.dp.dr_ha(BY, "ill", 1))
+
+
+def test_nulls_are_a_label(private):
+    table = counted(["sex", "age"], "job")
+    assert table.shape == (20, 3)
+    expected = risk.dr_ha(table.to_numpy(), Geometric(1))
+    assert private.dp.dr_ha(["sex", "age"], "job", 1) == pytest.approx(expected, rel=1e-12)
+    assert expected != pytest.approx(risk.dr_ha(table.iloc[:, :2].to_numpy(), Geometric(1)), rel=1e-3)
+
+
+@pytest.mark.parametrize("overall", ["max", "sum"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_several_sensitive_columns_count_per_cell(private, overall, joint, monkeypatch):
+    if not joint:
+        monkeypatch.setattr("pdprivacy.releases.disclosure.asked.JOINT", 1)
+    noises = [Geometric("0.2"), Geometric(2)]
+    each = np.array(
+        [risk.dr_ha(counted(BY, name).to_numpy(), noises, average=None) for name in ("ill", "job")]
+    )
+    cells = each.max(axis=0) if overall == "max" else each.sum(axis=0)
+    sizes = counted(BY, "ill").sum(axis=1).to_numpy()
+    for average, weights in (("cells", sizes > 0), ("records", sizes)):
+        expected = np.average(np.nan_to_num(cells), axis=1, weights=weights)
+        found = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=average, overall=overall)
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
+        curve = private.dp.risk_curve(BY, ["ill", "job"], [0.2, 2], overall=overall)
+        assert curve[average].tolist()[1:-1] == pytest.approx(expected.tolist(), rel=1e-9)
+    found = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=None, overall=overall)
+    np.testing.assert_allclose(found.to_numpy().T, cells, rtol=1e-9)
+    assert not np.isclose(each.max(axis=0), each[0]).all()  # both columns matter
+
+
+def test_generic_cells_of_several_columns(private):
+    options = {"measure": "marginal_shrinkage", "alpha": "flat"}
+    each = [private.dp.dr_ha(BY, name, 1, **options) for name in ("ill", "job")]
+    assert private.dp.dr_ha(BY, ["ill", "job"], 1, **options) == pytest.approx(max(each))
+    assert private.dp.dr_ha(BY, ["ill", "job"], 1, overall="sum", **options) == pytest.approx(sum(each))
+
+
+def test_tables_with_more_labels_than_cells_are_answered(private):
+    table = counted(["sex"], "ill")
+    assert table.shape == (2, 3)
+    expected = risk.dr_ha(risk.Cells.of(table.to_numpy()), Geometric(1))
+    assert private.dp.dr_ha("sex", "ill", 1) == pytest.approx(expected)
+
+
+def test_simulated_risks_come_with_their_errors(private):
+    exact = private.dp.dr_ha(BY, "ill", [0.5, 2])
+    found = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
+    assert found.columns.tolist() == ["risk", "standard_error"]
+    assert found.columns.name == "dr_ha (confidential)"
+    assert found.index.tolist() == [0.5, 2.0]
+    # fixed seed; beyond 5 standard errors lies less than one in a million
+    assert ((found["risk"] - exact).abs() < 5 * found["standard_error"]).all()
+    assert (found["standard_error"] < 0.01).all()
+    again = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
+    pd.testing.assert_frame_equal(found, again)
+    cells = private.dp.dr_ha(BY, "ill", 2, average=None, method="monte_carlo", draws=50, rng=1)
+    assert cells.index.names == BY
+    assert cells.columns.tolist() == ["risk", "standard_error"]
+    several = private.dp.dr_ha(BY, "ill", [0.5, 2], average=None, method="monte_carlo", draws=50, rng=1)
+    assert several.columns.tolist() == [*product(("risk", "standard_error"), (0.5, 2.0))]
+
+
+# ---------------------------------------------------------------- curves
+
+
+def test_the_ends_of_a_curve_are_counted_by_hand(private):
+    table = counted(BY, "ill").to_numpy()
+    table = table[table.any(axis=1)]
+    sizes, present = table.sum(axis=1), (table > 0).sum(axis=1)
+    assert {1, 2, 3} == set(present)
+    for name in ("geometric", "laplace"):
+        curve = private.dp.risk_curve(BY, "ill", [1], mechanism=name)
+        assert curve.index.tolist() == [0.0, 1.0, math.inf]
+        assert curve.index.name == "epsilon"
+        assert curve.columns.tolist() == ["cells", "records"]
+        same = present == 1
+        assert curve.loc[math.inf, "cells"] == pytest.approx(same.mean())
+        assert curve.loc[math.inf, "records"] == pytest.approx(sizes[same].sum() / sizes.sum())
+        # as epsilon goes to 0, each of m labels alone is seen with probability 1/2 to the power of 3
+        assert curve.loc[0.0, "cells"] == pytest.approx((present / 8).mean())
+        assert curve.loc[0.0, "records"] == pytest.approx(np.average(present / 8, weights=sizes))
+    near = private.dp.risk_curve(BY, "ill", [1e-5, 1e3])
+    assert near.iloc[1].tolist() == pytest.approx(near.iloc[0].tolist(), abs=1e-3)
+    assert near.iloc[2].tolist() == pytest.approx(near.iloc[3].tolist(), abs=1e-9)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"mechanism": "geometric"},
+        {"mechanism": "laplace"},
+        {"mechanism": "gaussian", "delta": 0.3},
+        {"mechanism": "gaussian", "delta": 1e-3, "calibration": "pdp"},
+        {"mechanism": "generalized_gaussian", "delta": 1e-3, "p": 3},
+    ],
+    ids=str,
+)
+def test_the_first_row_is_the_limit_of_the_noise_itself(neighbors, bounding, noise):
+    private = protect(PEOPLE.iloc[:20], neighbors=neighbors)
+    curve = private.dp.risk_curve(BY, "ill", [1e-4], bounding=bounding, **noise)
+    assert curve.iloc[0].tolist() == pytest.approx(curve.iloc[1].tolist(), rel=5e-3, abs=1e-6)
+    if bounding == "truncated" and neighbors == "add_remove":
+        assert curve.iloc[0].tolist() == pytest.approx([0, 0], abs=0.07)  # few counts read as empty
+    else:
+        assert curve.iloc[0].min() > 1e-3
+
+
+def test_truncated_noise_is_that_within_both_bounds():
+    """Under replace_one no count is above the number of rows, and the noise is told so."""
+    few = PEOPLE.iloc[:12]
+    private = protect(few, neighbors="replace_one")
+    released = Gaussian(
+        "0.1", 1e-3, math.sqrt(2), bounds=(0, 12), bounding="truncated", moves=2, grid=2.0**-30
+    )
+    assert released.scale > 12  # so that the upper bound matters
+    expected = risk.dr_ha(counted(BY, "ill", few).to_numpy(), released)
+    found = private.dp.dr_ha(BY, "ill", 0.1, mechanism="gaussian", delta=1e-3, bounding="truncated")
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_curve_has_51_epsilons_and_is_in_order(private):
+    curve = private.dp.risk_curve(BY, "ill")
+    assert curve.index[1:-1].tolist() == pytest.approx(np.logspace(-3, 2, 51).tolist())
+    some = private.dp.risk_curve(BY, "ill", [2, 0.5, 2, 1])
+    assert some.index.tolist() == [0.0, 0.5, 1.0, 2.0, math.inf]
+    assert some.loc[2.0, "cells"] == pytest.approx(private.dp.dr_ha(BY, "ill", 2))
+
+
+# ---------------------------------------------------------------- choose_epsilon
+
+
+def alone(labels) -> pd.DataFrame:
+    """One cell, with these labels."""
+    rows = len(labels)
+    return PEOPLE.iloc[:rows].assign(age=1, town="Aa", ill=pd.array(labels, dtype=object))
+
+
+@pytest.mark.parametrize("average", ["cells", "records"])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "laplace"}, {"measure": "expected"}], ids=str)
+def test_the_chosen_epsilon_is_the_last_that_keeps_the_risk(average, options):
+    frame = alone(["flu"] * 3)
+    private = protect(pd.concat([frame, frame.assign(age=2, ill="no").iloc[:1]], ignore_index=True))
+    chosen = [
+        private.dp.choose_epsilon(BY, "ill", most, average=average, **options) for most in (0.3, 0.5, 0.9)
+    ]
+    assert chosen == sorted(chosen)
+    for epsilon, most in zip(chosen, (0.3, 0.5, 0.9), strict=True):
+        assert isinstance(epsilon, Confidential)
+        here, beyond = private.dp.dr_ha(
+            BY, "ill", [epsilon, epsilon * 1.001], average=average, measure=options.get("measure", "local"),
+            mechanism=options.get("mechanism", "geometric"),
+        )  # fmt: skip
+        assert here <= most < beyond
+    table = private.dp.crosstab(BY, "ill", epsilon=chosen[0])
+    assert table.attrs["dp"]["epsilon"] == float(chosen[0])
+    assert private.dp.crosstab(BY, "ill", epsilon=round(chosen[1], 1)).attrs["dp"]["epsilon"] == round(
+        float(chosen[1]), 1
+    )
+
+
+def test_a_closed_form_of_the_chosen_epsilon():
+    """One record alone: geometric noise hides it, or shows another label, with r / (1 + r) each."""
+    private = protect(alone(["flu"]))
+    most = 0.5
+    found = private.dp.choose_epsilon(BY, "ill", most)
+    r = math.exp(-float(found))
+    assert (1 / (1 + r)) ** 3 == pytest.approx(most, abs=1e-5)
+
+
+def test_a_risk_that_rises_and_falls_is_low_at_the_largest_epsilon():
+    """Mixed cells are safe without noise, and at risk under some."""
+    private = protect(alone(["flu", "gout", "no"] * 3))
+    curve = private.dp.risk_curve(BY, "ill")["cells"]
+    assert curve[math.inf] == 0
+    most = curve.iloc[0] / 2
+    assert curve.max() > most
+    assert private.dp.choose_epsilon(BY, "ill", most) == math.inf
+
+
+def test_where_every_epsilon_will_do_it_is_infinite():
+    private = protect(alone(["flu"] * 5 + ["no"] * 5))
+    assert private.dp.choose_epsilon(BY, "ill", 0.9) == math.inf
+
+
+def test_where_none_will_do_it_is_refused_without_a_number_of_the_data():
+    private = protect(alone(["flu"] * 17))
+    with pytest.raises(ParameterError, match="'max_risk'") as caught:
+        private.dp.choose_epsilon(BY, "ill", 0.05)
+    assert "17" not in str(caught.value)
+    assert "0.125" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- utility and tradeoff
+
+
+def test_utility_is_the_distance_of_each_marginal(private):
+    found = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
+    assert found.index.names == ["order", "marginal"]
+    assert found.index.tolist() == [
+        (1, "age"),
+        (1, "town"),
+        (1, "ill"),
+        (2, "age × town"),
+        (2, "age × ill"),
+        (2, "town × ill"),
+        (3, "age × town × ill"),
+    ]
+    assert found.columns.tolist() == [*product(("tvd", "standard_error"), (0.1, 2.0))]
+    assert found.columns.names[1] == "epsilon"
+    cells = {"age": 10, "town": 3, "ill": 3}
+    for (_, name), row in found.iterrows():
+        axes = name.split(" × ")
+        full = counted(["age", "town"], "ill").stack().rename_axis(["age", "town", "ill"])
+        margin = full.groupby(axes, sort=False).sum().to_numpy()
+        pieces = 90 // math.prod(cells[axis] for axis in axes)
+        for epsilon in (0.1, 2.0):
+            expected, error = total_variation(margin, Geometric(str(epsilon)), pieces, draws=300, rng=9)
+            spread = math.hypot(error, row["standard_error", epsilon])
+            assert row["tvd", epsilon] == pytest.approx(expected, abs=5 * spread)
+    again = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_utility_takes_the_declared_roles_and_orders_by_default(private):
+    found = private.dp.utility(epsilon=1, draws=2, order=1, rng=1)
+    assert found.index.get_level_values(1).tolist() == ["age", "town", "sex", "ill", "job", "one"]
+    pair = private.dp.utility(["age", "sex"], epsilon=1, draws=2, rng=1)
+    assert pair.index.get_level_values("order").tolist() == [1, 1, 2]
+    assert found.attrs == {
+        "dp": {
+            "confidential": "utility",
+            "mechanism": "geometric",
+            "columns": ["age", "town", "sex", "ill", "job", "one"],
+        }
+    }
+
+
+def test_tradeoff_puts_risk_and_distance_side_by_side(private):
+    found = private.dp.tradeoff(
+        BY, "ill", [10, 0.1, 1], max_risk=0.24, max_tvd=0.06, order=(1, 3), draws=200, rng=2
+    )
+    assert found.index.tolist() == [0.1, 1.0, 10.0]
+    assert found.columns.tolist() == ["risk", "tvd 1-way", "tvd 3-way", "recommended"]
+    assert found["risk"].tolist() == private.dp.dr_ha(BY, "ill", [0.1, 1, 10]).tolist()
+    by_marginal = private.dp.utility(["age", "town", "ill"], (1, 3), [0.1, 1, 10], draws=200, rng=6)
+    mean = by_marginal["tvd"].groupby(level="order").mean().T
+    for order in (1, 3):
+        # the standard error of each marginal is below 0.01
+        assert found[f"tvd {order}-way"].tolist() == pytest.approx(mean[order].tolist(), abs=0.03)
+    kept = (found["risk"] <= 0.24) & (found["tvd 1-way"] <= 0.06) & (found["tvd 3-way"] <= 0.06)
+    assert found["recommended"].tolist() == kept.tolist()
+    assert found["recommended"].dtype == bool
+    both = private.dp.tradeoff(BY, ["ill", "job"], [1], draws=2, rng=1, overall="sum", average="records")
+    expected = private.dp.dr_ha(BY, ["ill", "job"], 1, overall="sum", average="records")
+    assert both["risk"].tolist() == pytest.approx([expected])
+    default = private.dp.tradeoff("sex", "ill", draws=2, rng=1)
+    assert default.index.tolist() == pytest.approx(np.logspace(-2, 2, 17).tolist())
+    assert default.columns.tolist() == ["risk", "tvd 1-way", "tvd 2-way", "recommended"]
+
+
+# ---------------------------------------------------------------- homogeneous cells
+
+
+@pytest.mark.parametrize("by", [["age", "town", "sex"], ["age"]], ids=str)
+def test_homogeneous_cells_are_those_that_pandas_counts(private, by):
+    groups = PEOPLE.groupby(by[0] if len(by) == 1 else by)["ill"]
+    records, kinds, most = groups.size(), groups.nunique(), groups.agg(lambda one: one.value_counts().max())
+    found = private.dp.homogeneity(by, "ill", top=7)
+    same = kinds == 1
+    assert found.summary.index.tolist() == ["homogeneous", "heterogeneous", "all"]
+    assert found.summary["cells"].tolist() == [same.sum(), (~same).sum(), len(same)]
+    assert found.summary["records"].tolist() == [records[same].sum(), records[~same].sum(), len(PEOPLE)]
+    assert found.summary["share of records"].tolist() == pytest.approx(
+        [records[same].sum() / 160, records[~same].sum() / 160, 1.0]
+    )
+    ranked = sorted(zip(-(most / records), -records, strict=True))[:7]
+    assert (-found.exposed["share"]).tolist() == pytest.approx([share for share, _ in ranked])
+    assert (-found.exposed["records"]).tolist() == [size for _, size in ranked]
+    for cell, row in found.exposed.iterrows():
+        assert row["records"] == records[cell]
+        assert (groups.get_group(cell) == row["label"]).mean() == row["share"]
+    assert found.exposed.index.names == by
+    assert repr(found).startswith("CONFIDENTIAL")
+
+
+def test_exposed_labels_may_be_null():
+    private = protect(PEOPLE.assign(job=pd.array([None] * 160, dtype=object)))
+    found = private.dp.homogeneity("sex", "job")
+    assert found.exposed["label"].isna().all()
+    assert found.summary.loc["homogeneous", "cells"] == 2
+
+
+# ---------------------------------------------------------------- repeated publications
+
+
+def per_record(frame, by, sensitive, noise, overall="max") -> pd.Series:
+    """The risk of the cell that holds each record."""
+    found = None
+    for name in sensitive:
+        cells = pd.Series(
+            risk.dr_ha(risk.Cells.of(counted(by, name, frame).to_numpy()), noise, average=None),
+            index=counted(by, name, frame).index,
+            name="risk",
+        )
+        one = frame[by].merge(cells.reset_index(), on=by, how="left")["risk"]
+        found = one if found is None else (np.maximum(found, one) if overall == "max" else found + one)
+    return found
+
+
+@pytest.mark.parametrize("average", ["cells", "records"])
+@pytest.mark.parametrize("overall", ["max", "sum"])
+def test_publications_add_up_over_the_cells_that_hold_a_record(private, overall, average):
+    asked = [
+        (["age"], ["ill"], "0.1"),
+        (["age", "town"], ["ill"], "0.1"),
+        (["sex", "age"], ["job", "ill"], "0.1"),
+    ]
+    found = private.dp.repeated_risk(
+        [{"by": by, "sensitive": sensitive, "epsilon": float(e)} for by, sensitive, e in asked],
+        overall=overall,
+        average=average,
+    )
+    assert found.index.tolist() == [1, 2, 3]
+    assert found.index.name == "publication"
+    assert found.columns.name == "confidential"
+    assert found["cohort"].tolist() == [1, 1, 1]
+    assert found["by"].tolist() == ["age", "age, town", "sex, age"]
+    assert found["sensitive"].tolist() == ["ill", "ill", "job, ill"]
+    assert found["epsilon so far"].tolist() == [0.1, 0.2, 0.3]  # not 0.30000000000000004
+    assert found["delta so far"].tolist() == [0, 0, 0]
+    total, union = 0.0, []
+    for number, (by, sensitive, _) in enumerate(asked, 1):
+        noise = Geometric(Fraction(number, 10))
+        each = per_record(PEOPLE, by, sensitive, noise, overall)
+        total = np.maximum(total, each) if overall == "max" else total + each
+        union += [name for name in by if name not in union]
+        for column, values, cells in (("risk", each, by), ("overall", total, union)):
+            if average == "records":
+                expected = values.mean()
+            else:  # all records of a cell have one risk
+                expected = values.groupby([PEOPLE[name] for name in cells]).first().mean()
+            assert found.loc[number, column] == pytest.approx(expected, rel=1e-9), (number, column)
+    if average == "records":
+        assert found["overall"].is_monotonic_increasing
+
+
+def test_cohorts_are_apart(private):
+    newer = people(90, 8)
+    other = protect(newer)
+    found = private.dp.repeated_risk(
+        [
+            {"by": "age", "sensitive": "ill", "epsilon": 0.5},
+            {"by": "age", "sensitive": "ill", "epsilon": 0.25, "frame": other},
+            {"by": "age", "sensitive": "ill", "epsilon": 0.5, "frame": private},
+            {"by": BY, "sensitive": "ill", "epsilon": 0.5, "frame": other},
+        ]
+    )
+    assert found["cohort"].tolist() == [1, 2, 1, 2]
+    assert found["epsilon so far"].tolist() == [0.5, 0.25, 1.0, 0.75]
+    assert found.loc[2, "risk"] == pytest.approx(other.dp.dr_ha("age", "ill", 0.25))
+    assert found.loc[3, "risk"] == pytest.approx(private.dp.dr_ha("age", "ill", 1))
+    both = private.dp.dr_ha("age", "ill", [0.5, 1], average=None)
+    assert found.loc[3, "overall"] == pytest.approx(both.max(axis=1).mean())
+    alone = other.dp.repeated_risk(
+        [{"by": by, "sensitive": "ill", "epsilon": epsilon} for by, epsilon in (("age", 0.25), (BY, 0.5))]
+    )
+    assert found["overall"].iloc[[1, 3]].tolist() == pytest.approx(alone["overall"].tolist())
+
+
+def test_what_is_spent_already_may_count():
+    private = protect(epsilon="2/3", delta=1e-3)
+    publication = [{"by": "age", "sensitive": "ill", "epsilon": "1/6"}]
+    assert private.dp.repeated_risk(publication, spent=True)["epsilon so far"].tolist() == [1 / 6]
+    private.dp.count(epsilon="1/3")
+    private.dp.mean("score", epsilon="1/6", delta=1e-3, mechanism="gaussian")
+    found = private.dp.repeated_risk(publication, spent=True)
+    assert found["epsilon so far"].tolist() == [2 / 3]
+    assert found["delta so far"].tolist() == [1e-3]
+    # geometric noise takes no delta: that of the epsilon
+    assert found["risk"].tolist() == pytest.approx([private.dp.dr_ha("age", "ill", "2/3")])
+    assert private.dp.repeated_risk(publication)["epsilon so far"].tolist() == [1 / 6]
+    gaussian = private.dp.repeated_risk([{**publication[0], "delta": 1e-3}], spent=True, mechanism="gaussian")
+    expected = private.dp.dr_ha("age", "ill", "2/3", mechanism="gaussian", delta=2e-3)
+    assert gaussian["risk"].tolist() == pytest.approx([expected])
+    default = private.dp.repeated_risk(publication, delta=1e-3, mechanism="gaussian")
+    assert default["delta so far"].tolist() == [1e-3]
+
+
+# ---------------------------------------------------------------- refusals
+
+
+BAD = {
+    "no such column": (lambda d: d.dr_ha("height", "ill", 1), DeclarationError, "not declared"),
+    "no sensitive column": (lambda d: d.dr_ha("age", None, 1), ParameterError, "'sensitive'"),
+    "no cells": (lambda d: d.risk_curve(None, "ill"), ParameterError, "'by'"),
+    "overlap": (lambda d: d.risk_curve(["age", "ill"], "ill"), ParameterError, "share a column"),
+    "one label": (
+        lambda d: d.choose_epsilon("age", "one"),
+        ParameterError,
+        "two labels or more|at least two",
+    ),
+    "an identifier": (lambda d: d.tradeoff("person", "ill"), DeclarationError, "identifier"),
+    "a sensitive identifier": (lambda d: d.homogeneity("age", "person"), DeclarationError, "identifier"),
+    "no declared cells": (lambda d: d.utility(["age", "score"]), DeclarationError, "cells"),
+    "epsilon zero": (lambda d: d.dr_ha("age", "ill", 0), ParameterError, "'epsilon' must be positive"),
+    "epsilon among others": (lambda d: d.dr_ha("age", "ill", [1, -7.25]), ParameterError, "positive"),
+    "epsilon nan": (lambda d: d.tradeoff("age", "ill", [math.nan]), ParameterError, "'epsilon'"),
+    "epsilon none": (lambda d: d.risk_curve("age", "ill", []), ParameterError, "'epsilon'"),
+    "epsilon nested": (lambda d: d.risk_curve("age", "ill", [[1], [1, 2]]), ParameterError, "'epsilon'"),
+    "epsilon a table": (lambda d: d.dr_ha("age", "ill", np.ones((2, 2))), ParameterError, "'epsilon'"),
+    "epsilon a column": (lambda d: d.dr_ha("age", "ill", PEOPLE["score"] - 9), ParameterError, "'epsilon'"),
+    "epsilon a frame": (lambda d: d.utility(epsilon=PEOPLE), ParameterError, "DataFrame"),
+    "max_risk 0": (lambda d: d.choose_epsilon("age", "ill", 0), ParameterError, "'max_risk'"),
+    "max_risk 1": (lambda d: d.choose_epsilon("age", "ill", 1), ParameterError, "'max_risk'"),
+    "max_risk text": (lambda d: d.tradeoff("age", "ill", max_risk="a"), ParameterError, "'max_risk'"),
+    "max_tvd": (lambda d: d.tradeoff("age", "ill", max_tvd=1.5), ParameterError, "'max_tvd'"),
+    "max_risk a column": (
+        lambda d: d.choose_epsilon("age", "ill", PEOPLE["score"]),
+        ParameterError,
+        r"\(got Series\)",
+    ),
+    "average": (lambda d: d.dr_ha("age", "ill", 1, average="people"), ParameterError, "'average'"),
+    "average of none": (lambda d: d.choose_epsilon("age", "ill", average=None), ParameterError, "'average'"),
+    "average an array": (
+        lambda d: d.tradeoff("age", "ill", average=np.array(["cells", "x"])),
+        ParameterError,
+        "'average'",
+    ),
+    "overall": (lambda d: d.dr_ha("age", "ill", 1, overall="mean"), ParameterError, "'overall'"),
+    "measure": (lambda d: d.dr_ha("age", "ill", 1, "globe"), ParameterError, "'measure'"),
+    "method": (lambda d: d.dr_ha("age", "ill", 1, method="guess"), ParameterError, "'method'"),
+    "sizes": (lambda d: d.dr_ha("age", "ill", 1, sizes="many"), ParameterError, "'sizes'"),
+    "attack": (lambda d: d.risk_curve("age", "ill", attack="x"), ParameterError, "'attack'"),
+    "partial": (lambda d: d.risk_curve("age", "ill", partial=1), ParameterError, "'partial'"),
+    "zero_truncated": (
+        lambda d: d.risk_curve("age", "ill", zero_truncated=None),
+        ParameterError,
+        "truncated",
+    ),
+    "alpha of another": (lambda d: d.dr_ha("age", "ill", 1, alpha=2), ParameterError, "'alpha'"),
+    "alpha too short": (
+        lambda d: d.dr_ha("age", "ill", 1, "shrinkage", alpha=[1, 2]),
+        ParameterError,
+        "'alpha'",
+    ),
+    "attack of a measure": (
+        lambda d: d.dr_ha("age", "ill", 1, "expected", attack="plurality"),
+        ParameterError,
+        "monte_carlo",
+    ),
+    "simulated curve": (
+        lambda d: d.risk_curve("age", "ill", method="monte_carlo"),
+        ParameterError,
+        "'method'",
+    ),
+    "simulated together": (
+        lambda d: d.dr_ha("age", ["ill", "job"], 1, method="monte_carlo"),
+        ParameterError,
+        "one sensitive",
+    ),
+    "rng": (lambda d: d.dr_ha("age", "ill", 1, method="monte_carlo", rng="x"), ParameterError, "rng"),
+    "mechanism": (
+        lambda d: d.dr_ha("age", "ill", 1, mechanism="discrete_gaussian"),
+        ParameterError,
+        "'mechanism'",
+    ),
+    "delta missing": (lambda d: d.risk_curve("age", "ill", mechanism="gaussian"), ParameterError, "'delta'"),
+    "delta too much": (lambda d: d.choose_epsilon("age", "ill", delta=0.1), ParameterError, "'delta'"),
+    "bounding": (lambda d: d.dr_ha("age", "ill", 1, bounding="clip"), ParameterError, "'bounding'"),
+    "bounded distances": (lambda d: d.utility(bounding="bit"), ParameterError, "without bounds"),
+    "distances of order p": (
+        lambda d: d.tradeoff("age", "ill", mechanism="generalized_gaussian", p=3, delta=0.1),
+        ParameterError,
+        "without bounds",
+    ),
+    "order": (lambda d: d.utility(order=0), ParameterError, "'order'"),
+    "order none": (lambda d: d.utility(order=None), ParameterError, "'order'"),
+    "order too high": (lambda d: d.utility(["age"], order=4), ParameterError, "'order'"),
+    "draws": (lambda d: d.utility(draws=1), ParameterError, "'draws'"),
+    "top": (lambda d: d.homogeneity("age", "ill", top=0), ParameterError, "'top'"),
+    "two sensitive": (lambda d: d.homogeneity("age", ["ill", "job"]), ParameterError, "one column"),
+    "publications": (lambda d: d.repeated_risk({}), ParameterError, "'publications'"),
+    "no publications": (lambda d: d.repeated_risk([]), ParameterError, "'publications'"),
+    "publication lacks": (lambda d: d.repeated_risk([{"by": "age"}]), ParameterError, "'sensitive'"),
+    "publication of another key": (
+        lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1, "eps": 1}]),
+        ParameterError,
+        "'publications'",
+    ),
+    "publication of no frame": (
+        lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1, "frame": "x"}]),
+        ParameterError,
+        "'frame'",
+    ),
+    "publication of a raw frame": (
+        lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1, "frame": PEOPLE}]),
+        NotProtectedError,
+        "not protected",
+    ),
+    "publication costs": (
+        lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": [1]}]),
+        ParameterError,
+        "'epsilon'",
+    ),
+    "spent": (
+        lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1}], spent="yes"),
+        ParameterError,
+        "'spent'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_refused_before_the_data_is_read(private, name, monkeypatch):
+    call, error, match = BAD[name]
+
+    def read(*_):
+        raise AssertionError("read")
+
+    for method in ("table", "sum", "grouped", "moments"):
+        monkeypatch.setattr(f"pdprivacy.engine.PandasEngine.{method}", read)
+    with pytest.raises(error, match=match) as caught:
+        call(private.dp)
+    assert "7.25" not in str(caught.value)
+
+
+def test_unknown_keywords_are_type_errors(private):
+    for call in (
+        lambda: private.dp.dr_ha("age", "ill", 1, weights="cells"),
+        lambda: private.dp.risk_curve("age", "ill", average="cells"),
+        lambda: private.dp.utility(measure="local"),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            call()
+
+
+def test_frames_that_share_a_budget_are_no_cohorts():
+    budget = Budget(9)
+    one = PEOPLE.dp.protect(DOMAIN, budget=budget)
+    two = one.dp.query("age > 1")
+    publication = {"by": "age", "sensitive": "ill", "epsilon": 1}
+    with pytest.raises(ParameterError, match="budget"):
+        one.dp.repeated_risk([publication, {**publication, "frame": two}])
+
+
+def test_tables_that_are_too_large_are_refused():
+    wide = [Column(f"w{i}", "integer", lower=0, upper=999, role="quasi_identifier") for i in range(3)]
+    frame = PEOPLE.assign(w0=1, w1=2, w2=3)
+    private = frame.dp.protect(Domain((*DOMAIN.columns, *wide)), epsilon=1)
+    for call in (
+        lambda: private.dp.dr_ha(["w0", "w1", "w2"], "ill", 1),
+        lambda: private.dp.tradeoff(["w0", "w1"], ["ill", "job", "w2"]),
+        lambda: private.dp.utility(["w0", "w1", "w2"]),
+        lambda: private.dp.repeated_risk(
+            [{"by": by, "sensitive": "ill", "epsilon": 1} for by in (["w0", "w1"], "w2")]
+        ),
+    ):
+        with pytest.raises(TableTooLargeError):
+            call()
+    # the joint table would be too large, the two that are asked about are not
+    domain = Domain((*DOMAIN.columns, *(Column(f"w{i}", "integer", lower=0, upper=999) for i in range(3))))
+    private = frame.dp.protect(domain, epsilon=1)
+    # all people are in one cell, and share one of a thousand labels: 999 counts of 0 must read as empty
+    expected = (1 / (1 + math.exp(-10))) ** 999
+    assert private.dp.dr_ha("w0", ["w1", "w2", "ill"], 10) == pytest.approx(expected)
+
+
+def test_nobody_is_at_risk_in_an_empty_table():
+    private = protect(PEOPLE.iloc[:0])
+    for call in (
+        lambda: private.dp.dr_ha("age", "ill", 1),
+        lambda: private.dp.homogeneity("age", "ill"),
+        lambda: private.dp.utility(["age", "ill"]),
+        lambda: private.dp.tradeoff("age", "ill"),
+    ):
+        with pytest.raises(ParameterError, match="no record"):
+            call()
+
+
+# ---------------------------------------------------------------- nothing is charged, nothing leaks
+
+
+def test_nothing_is_charged_and_nothing_is_stored():
+    private = protect(epsilon=1, delta=0)
+    before = find(private)
+    words = {"by": BY, "sensitive": ["ill"], "mechanism": "geometric", "measure": "local"}
+    curve = private.dp.risk_curve(BY, "ill", [1])
+    trade = private.dp.tradeoff(BY, "ill", [1], draws=2, max_risk=0.3, max_tvd=0.2)
+    assert curve.attrs == {"dp": {"confidential": "risk_curve", **words}}
+    assert curve.columns.name == "local risk (confidential)"
+    assert trade.attrs == {"dp": {"confidential": "tradeoff", **words, "max_risk": 0.3, "max_tvd": 0.2}}
+    assert trade.columns.name == "confidential"
+    homogeneity = private.dp.homogeneity(BY, "ill")
+    for frame in (
+        private.dp.dr_ha(BY, "ill", [1]),
+        private.dp.dr_ha(BY, "ill", 1, average=None),
+        private.dp.dr_ha(BY, "ill", 1, method="monte_carlo", draws=2),
+        private.dp.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1}]),
+        homogeneity.summary,
+        homogeneity.exposed,
+    ):
+        assert frame.attrs == {}
+    private.dp.choose_epsilon(BY, "ill")
+    for frame in (curve, trade, private.dp.utility(draws=2, order=1)):
+        json.dumps(frame.attrs)
+        with pytest.raises(MetadataError):
+            frame.dp.metadata  # noqa: B018
+        with pytest.raises(PrivacyError):
+            frame.dp.mean("risk", epsilon=1)
+    assert private.dp.budget.left == (1, 0)
+    assert private.dp.budget.entries.empty
+    assert find(private) is before
+    assert private.attrs["dp"].keys() == {"protected"}
+
+
+def test_a_filtered_frame_is_asked_like_any_other():
+    few = protect().dp.query("age >= 2")
+    table = counted(BY, "ill", PEOPLE[PEOPLE["age"] >= 2]).loc[2:]
+    expected = risk.dr_ha(table.to_numpy(), Geometric(1))
+    assert few.dp.dr_ha(BY, "ill", 1) == pytest.approx(expected)
+
+
+def test_pictures_are_of_these_frames_alone(private):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports itself
+        pytest.importorskip("matplotlib").use("Agg")
+        import matplotlib.pyplot as plt
+
+    axes = private.dp.risk_curve("age", "ill").dp.plot()
+    assert "CONFIDENTIAL" in " ".join(
+        text.get_text() for text in [axes.title, *axes.figure.texts, *axes.texts]
+    )
+    _, given = plt.subplots()
+    assert private.dp.tradeoff("age", "ill", draws=2).dp.plot(ax=given) is given
+    private.dp.utility(["age", "ill"], draws=2).dp.plot()
+    plt.close("all")
+    for other in (private, private.dp.dr_ha("age", "ill", [1])):
+        with pytest.raises(MetadataError):
+            other.dp.plot()
+
+
+# ---------------------------------------------------------------- the risk that a budget has reached
+
+
+def again(table, noise) -> float:
+    """The expected risk of released counts, by their records."""
+    seen = np.maximum(np.rint(table.to_numpy()), 0).astype(int)
+    return risk.dr_ha(risk.Cells.of(seen), noise, "expected", "records")
+
+
+def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
+    private = protect(epsilon=100, delta=0.1)
+    budget = private.dp.budget
+    assert budget.entries["dr_ha"].tolist() == []
+    private.dp.mean("score", epsilon=0.5)
+    first = private.dp.crosstab(BY, "ill", epsilon=1, rng=1)
+    private.dp.count(epsilon=0.25, rng=1)
+    private.dp.mean("score", epsilon=0.25, delta=1e-3, mechanism="gaussian")
+    second = private.dp.crosstab(["age", "town", "sex"], "ill", epsilon=2, mechanism="laplace", rng=2)
+    third = private.dp.crosstab("sex", "ill", epsilon=1, delta=1e-3, mechanism="gaussian", rng=3)
+    fourth = private.dp.crosstab(["age", "town", "sex"], "job", epsilon=9, bounding="bit", rng=4)
+    own = [
+        again(first, Geometric("3/2")),
+        again(second, Laplace(4, 1)),
+        again(third, Gaussian(5, 2e-3, 1)),
+        again(fourth, Geometric(14)),
+    ]
+    reached = np.maximum.accumulate(own)
+    found = budget.entries["dr_ha"]
+    assert found.isna().tolist() == [True] + [False] * 6
+    order = [0, 0, 0, 1, 2, 3]
+    assert found.tolist()[1:] == pytest.approx([reached[place] for place in order], rel=1e-6)
+    assert own[2] < reached[2]  # the third table alone would be lower
+    assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1)))
+    assert budget.spent == (14.0, 2e-3)
+    lines = repr(budget).splitlines()[4:]
+    assert "risk" not in lines[0]
+    assert [line.rpartition("risk ")[2] for line in lines[1:]] == [
+        f"{100 * reached[place]:.1f} %" for place in order
+    ]
+    assert f"<td>{100 * reached[0]:.1f} %</td>" in budget._repr_html_()
+
+
+def test_gaussian_noise_is_that_of_all_delta_spent_too():
+    private = protect(epsilon=100, delta=0.1, neighbors="replace_one")
+    private.dp.mean("score", epsilon=0.25, delta=1e-2, mechanism="gaussian")
+    table = private.dp.crosstab(BY, "ill", epsilon=1, delta=1e-4, mechanism="gaussian", rng=3)
+    expected = again(table, Gaussian("1.25", "0.0101", math.sqrt(2)))
+    assert private.dp.budget.entries["dr_ha"].tolist()[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_where_the_risk_is_not_known_none_is_told():
+    private = protect(epsilon=100, delta=0.1)
+    private.dp.crosstab(BY, "ill", epsilon=1, bounding="truncated")
+    private.dp.crosstab(BY, "ill", epsilon=1, constraint="hierarchy", normalize=True)
+    private.dp.crosstab("ill", "age", epsilon=1)
+    private.dp.crosstab(BY, "ill", epsilon=1, releases=2)
+    private.dp.crosstab(BY, "ill", epsilon=1, delta=1e-3, mechanism="generalized_gaussian", p=3)
+    # this noise is not calibrated for the epsilon of 5.5 that was spent so far
+    private.dp.crosstab(BY, "ill", epsilon=0.5, delta=1e-3, mechanism="gaussian", calibration="classic")
+    private.dp.plan("crosstab", "age", "ill", epsilon=1, rows=10)
+    assert private.dp.budget.entries["dr_ha"].isna().tolist() == [True] * 6
+    assert "risk" not in repr(private.dp.budget)
+    assert "risk" not in private.dp.budget._repr_html_()
+
+
+def test_no_estimate_keeps_a_release_back(monkeypatch):
+    private = protect(epsilon=9)
+    private.dp.count(epsilon=1)
+
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr("pdprivacy.releases.tables.calibrate", fail)
+    table = private.dp.crosstab(BY, "ill", epsilon=1)
+    assert table.shape == (30, 3)
+    assert private.dp.budget.entries["dr_ha"].isna().all()
+    assert private.dp.budget.spent == (2.0, 0.0)
