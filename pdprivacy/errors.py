@@ -24,6 +24,7 @@ cell of the data.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from decimal import Decimal
 
 __all__ = [
@@ -56,6 +57,15 @@ def got(value: object) -> str:
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
     return type(value).__name__
+
+
+def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Refuse with a ParameterError what is none of the known names.
+
+    >>> check_one_of("average", "cells", ("cells", "records", None))
+    """
+    if not (value is None or isinstance(value, str)) or value not in known:
+        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
 
 
 class PrivacyError(Exception):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import numbers
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -181,22 +182,25 @@ class Budget:
         >>> budget.entries["dr_ha"].tolist()
         [0.125]
         """
-        if isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 1:
+        known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
+        if not known or not 0 <= risk <= 1:
             raise ParameterError("'risk' must be a probability.")
+        whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
         with self._lock:
-            places = range(1, len(self._entries) + 1)
-            if isinstance(number, bool) or number not in places:
+            if not whole or not 1 <= number <= len(self._entries):
                 raise ParameterError("'number' must be that of a charge in this budget.")
-            self._entries[number - 1] = replace(self._entries[number - 1], dr_ha=float(risk))
+            entry = self._entries[int(number) - 1]
+            most = float(risk) if entry.dr_ha is None else max(float(risk), entry.dr_ha)
+            self._entries[int(number) - 1] = replace(entry, dr_ha=most)
 
     @property
     def entries(self) -> pd.DataFrame:
         """One row per charge: release, mechanism, epsilon, delta, time, dr_ha.
 
         ``dr_ha``: the largest disclosure risk from homogeneity attacks of the tables released so far,
-        each at what the budget had spent by then, estimated from released counts alone; NaN before
-        the first table of sensitive columns by quasi-identifiers. Source: Liu, Zhao (2023), section
-        4.3, the bounded measure.
+        each at what the budget had spent by then: the expected risk, averaged over records, estimated
+        from released counts alone; NaN before the first table of sensitive columns by
+        quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
         entries = self._state()[0]
         return pd.DataFrame(
@@ -277,4 +281,4 @@ def _reached(entries: Sequence[Entry]) -> list[float]:
 
 
 def _percent(risk: float, before: str = "") -> str:
-    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} %"
+    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} % of records"

@@ -22,7 +22,7 @@ from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Geometric, Laplac
 from pdprivacy.mechanism.core import GRID_BITS, power_below
 from pdprivacy.noise import UNBOUNDED, RandomState
 from pdprivacy.privacy import Approx, Pure, loss
-from pdprivacy.request import Request
+from pdprivacy.request import Bounding, Request
 from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
 __all__ = ["Measurement", "PartMechanism", "calibrate", "measure", "released_by", "total_cost"]
@@ -106,25 +106,27 @@ def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, .
     return tuple(_calibrate(part, request) for part in parts)
 
 
-def released_by(mechanism: PartMechanism, part: Part) -> PartMechanism:
-    """The mechanism with all the bounds that numbers of the part are drawn within.
+def released_by(mechanism: PartMechanism, part: Part, bounding: Bounding | None) -> PartMechanism:
+    """The mechanism with all the bounds that released numbers of the part are kept in.
 
-    Truncated Gaussian noise is calibrated with one bound only, since its scale depends on none.
+    `calibrate` tells a mechanism of its bounds only where its scale depends on them.
     """
-    if not isinstance(mechanism, Gaussian) or mechanism.bounding != "truncated":
+    if bounding is None or (bounding == "truncated" and not isinstance(mechanism, Gaussian)):
         return mechanism
-    if part.upper is None or part.lower is None:
-        return mechanism
-    return Gaussian(
-        mechanism.epsilon,
-        mechanism.delta,
-        mechanism.sensitivity,
-        mechanism.calibration,
-        grid=mechanism.grid,
-        bounds=(part.lower * part.unit, part.upper * part.unit),
-        bounding="truncated",
-        moves=part.moves,
+    ends = (
+        -math.inf if part.lower is None else part.lower * part.unit,
+        math.inf if part.upper is None else part.upper * part.unit,
     )
+    kept: dict[str, Any] = {"bounds": ends, "bounding": bounding, "moves": part.moves}
+    if isinstance(mechanism, Geometric):
+        return Geometric(mechanism.epsilon, mechanism.sensitivity, **kept)
+    kept["grid"] = mechanism.grid
+    if isinstance(mechanism, Laplace):
+        return Laplace(mechanism.epsilon, mechanism.sensitivity, **kept)
+    first = (mechanism.epsilon, mechanism.delta, mechanism.sensitivity)
+    if isinstance(mechanism, Gaussian):
+        return Gaussian(*first, mechanism.calibration, **kept)
+    return GeneralizedGaussian(*first, mechanism.p, **kept)
 
 
 def _calibrate(part: Part, request: Request) -> PartMechanism:

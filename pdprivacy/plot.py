@@ -182,11 +182,15 @@ def _head(ax: Any, top: float, handles: Sequence[Any], labels: Sequence[str], ro
 
 def _log_axis(ax: Any, epsilon: Floats) -> None:
     """A log axis of epsilon with plain numbers, as wide as the rows."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter
 
     ax.set_xscale("log")
-    if epsilon[0] < epsilon[-1]:
-        ax.set_xlim(epsilon[0], epsilon[-1])
+    if epsilon[0] == epsilon[-1]:
+        ax.xaxis.set_major_locator(FixedLocator([epsilon[0]]))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        return
+    ax.set_xlim(epsilon[0], epsilon[-1])
     if epsilon[-1] < 100 * epsilon[0]:  # powers of ten alone would be too few
         tight = epsilon[-1] < 10 * epsilon[0]
         ax.xaxis.set_major_locator(MaxNLocator(5) if tight else LogLocator(subs=(1, 2, 5)))
@@ -283,8 +287,12 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
     _log_axis(on, epsilon)
     on.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     words = [facts.get("measure"), facts.get("mechanism") and f"{facts['mechanism']} noise"]
+    words += ["partial"] if facts.get("partial") else []
+    words += ["published form"] if facts.get("method") == "published" else []
+    attack = facts.get("attack", "homogeneity")
+    what = "sum of disclosure risks" if facts.get("overall") == "sum" else "disclosure risk"
     said = ", ".join(str(word).replace("_", " ") for word in words if word)
-    _label(on, EPSILON, "disclosure risk by homogeneity attack" + (f"\n({said})" if said else ""))
+    _label(on, EPSILON, f"{what} by {attack} attack" + (f"\n({said})" if said else ""))
     top = float(np.nanmax(np.concatenate([risks, ends])))
     taken = _head(on, top, handles, [f"average over {name}" for name in names], rows=1.1)
     for lines, side in zip(limits, ("left", "right"), strict=True):

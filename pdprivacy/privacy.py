@@ -16,13 +16,40 @@ from typing import Literal, TypeAlias, get_args
 
 from pdprivacy.errors import ParameterError, got
 
-__all__ = ["ZCDP", "Approx", "Loss", "Neighbors", "Pure", "Rational", "Unit", "loss", "rational", "show"]
+__all__ = [
+    "ZCDP",
+    "Approx",
+    "Confidential",
+    "Loss",
+    "Neighbors",
+    "Pure",
+    "Rational",
+    "Unit",
+    "loss",
+    "rational",
+    "show",
+]
 
 Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
 ZERO = Fraction(0)
+
+
+class Confidential(float):
+    """A number made of confidential counts, as its text says; arithmetic makes plain floats of it.
+
+    No privacy loss can be stated by it, because losses are published.
+
+    >>> Confidential(1.02), round(Confidential(1.02), 1)
+    (1.02 (confidential), 1.0)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{float.__repr__(self)} (confidential)"
 
 
 def rational(value: Rational, name: str) -> Fraction:
@@ -40,6 +67,11 @@ def rational(value: Rational, name: str) -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, Confidential):
+        raise ParameterError(
+            f"{name!r} is published with what is released, and this number was made of confidential counts.",
+            f"{name}=round({name}, 1), if that may be known; an infinite one means that any will do.",
+        )
     scalar = isinstance(value, int | float | str | Decimal | numbers.Real)
     if scalar and not isinstance(value, bool):
         try:
@@ -48,8 +80,7 @@ def rational(value: Rational, name: str) -> Fraction:
             if isinstance(value, numbers.Integral):
                 return Fraction(int(value))
             if math.isfinite(value):
-                # the shortest decimal, in the value's own precision; a subclass may show itself otherwise
-                return Fraction(float.__repr__(value) if isinstance(value, float) else str(value))
+                return Fraction(str(value))  # the shortest decimal, in the value's own precision
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise ParameterError(f"{name!r} must be a finite number (got {got(value)}).")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.mechanism import Bounding, Calibration
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
@@ -54,11 +54,6 @@ class Options(TypedDict, total=False):
     rng: RandomState
 
 
-def _one_of(name: str, value: object, known: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """The noise that a release asks for.
@@ -94,9 +89,9 @@ class Request:
         bounding: Bounding | None = None,
         releases: int = 1,
     ) -> None:
-        _one_of("mechanism", mechanism, get_args(MechanismName))
+        check_one_of("mechanism", mechanism, get_args(MechanismName))
         if bounding is not None:
-            _one_of("bounding", bounding, get_args(Bounding))
+            check_one_of("bounding", bounding, get_args(Bounding))
         if isinstance(releases, bool) or not isinstance(releases, int | np.integer):
             raise ParameterError(f"'releases' must be a whole number (got {got(releases)}).")
         if not 1 <= releases <= MOST_RELEASES:
@@ -116,7 +111,7 @@ class Request:
     def _check_calibration(self) -> None:
         if self.calibration is None:
             return
-        _one_of("calibration", self.calibration, (*get_args(Calibration), "published"))
+        check_one_of("calibration", self.calibration, (*get_args(Calibration), "published"))
         if self.calibration == "published":
             if (self.mechanism, self.bounding) != ("laplace", "truncated"):
                 raise ParameterError(

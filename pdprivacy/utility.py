@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, simulator
+from pdprivacy.risk.cells import whole_numbers
 
 __all__ = ["marginals", "total_variation"]
 
@@ -112,15 +113,9 @@ def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tup
 
 
 def _margin(counts: ArrayLike) -> Floats:
-    margin = np.asarray(counts)
+    margin = whole_numbers(counts)
     if margin.ndim != 1:
         raise ParameterError(f"'counts' must have one dimension (got {margin.ndim}).")
-    if margin.dtype.kind not in "iuf":
-        raise ParameterError(f"'counts' must be whole numbers (got the type {margin.dtype}).")
-    if not np.isfinite(margin).all() or (margin != np.floor(margin)).any():
-        raise ParameterError("'counts' must be whole numbers.")
-    if (margin < 0).any():
-        raise ParameterError("'counts' must not be negative.")
     if not margin.any():
         raise ParameterError("'counts' must hold at least one record.")
     if margin.max() >= 2**53 // len(margin):

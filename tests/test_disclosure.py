@@ -22,9 +22,8 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.privacy import rational
+from pdprivacy.privacy import Confidential, rational
 from pdprivacy.protection import find
-from pdprivacy.releases import Confidential
 from pdprivacy.utility import total_variation
 
 AGES, TOWNS, SEXES = tuple(range(10)), ("Aa", "Bb", "Cc"), ("f", "m")
@@ -105,8 +104,10 @@ def test_a_confidential_number_says_so_and_is_a_number():
     assert f"{number:.1f}" == "1.0"
     for made in (number + 1, round(number, 1), -number, number * number):
         assert type(made) is float
-    assert rational(number, "epsilon") == Fraction(102, 100)
-    assert rational(Confidential("1e-7"), "epsilon") == Fraction(1, 10**7)
+    with pytest.raises(ParameterError, match="made of confidential counts") as refused:
+        rational(number, "epsilon")
+    assert "1.02" not in str(refused.value)
+    assert rational(round(number, 1), "epsilon") == 1
     assert json.dumps(number) == "1.02"
     assert repr(Confidential("inf")) == "inf (confidential)"
 
@@ -185,7 +186,7 @@ def test_risks_of_single_cells_are_labelled(private):
     assert math.isnan(one[(7, "Aa")])
     several = private.dp.dr_ha(BY, "ill", [0.1, 1], average=None)
     assert several.columns.tolist() == [0.1, 1.0]
-    assert several.columns.name == "epsilon"
+    assert several.columns.name == "epsilon (confidential)"
     pd.testing.assert_series_equal(several[1.0], one, check_names=False)
     assert one.mean() == pytest.approx(private.dp.dr_ha(BY, "ill", 1))
 
@@ -345,8 +346,10 @@ def test_the_chosen_epsilon_is_the_last_that_keeps_the_risk(average, options):
             mechanism=options.get("mechanism", "geometric"),
         )  # fmt: skip
         assert here <= most < beyond
-    table = private.dp.crosstab(BY, "ill", epsilon=chosen[0])
-    assert table.attrs["dp"]["epsilon"] == float(chosen[0])
+    left = private.dp.budget.left
+    with pytest.raises(ParameterError, match=r"epsilon=round\(epsilon, 1\)"):
+        private.dp.crosstab(BY, "ill", epsilon=chosen[0])  # it would be published with the table
+    assert private.dp.budget.left == left
     assert private.dp.crosstab(BY, "ill", epsilon=round(chosen[1], 1)).attrs["dp"]["epsilon"] == round(
         float(chosen[1]), 1
     )
@@ -520,8 +523,8 @@ def test_publications_add_up_over_the_cells_that_hold_a_record(private, overall,
     assert found["cohort"].tolist() == [1, 1, 1]
     assert found["by"].tolist() == ["age", "age, town", "sex, age"]
     assert found["sensitive"].tolist() == ["ill", "ill", "job, ill"]
-    assert found["epsilon so far"].tolist() == [0.1, 0.2, 0.3]  # not 0.30000000000000004
-    assert found["delta so far"].tolist() == [0, 0, 0]
+    assert found["epsilon_so_far"].tolist() == [0.1, 0.2, 0.3]  # not 0.30000000000000004
+    assert found["delta_so_far"].tolist() == [0, 0, 0]
     total, union = 0.0, []
     for number, (by, sensitive, _) in enumerate(asked, 1):
         noise = Geometric(Fraction(number, 10))
@@ -550,7 +553,7 @@ def test_cohorts_are_apart(private):
         ]
     )
     assert found["cohort"].tolist() == [1, 2, 1, 2]
-    assert found["epsilon so far"].tolist() == [0.5, 0.25, 1.0, 0.75]
+    assert found["epsilon_so_far"].tolist() == [0.5, 0.25, 1.0, 0.75]
     assert found.loc[2, "risk"] == pytest.approx(other.dp.dr_ha("age", "ill", 0.25))
     assert found.loc[3, "risk"] == pytest.approx(private.dp.dr_ha("age", "ill", 1))
     both = private.dp.dr_ha("age", "ill", [0.5, 1], average=None)
@@ -564,20 +567,20 @@ def test_cohorts_are_apart(private):
 def test_what_is_spent_already_may_count():
     private = protect(epsilon="2/3", delta=1e-3)
     publication = [{"by": "age", "sensitive": "ill", "epsilon": "1/6"}]
-    assert private.dp.repeated_risk(publication, spent=True)["epsilon so far"].tolist() == [1 / 6]
+    assert private.dp.repeated_risk(publication, spent=True)["epsilon_so_far"].tolist() == [1 / 6]
     private.dp.count(epsilon="1/3")
     private.dp.mean("score", epsilon="1/6", delta=1e-3, mechanism="gaussian")
     found = private.dp.repeated_risk(publication, spent=True)
-    assert found["epsilon so far"].tolist() == [2 / 3]
-    assert found["delta so far"].tolist() == [1e-3]
+    assert found["epsilon_so_far"].tolist() == [2 / 3]
+    assert found["delta_so_far"].tolist() == [1e-3]
     # geometric noise takes no delta: that of the epsilon
     assert found["risk"].tolist() == pytest.approx([private.dp.dr_ha("age", "ill", "2/3")])
-    assert private.dp.repeated_risk(publication)["epsilon so far"].tolist() == [1 / 6]
+    assert private.dp.repeated_risk(publication)["epsilon_so_far"].tolist() == [1 / 6]
     gaussian = private.dp.repeated_risk([{**publication[0], "delta": 1e-3}], spent=True, mechanism="gaussian")
     expected = private.dp.dr_ha("age", "ill", "2/3", mechanism="gaussian", delta=2e-3)
     assert gaussian["risk"].tolist() == pytest.approx([expected])
     default = private.dp.repeated_risk(publication, delta=1e-3, mechanism="gaussian")
-    assert default["delta so far"].tolist() == [1e-3]
+    assert default["delta_so_far"].tolist() == [1e-3]
 
 
 # ---------------------------------------------------------------- refusals
@@ -587,7 +590,7 @@ BAD = {
     "no such column": (lambda d: d.dr_ha("height", "ill", 1), DeclarationError, "not declared"),
     "no sensitive column": (lambda d: d.dr_ha("age", None, 1), ParameterError, "'sensitive'"),
     "no cells": (lambda d: d.risk_curve(None, "ill"), ParameterError, "'by'"),
-    "overlap": (lambda d: d.risk_curve(["age", "ill"], "ill"), ParameterError, "share a column"),
+    "overlap": (lambda d: d.risk_curve(["age", "ill"], "ill"), ParameterError, "both in 'by' and in"),
     "one label": (
         lambda d: d.choose_epsilon("age", "one"),
         ParameterError,
@@ -778,11 +781,14 @@ def test_nothing_is_charged_and_nothing_is_stored():
     private = protect(epsilon=1, delta=0)
     before = find(private)
     words = {"by": BY, "sensitive": ["ill"], "mechanism": "geometric", "measure": "local"}
+    words |= {"method": "exact", "attack": "homogeneity", "partial": False, "overall": "max"}
     curve = private.dp.risk_curve(BY, "ill", [1])
     trade = private.dp.tradeoff(BY, "ill", [1], draws=2, max_risk=0.3, max_tvd=0.2)
     assert curve.attrs == {"dp": {"confidential": "risk_curve", **words}}
     assert curve.columns.name == "local risk (confidential)"
-    assert trade.attrs == {"dp": {"confidential": "tradeoff", **words, "max_risk": 0.3, "max_tvd": 0.2}}
+    assert trade.attrs == {
+        "dp": {"confidential": "tradeoff", **words, "average": "cells", "max_risk": 0.3, "max_tvd": 0.2}
+    }
     assert trade.columns.name == "confidential"
     homogeneity = private.dp.homogeneity(BY, "ill")
     for frame in (
@@ -870,9 +876,9 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     lines = repr(budget).splitlines()[4:]
     assert "risk" not in lines[0]
     assert [line.rpartition("risk ")[2] for line in lines[1:]] == [
-        f"{100 * reached[place]:.1f} %" for place in order
+        f"{100 * reached[place]:.1f} % of records" for place in order
     ]
-    assert f"<td>{100 * reached[0]:.1f} %</td>" in budget._repr_html_()
+    assert f"<td>{100 * reached[0]:.1f} % of records</td>" in budget._repr_html_()
 
 
 def test_gaussian_noise_is_that_of_all_delta_spent_too():
@@ -885,28 +891,198 @@ def test_gaussian_noise_is_that_of_all_delta_spent_too():
 
 def test_where_the_risk_is_not_known_none_is_told():
     private = protect(epsilon=100, delta=0.1)
-    private.dp.crosstab(BY, "ill", epsilon=1, bounding="truncated")
     private.dp.crosstab(BY, "ill", epsilon=1, constraint="hierarchy", normalize=True)
     private.dp.crosstab("ill", "age", epsilon=1)
     private.dp.crosstab(BY, "ill", epsilon=1, releases=2)
-    private.dp.crosstab(BY, "ill", epsilon=1, delta=1e-3, mechanism="generalized_gaussian", p=3)
-    # this noise is not calibrated for the epsilon of 5.5 that was spent so far
-    private.dp.crosstab(BY, "ill", epsilon=0.5, delta=1e-3, mechanism="gaussian", calibration="classic")
     private.dp.plan("crosstab", "age", "ill", epsilon=1, rows=10)
-    assert private.dp.budget.entries["dr_ha"].isna().tolist() == [True] * 6
+    assert private.dp.budget.entries["dr_ha"].isna().tolist() == [True] * 3
     assert "risk" not in repr(private.dp.budget)
     assert "risk" not in private.dp.budget._repr_html_()
 
 
-def test_no_estimate_keeps_a_release_back(monkeypatch):
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"mechanism": "laplace", "bounding": "truncated"},
+        {"delta": 1e-3, "mechanism": "generalized_gaussian", "p": 3},
+        {"delta": 1e-3, "mechanism": "gaussian", "bounding": "truncated"},
+    ],
+    ids=str,
+)
+def test_a_table_counts_with_its_own_risk_where_no_composed_noise_is_known(noise):
+    private = protect(epsilon=100, delta=0.1)
+    private.dp.count(epsilon=2)
+    table = private.dp.crosstab(BY, "ill", epsilon=3, **noise)
+    own = table.attrs["dp"]["dr_ha"]["by_records"]
+    assert private.dp.budget.entries["dr_ha"].tolist()[1] == own > 0
+
+
+def test_classic_noise_is_analytic_where_the_losses_add_up_to_more_than_one():
+    private = protect(epsilon=100, delta=0.1)
+    noise = {"delta": 1e-3, "mechanism": "gaussian", "calibration": "classic"}
+    private.dp.crosstab(BY, "ill", epsilon=0.7, **noise)
+    table = private.dp.crosstab(BY, "ill", epsilon=0.9, **noise, rng=3)
+    seen = np.clip(np.rint(table.to_numpy()), 0, None)
+    wanted = risk.dr_ha(seen, Gaussian(1.6, 2e-3, 1), "expected", "records")
+    first, second = private.dp.budget.entries["dr_ha"]
+    assert second == pytest.approx(max(first, wanted), rel=1e-6)
+
+
+@pytest.mark.parametrize("broken", ["dr_ha", "expected_cost"])
+def test_no_estimate_keeps_a_release_back(monkeypatch, broken):
     private = protect(epsilon=9)
     private.dp.count(epsilon=1)
 
     def fail(*_):
-        raise RuntimeError
+        raise MemoryError
 
-    monkeypatch.setattr("pdprivacy.releases.tables.calibrate", fail)
+    monkeypatch.setattr(risk, broken, fail)
     table = private.dp.crosstab(BY, "ill", epsilon=1)
     assert table.shape == (30, 3)
+    assert table.attrs["dp"]["dr_ha"] is None
     assert private.dp.budget.entries["dr_ha"].isna().all()
     assert private.dp.budget.spent == (2.0, 0.0)
+
+
+# ---------------------------------------------------------------- what is confidential says so
+
+
+def test_everything_made_of_exact_counts_says_so(private):
+    results = [
+        private.dp.dr_ha(BY, "ill", 1),
+        private.dp.dr_ha(BY, "ill", [1, 2]),
+        private.dp.dr_ha(BY, "ill", 1, average=None),
+        private.dp.dr_ha(BY, "ill", [1, 2], average=None),
+        private.dp.dr_ha(BY, "ill", [1, 2], method="monte_carlo", draws=2),
+        private.dp.dr_ha(BY, "ill", [1, 2], average=None, method="monte_carlo", draws=2),
+        private.dp.risk_curve(BY, "ill", [1, 2]),
+        private.dp.choose_epsilon(BY, "ill", 0.5),
+        private.dp.utility(order=1, draws=2),
+        private.dp.tradeoff(BY, "ill", [1, 2], order=1, draws=2),
+        private.dp.homogeneity(BY, "ill"),
+        private.dp.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1}]),
+    ]
+    for result in results:
+        assert "confidential" in repr(result).lower()
+        if hasattr(result, "_repr_html_"):
+            assert "confidential" in result._repr_html_().lower()
+
+
+# ---------------------------------------------------------------- what bounds do, and simulation
+
+
+def two_columns(cells, labels, **options):
+    """A protected frame with a cell and a label per record."""
+    domain = Domain(
+        (
+            Column("g", "category", categories=tuple(sorted(set(cells))), role="quasi_identifier"),
+            Column("y", "category", categories=tuple("abcdef"), role="sensitive"),
+        )
+    )
+    return pd.DataFrame({"g": list(cells), "y": list(labels)}).dp.protect(domain, epsilon=9, **options)
+
+
+@pytest.mark.parametrize("attack", ["plurality", "probabilistic"])
+@pytest.mark.parametrize("noise", [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-3}])
+def test_clamped_counts_are_clamped_at_the_number_of_rows_too(noise, attack):
+    private = two_columns("xxx", "aab", neighbors="replace_one")
+    found = private.dp.dr_ha("g", "y", 0.5, attack=attack, bounding="bit", **noise)
+    free = private.dp.dr_ha("g", "y", 0.5, attack=attack, **noise)
+    simulated = private.dp.dr_ha(
+        "g", "y", 0.5, attack=attack, bounding="bit", method="monte_carlo", draws=20_000, rng=5, **noise
+    )
+    value, error = simulated.iloc[0]
+    assert abs(found - value) < 4.5 * error
+    if attack == "plurality" and "delta" not in noise:  # memoryless noise, as it reads
+        assert found == pytest.approx(free, rel=1e-12)
+    if attack == "probabilistic":
+        assert abs(found - free) > 1e-4
+
+
+def test_simulation_of_a_frame_fits_what_the_exact_risk_fits():
+    # More labels than cells, and sizes that are fitted to all cells.
+    private = two_columns("aabbbbba", "abcdefaa")
+    for sizes in ("observed", "poisson"):
+        options = {"measure": "marginal", "sizes": sizes, "zero_truncated": False}
+        exact = private.dp.dr_ha("g", "y", 2, **options)
+        value, error = private.dp.dr_ha(
+            "g", "y", 2, method="monte_carlo", draws=20_000, rng=4, **options
+        ).iloc[0]
+        assert abs(exact - value) < 4.5 * error
+
+
+def test_simulation_of_a_frame_takes_what_is_done_to_the_noisy_table(private):
+    def only_zero(table):
+        return np.zeros_like(table)
+
+    options = {"method": "monte_carlo", "draws": 20, "rng": 1}
+    assert private.dp.dr_ha(BY, "ill", 1, postprocess=only_zero, **options)["risk"].tolist() == [0.0]
+    low, high = (
+        private.dp.dr_ha(BY, "ill", 5, threshold=at, **options)["risk"].iloc[0] for at in (0.5, 1000)
+    )
+    assert low > 0.1 > high == 0
+    with pytest.raises(ParameterError, match="'postprocess' needs simulation"):
+        private.dp.dr_ha(BY, "ill", 1, postprocess=only_zero)
+
+
+# ---------------------------------------------------------------- curves that fall and rise
+
+
+def test_an_epsilon_within_a_dip_of_the_curve_is_found():
+    # Pure noise makes up risks in the mixed cell, no noise discloses the other one.
+    private = protect(pd.concat([alone(["no", "flu"] * 4), alone(["flu"]).assign(age=2)], ignore_index=True))
+    fine = private.dp.dr_ha("age", "ill", np.geomspace(0.01, 10, 1500), average="records")
+    lowest, at = float(fine.min()), float(fine.idxmin())
+    assert fine.iloc[0] > lowest < fine.iloc[-1]
+    most = lowest * (1 + 1e-6)
+    coarse = private.dp.risk_curve("age", "ill")["records"].iloc[1:-1]
+    assert coarse.min() > most  # no number of the coarse curve meets it
+    chosen = private.dp.choose_epsilon("age", "ill", most, average="records")
+    assert chosen == pytest.approx(at, rel=0.02)
+    assert private.dp.dr_ha("age", "ill", chosen, average="records") <= most
+    with pytest.raises(ParameterError, match=r"No epsilon from 0\.001 to 100"):
+        private.dp.choose_epsilon("age", "ill", lowest * 0.999, average="records")
+
+
+def test_a_risk_that_is_reached_without_noise_alone_ends_the_search():
+    private, noise = protect(alone(["flu"]), delta=0.5), {"mechanism": "gaussian", "delta": 1e-12}
+    at_most = float(private.dp.dr_ha("age", "ill", 100, **noise))
+    assert 0.9 < at_most < 1
+    assert private.dp.choose_epsilon("age", "ill", (1 + at_most) / 2, **noise) == 100
+    assert private.dp.choose_epsilon("age", "ill", 2 * at_most - 1, **noise) < 100
+
+
+def test_classic_noise_is_looked_at_below_one():
+    private = protect(delta=0.5)
+    noise = {"mechanism": "gaussian", "calibration": "classic", "delta": 1e-3}
+    curve = private.dp.risk_curve("age", "ill", **noise)
+    assert curve.index[1] == pytest.approx(0.001)
+    assert curve.index[-2] == pytest.approx(0.999)
+    assert private.dp.choose_epsilon("age", "ill", 0.999, **noise) <= math.inf
+
+
+def test_a_range_is_recommended_where_both_limits_are_met(private):
+    epsilon = [0.1, 0.3, 1, 3, 10]
+    options = {"order": (1, 2), "draws": 50, "rng": 2}
+    plain = private.dp.tradeoff(BY, "ill", epsilon, max_risk=0.99, max_tvd=0.99, **options)
+    assert plain["recommended"].all()
+    risks, far = plain["risk"].to_numpy(), plain["tvd 2-way"].to_numpy()
+    assert risks[2] < risks[3]
+    by_risk = private.dp.tradeoff(
+        BY, "ill", epsilon, max_risk=(risks[2] + risks[3]) / 2, max_tvd=0.99, **options
+    )
+    assert by_risk["recommended"].tolist() == (risks <= (risks[2] + risks[3]) / 2).tolist()
+    assert not by_risk["recommended"].all()
+    by_distance = private.dp.tradeoff(BY, "ill", epsilon, max_risk=0.99, max_tvd=far[1] * 1.05, **options)
+    assert by_distance["recommended"].tolist() == [False, True, True, True, True]
+    tighter = private.dp.tradeoff(BY, "ill", epsilon, max_risk=0.99, max_tvd=far[1] * 0.95, **options)
+    assert tighter["recommended"].tolist() == [False, False, True, True, True]
+
+
+def test_a_sum_of_risks_may_be_limited_above_one(private):
+    chosen = private.dp.choose_epsilon(BY, ["ill", "job"], 1.2, overall="sum")
+    if math.isfinite(chosen):
+        here, beyond = private.dp.dr_ha(BY, ["ill", "job"], [chosen, chosen * 1.001], overall="sum")
+        assert here <= 1.2 < beyond
+    with pytest.raises(ParameterError, match=r"'max_risk' must be between 0 and 1 \(got 1.2\)"):
+        private.dp.choose_epsilon(BY, ["ill", "job"], 1.2)

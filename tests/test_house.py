@@ -22,8 +22,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"_version", "errors"},
     {"privacy", "domain", "noise"},
-    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "utility", "suppression"},
-    {"statistic", "query", "request"},
+    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
+    {"statistic", "query", "request", "utility"},
     {"schema", "conform", "engine", "engine_narwhals", "ledger", "metadata", "plot", "report"},
     {"measure", "synthesis"},
     {"protection"},

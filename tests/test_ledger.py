@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from html.parser import HTMLParser
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -241,11 +242,11 @@ def test_the_risk_reached_is_the_largest_so_far():
     assert math.isnan(found[1])
     assert found.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
-    assert [line.split()[-3:] for line in repr(budget).splitlines()[4:]] == [
-        ["delta", "0", "geometric"],
-        *(["risk", known, "%"] for known in ("25.0", "25.0", "25.0", "50.0")),
-    ]
-    assert [row[-1] for row in table(budget)[4:]] == ["", "25.0 %", "25.0 %", "25.0 %", "50.0 %"]
+    shown = [f"{known} % of records" for known in ("25.0", "25.0", "25.0", "50.0")]
+    lines = repr(budget).splitlines()[4:]
+    assert lines[0].endswith("delta 0        geometric")
+    assert [line.rpartition("risk ")[2] for line in lines[1:]] == shown
+    assert [row[-1] for row in table(budget)[4:]] == ["", *shown]
     assert table(budget)[0][-1] == "risk"
 
 
@@ -466,3 +467,13 @@ def test_a_budget_has_no_double_that_would_not_count(duplicate):
     budget.charge(Pure(1), "count")
     with pytest.raises(BudgetExceeded):
         budget.charge(Pure("0.001"), "count")
+
+
+def test_a_risk_that_was_reached_is_not_taken_back():
+    budget = Budget(1)
+    number = budget.charge(Pure(0.5), "table").number
+    for risk in (np.float32(0.5), 0.25, 0):
+        budget.reach(number, risk)
+    assert budget.entries["dr_ha"].tolist() == [0.5]
+    with pytest.raises(ParameterError, match="'number' must be that of a charge"):
+        budget.reach(1.0, 0.5)

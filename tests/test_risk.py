@@ -196,6 +196,21 @@ def test_threshold_is_where_a_count_reads_as_empty(function):
     assert moved == pytest.approx(function(counts, laplace(loc=-2, scale=scale)), rel=1e-12)
 
 
+@pytest.mark.parametrize("noise", [Geometric(1, 1), DiscreteGaussian(0.7, 1e-3, 1), risk.NoNoise()])
+def test_a_count_at_a_whole_threshold_is_not_below_it(noise):
+    # whole released counts below 1 are those below one half
+    counts = [[1, 0], [0, 3], [2, 2]]
+    for measure in ("local", "expected", "marginal"):
+        at_one, at_half = (dr_ha(counts, noise, measure, None, threshold=at) for at in (1, 0.5))
+        assert at_one.tolist() == pytest.approx(at_half.tolist(), abs=1e-14)
+        assert dr_ha(counts, noise, measure, threshold=np.int64(2)) != dr_ha(counts, noise, measure)
+
+
+def test_a_clamped_count_at_the_threshold_is_not_below_it():
+    noise = Laplace(0.1, 1, bounds=(0.5, 10), bounding="bit")
+    assert local([[1, 0], [0, 3]], noise) == 0  # nothing reads as empty
+
+
 small_tables = arrays.arrays(
     np.int64, st.tuples(st.integers(1, 8), st.integers(2, 5)), elements=st.integers(0, 6)
 ).filter(lambda table: table.any())
@@ -351,6 +366,25 @@ def test_shrinkage_risk_of_two_labels_is_a_beta_binomial_sum(alpha):
         wanted.append(betabinom(size, *alpha).pmf(count) @ there)
     found = dr_ha(np.stack([sizes, 0 * sizes], axis=1), noise, "shrinkage", None, alpha=alpha)
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-18, 1e-12, 1e-9, 1e-6, 0.1, 1e15])
+@pytest.mark.parametrize("size", [1, 2040, 2048, 3000, 20_000])
+def test_shrinkage_risk_of_extreme_priors(alpha, size):
+    """With a tiny alpha one label has all records; with a huge one each has half of them."""
+    noise = laplace(scale=1)
+    found = dr_ha([[size, 0]], noise, "shrinkage", alpha=alpha)
+    count = np.arange(size + 1)
+    q, far = noise.cdf(0.5 - count), noise.cdf(0.5 - (size - count))
+    there = np.where(count > 0, 1 - q, 0) * far + np.where(count < size, 1 - far, 0) * q
+    if alpha >= 1e9:
+        wanted = binom(size, 0.5).pmf(count) @ there
+    elif alpha <= 1e-9:
+        wanted = there[0] + alpha * (there[1:-1] * size / (count[1:-1] * (size - count[1:-1]))).sum() / 2
+        wanted = (there[0] + there[-1]) / 2 + (wanted - there[0])
+    else:
+        wanted = betabinom(size, alpha, alpha).pmf(count) @ there
+    assert found == pytest.approx(wanted, rel=2e-7, abs=1e-12)
 
 
 def test_a_concentrated_prior_gives_the_expected_risk():
@@ -578,6 +612,17 @@ def test_frames_and_whole_floats_are_counts():
     assert risk.dr_ha(frame, norm()) == risk.dr_ha([[3, 0], [1, 1]], norm())
 
 
+def test_counts_of_any_numeric_type_are_the_same_counts():
+    plain = np.array([[3, 0, 1], [1, 1, 0], [0, 2, 0]])
+    value = risk.dr_ha(plain, norm())
+    frame = pd.DataFrame(plain)
+    for counts in (
+        plain.astype(np.uint8), plain.astype(np.float16), np.asfortranarray(plain), plain.astype(object),
+        frame.astype("Int64"), frame.astype("float32"), plain.tolist(), np.repeat(plain, 2, axis=1)[:, ::2],
+    ):  # fmt: skip
+        assert risk.dr_ha(counts, norm()) == value
+
+
 def test_a_list_of_mechanisms_gives_an_array():
     counts = [(3, 0, 0), (2, 1, 1), (0, 0, 0), (1, 0, 0)]
     noises = [Laplace(epsilon, 1) for epsilon in (0.1, 1, 3)]
@@ -650,6 +695,7 @@ def test_asymptotes_of_the_bankruptcy_subset_are_the_published_ones():
     ("counts", "message"),
     [
         ([3, 777], "two dimensions"),
+        ([[777, 2], [3]], "rows of the same length"),
         ([[[777]]], "two dimensions"),
         ([[777], [2]], "at least 2 columns"),
         ([[777, -3]], "must not be negative"),
@@ -713,6 +759,12 @@ COUNTS = [(3, 1), (2, 0), (0, 5)]
         ((norm(),), {"method": "published", "partial": True}, "no published form"),
         ((norm(),), {"postprocess": np.abs}, "'postprocess' needs simulation"),
         ((norm(),), {"threshold": math.nan}, "'threshold' must be a finite number"),
+        ((norm(),), {"partial": "yes"}, "'partial' must be True or False"),
+        ((norm(), "marginal"), {"zero_truncated": "no"}, "'zero_truncated' must be True or False"),
+        ((norm(),), {"method": "monte_carlo", "postprocess": 3}, "'postprocess' must be a function"),
+        ((np.array(norm(), dtype=object),), {}, "must have a method 'cdf'"),
+        ((Wrong(lambda t: ["a"] * 4),), {}, "must return one probability"),
+        ((norm(), "shrinkage"), {"alpha": 1e16}, "at most 1e"),
         ((norm(),), {"threshold": "0.5"}, "'threshold' must be a finite number"),
         ((norm(),), {"threshold": True}, "'threshold' must be a finite number"),
         ((Wrong(lambda t: 0.5),), {}, "'cdf' of a mechanism must return one probability"),

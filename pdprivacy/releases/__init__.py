@@ -6,7 +6,6 @@ the methods of ``df.dp`` with the `Protected` facts as first argument.
 
 from pdprivacy.releases.curator import quality, query
 from pdprivacy.releases.disclosure import (
-    Confidential,
     Homogeneity,
     choose_epsilon,
     dr_ha,
@@ -22,7 +21,6 @@ from pdprivacy.releases.planning import plan
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
 __all__ = [
-    "Confidential",
     "GroupBy",
     "Homogeneity",
     "choose_epsilon",

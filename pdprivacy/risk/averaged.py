@@ -53,7 +53,7 @@ EACH = 4
 def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], partial: bool = False) -> Floats:
     """(E, S), the shrinkage risk of cells of the given sizes (S,), distinct and ascending, at least 1.
 
-    Exact to about 1e-13 up to 2,048 records in a cell, and to about 1e-16 times the size beyond.
+    Exact to about 1e-13 up to 2,048 records in a cell, and to about 1e-15 times the size beyond.
 
     >>> from pdprivacy.risk import OnlyNoise
     >>> shrinkage(np.array([1, 10]), np.ones(2), [Reading(OnlyNoise())]).round(3)
@@ -101,7 +101,7 @@ def _negative_binomial(alpha: float, largest: int, total: float) -> Floats:
     By ratios from the mode on, so that neither end overflows.
     """
     theta = largest / (total + largest)
-    mode = min(max(int(theta * (alpha - 1) / (1 - theta)), 0), largest)
+    mode = min(int(largest * (alpha - 1) / total), largest) if alpha > 1 else 0
     count = np.arange(largest, dtype=np.float64)
     ratio = theta * (alpha + count) / (count + 1)  # of the mass at count + 1 to that at count
     up = np.cumprod(ratio[mode:])
@@ -117,7 +117,13 @@ def _joined(first: Floats, second: Floats) -> Floats:
         return np.convolve(first, second)[:length]
     from scipy.signal import fftconvolve
 
-    return np.asarray(np.maximum(fftconvolve(first, second)[:length], 0.0))
+    # What is at 0 may be nearly all, and a transform would lose the rest beside it.
+    found = np.zeros(length)
+    found[: second.size] = first[0] * second
+    found[: first.size] += second[0] * first
+    found[0] -= first[0] * second[0]
+    found[2:] += np.maximum(fftconvolve(first[1:], second[1:])[: length - 2], 0.0)
+    return found
 
 
 # ---------------------------------------------------------------- over the sizes of cells

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError
 
-__all__ = ["Average", "Cells", "check_average", "checked_counts"]
+__all__ = ["AVERAGES", "Average", "Cells", "checked_counts", "whole_numbers"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Average: TypeAlias = Literal["cells", "records"]
+AVERAGES = ("cells", "records", None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,27 +100,38 @@ class Cells:
         return np.asarray((risks * self.weights(average)).sum(axis=-1))
 
 
-def check_average(average: object) -> None:
-    """Refuse an unknown way of averaging."""
-    if average is not None and not (isinstance(average, str) and average in ("cells", "records")):
-        raise ParameterError(f"'average' must be one of 'cells', 'records', None (got {got(average)}).")
-
-
 def checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
     """The counts as an (N, K) table of integers, or ParameterError; no message holds a count."""
-    table = np.asarray(counts)
+    table = whole_numbers(counts)
     if table.ndim != 2:
         raise ParameterError(f"'counts' must have two dimensions, cells by labels (got {table.ndim}).")
     if table.shape[1] < 2:
         raise ParameterError(f"'counts' must have at least 2 columns, one per label (got {table.shape[1]}).")
-    if table.dtype.kind not in "iuf":
-        raise ParameterError(f"'counts' must be whole numbers (got the type {table.dtype}).")
-    if not np.isfinite(table).all() or (table != np.floor(table)).any():
-        raise ParameterError("'counts' must be whole numbers.")
-    if (table < 0).any():
-        raise ParameterError("'counts' must not be negative.")
     if not table.any():
         raise ParameterError("'counts' must hold at least one record.")
     if table.max() >= 2**53 // table.shape[1]:
         raise ParameterError("'counts' must add up to less than 2**53 in a cell.")
+    return table
+
+
+def whole_numbers(counts: Any) -> NDArray[np.int64]:
+    """``counts`` as integers, none negative, of the same shape, or ParameterError without any of them."""
+    try:
+        table = np.asarray(counts)
+    except ValueError:
+        raise ParameterError("'counts' must be a table: rows of the same length.") from None
+    if table.dtype == object and all(
+        isinstance(one, numbers.Real) and not isinstance(one, bool) for one in table.flat
+    ):
+        table = table.astype(np.float64)  # as a frame of nullable integers gives them
+    if table.dtype.kind not in "iuf":
+        raise ParameterError(f"'counts' must be whole numbers (got the type {table.dtype}).")
+    if table.dtype.kind == "f":
+        table = table.astype(np.float64)  # the narrow ones do not hold the limit below
+    if not np.isfinite(table).all() or (table != np.floor(table)).any():
+        raise ParameterError("'counts' must be whole numbers.")
+    if (table < 0).any():
+        raise ParameterError("'counts' must not be negative.")
+    if (table >= 2**53).any():
+        raise ParameterError("'counts' must be less than 2**53.")
     return table.astype(np.int64)

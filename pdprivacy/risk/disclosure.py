@@ -6,23 +6,24 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk import averaged, exact
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.cells import Average, Cells, check_average, checked_counts
+from pdprivacy.risk.cells import AVERAGES, Average, Cells, checked_counts
 from pdprivacy.risk.prior import checked_alpha
 from pdprivacy.risk.published import published
 from pdprivacy.risk.reading import HasCdf, Reading, readings
 from pdprivacy.risk.simulation import Simulated, simulate
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 
-__all__ = ["Attack", "Measure", "Method", "dr_ha"]
+__all__ = ["Attack", "Measure", "Method", "Question", "check_question", "dr_ha"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
@@ -113,34 +114,90 @@ def dr_ha(
     array([0.337, 0.451, 0.667])
     """
     noises, many = readings(mechanism, threshold)
-    _check(measure, average, method, sizes, attack, partial, threshold)
+    check_question(measure, average, method, sizes, attack, partial, zero_truncated, threshold)
     if isinstance(counts, Cells):
         table, cells = None, counts
     else:
         table = _table(counts)
         cells = Cells.of_checked(table)
-    prior, model = None, None
-    if measure in ("shrinkage", "marginal_shrinkage"):
-        prior = checked_alpha(alpha, table, cells.compositions.shape[1])
-    elif alpha is not None:
-        raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
-    if measure in ("marginal", "marginal_shrinkage"):
-        model = size_distribution(cells.all_sizes, sizes, zero_truncated)
+    question = Question.of(
+        cells, table, measure, average, alpha, sizes, zero_truncated, partial, attack, threshold
+    )
     if method == "monte_carlo":
         if table is None:
             raise ParameterError("method='monte_carlo' needs the table of counts itself.")
-        generator = simulator(rng)  # one for all, so that their errors are independent
+        found = question.simulated(table, noises, draws, postprocess, rng, progress)
+        return found if many else Simulated(*(each[0] for each in found))
+    if postprocess is not None:
+        raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
+    values = question.computed(noises, method == "published")
+    if many:
+        return values
+    return float(values[0]) if average is not None else values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about the cells of a table, with what was fitted to it.
+
+    ``alpha``: (K,), for the shrinkage measures, else None. ``sizes``: for the marginal ones, else None.
+    """
+
+    cells: Cells
+    measure: Measure
+    average: Average | None
+    alpha: Floats | None
+    sizes: Sizes | None
+    partial: bool
+    attack: Attack
+    threshold: float
+
+    @classmethod
+    def of(
+        cls,
+        cells: Cells,
+        table: NDArray[np.int64] | None,
+        measure: Measure,
+        average: Average | None,
+        alpha: Any,
+        sizes: SizeModel,
+        zero_truncated: bool,
+        partial: bool,
+        attack: Attack,
+        threshold: float,
+    ) -> Question:
+        """Fits the prior and the sizes where they are asked for; ``table``: what an estimate is made of."""
+        prior, model = None, None
+        if measure in ("shrinkage", "marginal_shrinkage"):
+            prior = checked_alpha(alpha, table, cells.compositions.shape[1])
+        elif alpha is not None:
+            raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
+        if measure in ("marginal", "marginal_shrinkage"):
+            model = size_distribution(cells.all_sizes, sizes, zero_truncated)
+        return cls(cells, measure, average, prior, model, partial, attack, float(threshold))
+
+    def simulated(
+        self,
+        table: NDArray[np.int64],
+        noises: Sequence[Reading],
+        draws: int,
+        postprocess: Callable[[Floats], Any] | None,
+        rng: RandomState,
+        progress: bool,
+    ) -> Simulated:
+        """Arrays, one entry per noise; the errors of different kinds of noise are independent."""
+        generator = simulator(rng)
         found = [
             simulate(
                 table,
                 noise.mechanism,
-                measure,
-                average,
-                alpha=prior,
-                sizes=model,
-                partial=partial,
-                attack=attack,
-                threshold=threshold,
+                self.measure,
+                self.average,
+                alpha=self.alpha,
+                sizes=self.sizes,
+                partial=self.partial,
+                attack=self.attack,
+                threshold=self.threshold,
                 draws=draws,
                 postprocess=postprocess,
                 rng=generator,
@@ -148,41 +205,87 @@ def dr_ha(
             )
             for noise in noises
         ]
-        if not many:
-            return found[0]
         return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
-    if postprocess is not None:
-        raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
-    _check_sizes(cells, measure, model)
 
-    def risks(some: Sequence[Reading]) -> Floats:
-        return _risks(cells, some, measure, average, method, prior, model, partial, attack)
+    def computed(self, noises: Sequence[Reading], as_published: bool) -> Floats:
+        """(E,) averages, or (E, N); the noises are shared out over the processors."""
+        self._check_sizes()
+        workers = min(os.cpu_count() or 1, len(noises), 8)
+        ends = [len(noises) * worker // workers for worker in range(workers + 1)]
+        parts = [noises[a:b] for a, b in itertools.pairwise(ends)]
+        if workers == 1:
+            return self._risks(parts[0], as_published)
+        with ThreadPoolExecutor(workers) as pool:
+            return np.concatenate(list(pool.map(lambda some: self._risks(some, as_published), parts)))
 
-    values = np.concatenate(_in_threads(risks, noises))
-    if many:
-        return values
-    return float(values[0]) if average is not None else values[0]
+    def _check_sizes(self) -> None:
+        largest = int(self.cells.sizes.max())
+        if self.sizes is not None:
+            largest = max(largest, int(self.sizes.values.max()))
+        most = MOST_RECORDS.get(self.measure, largest)
+        if largest > most:
+            raise ParameterError(
+                f"The {self.measure} risk is computed for cells of at most {most:.0e} records.",
+                'measure="local".',
+            )
+
+    def _risks(self, noises: Sequence[Reading], as_published: bool) -> Floats:
+        cells, average = self.cells, self.average
+        if as_published:
+            one_by_one = (published(cells, one, self.measure, self.alpha, self.sizes) for one in noises)
+            return np.array([cells.average(each, average) for each in one_by_one])
+        if self.attack != "homogeneity":
+            risk = plurality_risk if self.attack == "plurality" else probabilistic_risk
+            return np.array([cells.average(risk(cells, one), average) for one in noises])
+        if self.measure == "local":
+            found = exact.local(cells, noises, self.partial)
+            return np.array([cells.average(each, average) for each in found])
+        if self.measure == "expected":
+            return self._expected(noises)
+        if self.measure == "marginal":
+            assert self.sizes is not None
+            return cells.average(averaged.marginal(cells, self.sizes, noises, self.partial), average)
+        assert self.alpha is not None
+        if self.measure == "shrinkage":
+            distinct, place = np.unique(cells.sizes, return_inverse=True)
+            by_size = averaged.shrinkage(distinct, self.alpha, noises, self.partial)
+            return cells.average(by_size[:, place.reshape(-1)], average)
+        assert self.sizes is not None
+        generic = averaged.marginal_shrinkage(self.sizes, self.alpha, noises, self.partial)
+        return cells.average(np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1), average)
+
+    def _expected(self, noises: Sequence[Reading]) -> Floats:
+        blocks = exact.expected(self.cells, noises, self.partial)
+        if self.average is None:
+            risks = np.empty((len(noises), len(self.cells.cells)))
+            for rows, found in blocks:
+                risks[:, rows] = found
+            return self.cells.average(risks, None)
+        weights, total = self.cells.weights(self.average), np.zeros(len(noises))
+        for rows, found in blocks:
+            total += (found * weights[rows]).sum(axis=1)
+        return total
 
 
-def _one_of(name: str, value: object, known: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
-
-
-def _check(
+def check_question(
     measure: object,
     average: object,
     method: object,
     sizes: object,
     attack: object,
     partial: object,
+    zero_truncated: object,
     threshold: float,
 ) -> None:
-    _one_of("measure", measure, get_args(Measure))
-    _one_of("method", method, get_args(Method))
-    _one_of("sizes", sizes, get_args(SizeModel))
-    _one_of("attack", attack, get_args(Attack))
-    check_average(average)
+    """Refuse names that are not known, and arguments that do not fit each other."""
+    check_one_of("measure", measure, get_args(Measure))
+    check_one_of("method", method, get_args(Method))
+    check_one_of("sizes", sizes, get_args(SizeModel))
+    check_one_of("attack", attack, get_args(Attack))
+    check_one_of("average", average, AVERAGES)
+    for name, flag in (("partial", partial), ("zero_truncated", zero_truncated)):
+        if not isinstance(flag, bool | np.bool_):
+            raise ParameterError(f"{name!r} must be True or False (got {got(flag)}).")
     if attack != "homogeneity":
         if method != "monte_carlo" and (measure != "local" or method == "published"):
             raise ParameterError(
@@ -206,76 +309,3 @@ def _table(counts: ArrayLike) -> NDArray[np.int64]:
             "one row per cell: counts.T; or pdprivacy.risk.Cells.of(counts), where it is truly so.",
         )
     return table
-
-
-def _check_sizes(cells: Cells, measure: str, model: Sizes | None) -> None:
-    largest = int(cells.sizes.max() if model is None else max(model.values.max(), cells.sizes.max()))
-    most = MOST_RECORDS.get(measure, largest)
-    if largest > most:
-        raise ParameterError(
-            f"The {measure} risk is computed for cells of at most {most:.0e} records.", 'measure="local".'
-        )
-
-
-def _in_threads(function: Callable[[Sequence[Reading]], Floats], noises: Sequence[Reading]) -> list[Floats]:
-    """``function`` of the readings, shared out over the processors."""
-    workers = min(os.cpu_count() or 1, len(noises), 8)
-    if workers == 1:
-        return [function(noises)]
-    ends = [len(noises) * worker // workers for worker in range(workers + 1)]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, (noises[a:b] for a, b in itertools.pairwise(ends))))
-
-
-def _risks(
-    cells: Cells,
-    noises: Sequence[Reading],
-    measure: str,
-    average: Average | None,
-    method: str,
-    alpha: Floats | None,
-    sizes: Sizes | None,
-    partial: bool,
-    attack: str,
-) -> Floats:
-    """(E,) averages, or (E, N)."""
-    if method == "published":
-        return _each(cells, average, noises, lambda one: published(cells, one, measure, alpha, sizes))
-    if attack != "homogeneity":
-        risk = plurality_risk if attack == "plurality" else probabilistic_risk
-        return _each(cells, average, noises, lambda one: risk(cells, one))
-    if measure == "local":
-        return np.array([cells.average(one, average) for one in exact.local(cells, noises, partial)])
-    if measure == "expected":
-        return _expected(cells, noises, average, partial)
-    if measure == "marginal":
-        assert sizes is not None
-        return cells.average(averaged.marginal(cells, sizes, noises, partial), average)
-    assert alpha is not None
-    if measure == "shrinkage":
-        distinct, place = np.unique(cells.sizes, return_inverse=True)
-        found = averaged.shrinkage(distinct, alpha, noises, partial)
-        return cells.average(found[:, place.reshape(-1)], average)
-    assert sizes is not None
-    generic = averaged.marginal_shrinkage(sizes, alpha, noises, partial)
-    return cells.average(np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1), average)
-
-
-def _each(
-    cells: Cells, average: Average | None, noises: Sequence[Reading], risk: Callable[[Reading], Floats]
-) -> Floats:
-    return np.array([cells.average(risk(one), average) for one in noises])
-
-
-def _expected(cells: Cells, noises: Sequence[Reading], average: Average | None, partial: bool) -> Floats:
-    blocks = exact.expected(cells, noises, partial)
-    if average is None:
-        risks = np.empty((len(noises), len(cells.cells)))
-        for rows, found in blocks:
-            risks[:, rows] = found
-        return cells.average(risks, None)
-    weights = cells.weights(average)
-    total = np.zeros(len(noises))
-    for rows, found in blocks:
-        total += (found * weights[rows]).sum(axis=1)
-    return total

@@ -106,7 +106,12 @@ def expected_cost(counts: ArrayLike | Cells) -> int:
     """
     cells = Cells.of(counts)
     labels = cells.compositions.shape[1]
-    return sum(OVERHEAD + 20 * len(rows) * labels * period for rows, period in _blocks(cells))
+    cost = 0
+    for rows, period in _blocks(cells):
+        compositions = cells.compositions[rows]
+        masses = len(np.unique(compositions)) * Series.width(int(compositions.max()))
+        cost += OVERHEAD + 20 * len(rows) * labels * period + 50 * masses
+    return cost
 
 
 def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
@@ -115,7 +120,11 @@ def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
     length = periods(cells.sizes[mixed])
     for period in np.unique(length).tolist():
         rows = mixed[length == period]
+        counts = np.unique(cells.compositions[rows])
+        width = Series.width(int(counts[-1]))
         most = max(1, 8 * WORKING_SET // period)
+        if len(counts) * width > 8 * WORKING_SET:
+            most = min(most, max(1, 8 * WORKING_SET // (width * cells.compositions.shape[1])))
         for start in range(0, len(rows), most):
             yield rows[start : start + most], period
 

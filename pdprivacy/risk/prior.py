@@ -25,6 +25,9 @@ __all__ = ["checked_alpha", "dirichlet_alpha"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+MOST_ALPHA = 1e15
+"""Beyond it a prior is the proportions themselves."""
+
 FLAT = "'alpha' may be given: alpha=\"flat\", or alpha=[...] with one positive number per label."
 
 
@@ -189,7 +192,8 @@ def checked_alpha(alpha: Any, counts: ArrayLike | None, labels: int) -> Floats:
     if array.ndim and len(array) != labels:
         raise ParameterError(f"'alpha' must have one number for each of {labels} labels (got {len(array)}).")
     values = np.full(labels, array, dtype=np.float64)
-    wrong = ~((values > 0) & np.isfinite(values))
+    wrong = ~((values > 0) & (values <= MOST_ALPHA))
     if wrong.any():
-        raise ParameterError(f"'alpha' must be positive and finite (got {values[wrong][0]:g}).")
+        value = f"{values[wrong][0]:g}"
+        raise ParameterError(f"'alpha' must be positive and at most {MOST_ALPHA:g} (got {value}).")
     return values

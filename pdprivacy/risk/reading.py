@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -19,6 +20,10 @@ Integers: TypeAlias = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-18
 """Masses below this are dropped: a thousand of them stay below 1e-15."""
+
+
+ROUNDING = 1e-12
+"""By how much a distribution function may leave [0, 1]."""
 
 
 class HasCdf(Protocol):
@@ -63,25 +68,31 @@ class Reading:
 
         Raises ParameterError where the ``cdf`` does not return probabilities.
         """
+        return self._chances(points, counts, below=False)
+
+    def _chances(self, points: Floats, counts: Integers, *, below: bool) -> Floats:
+        """Pr(noisy count <= point), or with ``below`` Pr(noisy count < point)."""
         if getattr(self.mechanism, "bounding", None) is not None:
             bounded: Any = self.mechanism  # its law depends on the count
-            found = bounded.cdf(points, counts.astype(np.float64))
+            at = np.nextafter(points, -math.inf) if below else points
+            found = bounded.cdf(at, counts.astype(np.float64))
         else:
-            found = self.mechanism.cdf(points - counts)
-        chance = np.asarray(found, dtype=np.float64)
+            noise = points - counts
+            found = self.mechanism.cdf(np.nextafter(noise, -math.inf) if below else noise)
+        try:
+            chance = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            chance = np.empty(0)
         if (
             chance.shape != np.broadcast_shapes(points.shape, counts.shape)
-            or not ((chance >= 0) & (chance <= 1 + 1e-12)).all()
+            or not ((chance >= -ROUNDING) & (chance <= 1 + ROUNDING)).all()
         ):
             raise ParameterError("The 'cdf' of a mechanism must return one probability for each number.")
-        return np.minimum(chance, 1.0)
+        return np.clip(chance, 0.0, 1.0)
 
     def empty(self, counts: Integers) -> Floats:
-        """q: the probability that each count reads as empty; same shape.
-
-        Noise with atoms must have none at ``threshold - n``; integer noise has none at one half.
-        """
-        return self.not_above(np.full(counts.shape, self.threshold), counts)
+        """q: the probability that each count reads as empty, being below the threshold; same shape."""
+        return self._chances(np.full(counts.shape, self.threshold), counts, below=True)
 
     def reach(self, largest: int, least: float = NEGLIGIBLE) -> int:
         """From what count on none reads as empty, but with probability below ``least``; at most ``largest``.
@@ -101,10 +112,11 @@ def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], boo
     ------
     ParameterError : something without a ``cdf``, or an empty list.
     """
-    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
     if not (number and math.isfinite(threshold)):
         raise ParameterError(f"'threshold' must be a finite number (got {got(threshold)}).")
-    many = isinstance(mechanism, Sequence | np.ndarray) and not isinstance(mechanism, str)
+    many = isinstance(mechanism, Sequence) and not isinstance(mechanism, str)
+    many = many or (isinstance(mechanism, np.ndarray) and mechanism.ndim == 1)
     each = list(mechanism) if many else [mechanism]
     if not each:
         raise ParameterError("'mechanism' must hold at least one mechanism (got an empty list).")

@@ -58,9 +58,13 @@ def periods(sizes: Integers, slack: int = 0) -> Integers:
         folds = poisson(rate, distinct + longer) > FOLDED * at_size
         needed = np.where(folds, longer, needed)
         step >>= 1
-    powers = 1 << np.arange(3, 40)
-    nice = np.sort(np.concatenate([powers, powers // 2 * 3]))
+    nice = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()  # even, quick, ascending
     return np.asarray(nice[np.searchsorted(nice, needed + 1 + 2 * slack)][place.reshape(-1)])
+
+
+def _spread(rates: Floats) -> Integers:
+    """How far from a rate the masses are held."""
+    return np.asarray(50 + np.ceil(10 * np.sqrt(rates)), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,14 @@ class Series:
     def of(cls, rates: Floats, period: int) -> Series:
         """With masses that leave out less than 1e-20."""
         centres = np.rint(rates).astype(np.int64)
-        spread = 50 + np.ceil(10 * np.sqrt(rates)).astype(np.int64)
-        first = np.maximum(centres - spread, 0)
-        counts = first[:, np.newaxis] + np.arange(2 * int(spread.max()) + 1)
+        first = np.maximum(centres - _spread(rates), 0)
+        counts = first[:, np.newaxis] + np.arange(cls.width(float(rates.max())))
         return cls(period, rates, centres, first, poisson(rates[:, np.newaxis], counts))
+
+    @staticmethod
+    def width(largest: float) -> int:
+        """How many masses are held of each rate, where this is the largest."""
+        return 2 * int(_spread(np.array(largest))) + 1
 
     @property
     def length(self) -> int:

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import MissingExtraError, ParameterError, got
+from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk.cells import check_average, checked_counts
+from pdprivacy.risk.cells import AVERAGES, checked_counts
 
 if TYPE_CHECKING:
     from pdprivacy.risk.cells import Average
@@ -114,8 +114,8 @@ def simulate(
     True
     """
     counts = checked_counts(table)
-    _check_choices(measure, attack, draws)
-    check_average(average)
+    _check_choices(measure, attack, draws, postprocess)
+    check_one_of("average", average, AVERAGES)
     prior = _alpha(alpha, counts.shape[1]) if "shrinkage" in measure else None
     if "marginal" in measure and sizes is None:
         raise ParameterError(f"measure={measure!r} needs 'sizes', a distribution of the sizes of cells.")
@@ -161,11 +161,11 @@ def simulate(
     return Simulated(*found)
 
 
-def _check_choices(measure: str, attack: str, draws: int) -> None:
-    for name, value, known in (("measure", measure, MEASURES), ("attack", attack, tuple(ATTACKS))):
-        if not isinstance(value, str) or value not in known:
-            choices = ", ".join(map(repr, known))
-            raise ParameterError(f"{name!r} must be one of {choices} (got {got(value)}).")
+def _check_choices(measure: str, attack: str, draws: int, postprocess: object) -> None:
+    check_one_of("measure", measure, MEASURES)
+    check_one_of("attack", attack, tuple(ATTACKS))
+    if postprocess is not None and not callable(postprocess):
+        raise ParameterError(f"'postprocess' must be a function of the noisy table (got {got(postprocess)}).")
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
         raise ParameterError(
             f"'draws' must be a whole number of at least 2 (got {got(draws)}).", "draws=1000."

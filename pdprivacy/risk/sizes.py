@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.risk.likelihood import Steps, log_grid, moments_of, peaks_of, tally_of
 
 __all__ = ["SizeModel", "Sizes", "size_distribution"]
@@ -258,9 +258,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
     >>> size_distribution([0, 2, 1, 1], "poisson", zero_truncated=False).parameters
     {'lambda': 1.0}
     """
-    if not (isinstance(model, str) and model in MODELS):
-        names = ", ".join(repr(name) for name in MODELS)
-        raise ParameterError(f"'sizes' must be one of {names} (got {got(model)}).")
+    check_one_of("sizes", model, MODELS)
     sizes = np.asarray(sizes_of_cells)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf":
         raise ParameterError("'sizes_of_cells' must be an array of whole numbers, one per cell.")

@@ -12,12 +12,11 @@ sanitized frequency distribution".
 """
 
 from pdprivacy.releases.disclosure.cells import Homogeneity, homogeneity
-from pdprivacy.releases.disclosure.curves import Confidential, choose_epsilon, dr_ha, risk_curve
+from pdprivacy.releases.disclosure.curves import choose_epsilon, dr_ha, risk_curve
 from pdprivacy.releases.disclosure.repeated import repeated_risk
 from pdprivacy.releases.disclosure.worth import tradeoff, utility
 
 __all__ = [
-    "Confidential",
     "Homogeneity",
     "choose_epsilon",
     "dr_ha",

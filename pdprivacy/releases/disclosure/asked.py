@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.measure import calibrate, released_by
 from pdprivacy.mechanism import Bounding, Bounds
 from pdprivacy.mechanism.law import Law
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, check_cells, check_flag, columns_of
-from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, one_of
+from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall
 from pdprivacy.request import Request
+from pdprivacy.risk.disclosure import Question, check_question
+from pdprivacy.risk.reading import readings
 from pdprivacy.statistic import Cells
 
 __all__ = ["Asked", "Counted", "TableNoise", "by_label", "tables_of"]
@@ -81,7 +83,7 @@ class TableNoise:
         kept: Any = self.options if delta is None else {**self.options, "delta": delta}
         part = self.counts.parts[0]
         (mechanism,) = calibrate((part,), Request(epsilon, **kept))
-        return released_by(mechanism, part)
+        return released_by(mechanism, part, self.options["bounding"])
 
     @property
     def name(self) -> str:
@@ -134,15 +136,18 @@ class Asked:
             _columns(protected, by, "by", method),
             _columns(protected, sensitive, "sensitive", method),
         )
-        if {column.name for column in rows} & {column.name for column in tops}:
-            raise ParameterError("'by' and 'sensitive' share a column.")
+        both = [column.name for column in tops if column in rows]
+        if both:
+            raise ParameterError(
+                f"{both[0]!r} is both in 'by' and in 'sensitive'.", f"leave {both[0]!r} out of by."
+            )
         for column in tops:
             check_cells((*rows, column), method)
             if column.cells(method) < 2:
                 raise ParameterError(
                     f"'sensitive' must have at least two labels; {column.name!r} is declared with one."
                 )
-        one_of("overall", options["overall"], get_args(Overall))
+        check_one_of("overall", options["overall"], get_args(Overall))
         measured = {name: options[name] for name in options if name in MEASURED}
         asked = cls(
             protected,
@@ -164,7 +169,7 @@ class Asked:
             "attack": risk.Attack,
         }
         for name, names in known.items():
-            one_of(name, self.measured[name], get_args(names))
+            check_one_of(name, self.measured[name], get_args(names))
         for name in ("zero_truncated", "partial"):
             check_flag(name, self.measured[name])
         if self.simulated:
@@ -192,6 +197,10 @@ class Asked:
         """What was asked, for ``attrs``: words, and no number of the data."""
         return {
             "measure": self.measured["measure"],
+            "method": self.measured["method"],
+            "attack": self.measured["attack"],
+            "partial": self.measured["partial"],
+            "overall": self.overall,
             "mechanism": self.noise.name,
             "by": [str(column.name) for column in self.by],
             "sensitive": [str(column.name) for column in self.sensitive],
@@ -200,6 +209,18 @@ class Asked:
     def tables(self) -> list[Integers]:
         """(N, K) records per cell of ``by`` and label, per sensitive column."""
         return tables_of(self.protected, self.by, self.sensitive, self.method)
+
+    def simulated_risks(self, noises: Sequence[Any], average: risk.Average | None) -> risk.Simulated:
+        """By Monte Carlo, one entry per noise; of a table of any shape, other than of arrays."""
+        asked = dict(self.measured)
+        method, draws, postprocess = asked.pop("method"), asked.pop("draws"), asked.pop("postprocess")
+        rng, progress, threshold = asked.pop("rng"), asked.pop("progress"), asked.pop("threshold")
+        fitted = {name: asked[name] for name in ("measure", "sizes", "attack", "partial", "zero_truncated")}
+        check_question(average=average, method=method, threshold=threshold, **fitted)
+        (table,) = self.tables()
+        cells = risk.Cells.of(table)
+        question = Question.of(cells, table, average=average, threshold=threshold, **asked)
+        return question.simulated(table, readings(noises, threshold)[0], draws, postprocess, rng, progress)
 
     def count(self) -> Counted:
         """The tables, counted once."""
@@ -298,6 +319,10 @@ class Counted:
 def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:
     if labels is None:
         raise ParameterError(f"{name!r} must be a column label or a list of labels.")
+    if isinstance(labels, tuple) and labels not in protected.domain:
+        raise ParameterError(
+            f"{name!r} must be a column label or a list of labels.", f"{name}={list(labels)!r}."
+        )
     return columns_of(protected, labels, method)
 
 

@@ -38,6 +38,9 @@ class Homogeneity:
     def __repr__(self) -> str:
         return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"
 
+    def _repr_html_(self) -> str:
+        return f"<p>CONFIDENTIAL</p>{self.summary.to_html()}<p>most exposed</p>{self.exposed.to_html()}"
+
 
 def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:
     """CONFIDENTIAL, for the curator: the homogeneous cells of the confidential table, and the most exposed.

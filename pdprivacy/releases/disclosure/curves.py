@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,10 +11,10 @@ import pandas as pd
 
 from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.privacy import Rational, positive
+from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, cell_index
 from pdprivacy.releases.disclosure.asked import Asked
@@ -27,27 +27,18 @@ from pdprivacy.releases.disclosure.options import (
     check_average,
     check_share,
     levels_of,
-    one_of,
     spelled,
 )
 
-__all__ = ["Confidential", "choose_epsilon", "dr_ha", "risk_curve"]
+__all__ = ["choose_epsilon", "dr_ha", "risk_curve"]
 
-LEAST, MOST = 1e-3, 1e2
-"""Where an epsilon is looked for."""
+LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
+"""Where an epsilon is looked for; the classic calibration of Gaussian noise holds below 1 only."""
 
 
-class Confidential(float):
-    """A number made of confidential counts, as its text says; arithmetic makes plain floats of it.
-
-    >>> Confidential(1.02), round(Confidential(1.02), 1)
-    (1.02 (confidential), 1.0)
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"{float.__repr__(self)} (confidential)"
+def _range(options: Measured) -> np.ndarray[Any, np.dtype[np.float64]]:
+    most = CLASSIC if options["calibration"] == "classic" else MOST
+    return np.geomspace(LEAST, most, 51)
 
 
 @spelled(Noise)
@@ -66,7 +57,9 @@ def dr_ha(
     zero_truncated: bool = True,
     partial: bool = False,
     attack: risk.Attack = "homogeneity",
+    threshold: float = 0.5,
     draws: int = 1000,
+    postprocess: Callable[[Any], Any] | None = None,
     rng: RandomState = None,
     progress: bool = False,
     **noise: Unpack[Noise],
@@ -81,10 +74,11 @@ def dr_ha(
         "marginal_shrinkage", over the ``sizes`` of cells too ("observed", "poisson" or "negative_binomial",
         given one record or more with ``zero_truncated``).
     average : over non-empty cells ("cells") or their records ("records"); None: the risk of each cell.
-    method : "exact"; "published", the source's closed forms; "monte_carlo", by ``draws`` tables (``rng``: a
-        seed or generator; ``progress``: a progress bar).
+    method : "exact"; "published", the source's closed forms; "monte_carlo", by ``draws`` tables of one
+        sensitive column (``postprocess``: what is done to each noisy table, cells by labels; ``rng``: a seed
+        or generator; ``progress``: a progress bar).
     overall : of several sensitive columns, per cell the largest risk ("max") or the sum of risks ("sum").
-    partial, attack : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
+    partial, attack, threshold : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
 
     Returns a float for one epsilon, a Series indexed by epsilon for several; with ``average=None`` a
     Series over the cells (NaN where empty), or a DataFrame, cells by epsilon. "monte_carlo": a DataFrame
@@ -95,7 +89,7 @@ def dr_ha(
     Raises ParameterError, DeclarationError, TableTooLargeError (above 1e8 cells).
     """
     levels, many = levels_of(epsilon)
-    one_of("average", average, ("cells", "records", None))
+    check_one_of("average", average, ("cells", "records", None))
     options = {
         **noise,
         "measure": measure,
@@ -106,19 +100,17 @@ def dr_ha(
         "zero_truncated": zero_truncated,
         "partial": partial,
         "attack": attack,
+        "threshold": threshold,
     }
     if method == "monte_carlo":
-        options |= {"draws": draws, "rng": simulator(rng), "progress": progress}
+        options |= {"draws": draws, "postprocess": postprocess, "rng": simulator(rng), "progress": progress}
+    elif postprocess is not None:
+        raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
     asked = Asked.of(protected, by, sensitive, "dr_ha", options)
     noises = [asked.noise.at(level) for level in levels]
     index: pd.Index[Any] = pd.Index([float(positive(level, "epsilon")) for level in levels], name="epsilon")
     if asked.simulated:
-        (table,) = asked.tables()
-        # empty cells change nothing, and an array with more labels than cells would be refused
-        more = np.zeros((max(table.shape[1] - len(table), 0), table.shape[1]), dtype=np.int64)
-        found = risk.dr_ha(np.vstack([table, more]), noises, average=average, **asked.measured)
-        if average is None:
-            found = risk.Simulated(*(each[:, : len(table)] for each in found))
+        found = asked.simulated_risks(noises, average)
         return _simulated(found, asked.by, index, many=many, each_cell=average is None)
     risks = asked.count().risks(noises, average)
     name = f"dr_ha ({MARK})"
@@ -127,7 +119,7 @@ def dr_ha(
     cells = cell_index(asked.by, "dr_ha")
     if not many:
         return pd.Series(risks[0], index=cells, name=name)
-    return pd.DataFrame(risks.T, index=cells, columns=index)
+    return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
 
 
 def _simulated(
@@ -144,7 +136,7 @@ def _simulated(
             frames = {
                 name: pd.DataFrame(values.T, index=cells, columns=index) for name, values in pieces.items()
             }
-            return pd.concat(frames, axis=1)
+            return pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
     frame.columns.name = f"dr_ha ({MARK})"
     return frame
 
@@ -159,17 +151,18 @@ def risk_curve(
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: the disclosure risk against epsilon, with its limits.
 
-    ``epsilon``: by default 51 numbers from 0.001 to 100, evenly on a logarithmic scale.
+    ``epsilon``: by default 51 numbers from 0.001 to 100 (0.999 for the classic calibration), evenly on a
+    logarithmic scale.
 
-    Returns a DataFrame indexed by epsilon in ascending order, with the averages over "cells" and over
-    "records"; the first row, 0.0, is the limit of ever more noise, the last, inf, that of none: for the local
-    risk the share of homogeneous cells. ``curve.dp.plot()`` draws it.
+    Returns a DataFrame indexed by epsilon in ascending order, with both averages as columns, over "cells"
+    and over "records"; the first row, 0.0, is the limit of ever more noise, the last, inf, that of none: for
+    the local risk the share of homogeneous cells. ``curve.dp.plot()`` draws it.
 
     Source: Liu, Zhao (2023), sections 4 and 5.
 
     Raises as `dr_ha`.
     """
-    levels, _ = levels_of(np.logspace(-3, 2, 51) if epsilon is None else epsilon)
+    levels, _ = levels_of(_range(options) if epsilon is None else epsilon)
     asked = Asked.of(protected, by, sensitive, "risk_curve", options)
     numbers = sorted({positive(level, "epsilon") for level in levels})
     between = [asked.noise.at(number) for number in numbers]
@@ -194,8 +187,9 @@ def choose_epsilon(
 ) -> Confidential:
     """CONFIDENTIAL, for the curator: the largest epsilon whose disclosure risk is at most ``max_risk``.
 
-    Looked for from 0.001 to 100, to six digits; inf where even no noise keeps the risk that low. The risk
-    of a table with mixed cells may rise and fall again: the largest epsilon counts.
+    Looked for from 0.001 to 100 (0.999 for the classic calibration), to six digits; inf where even no noise
+    keeps the risk that low. The risk of a table with mixed cells may fall and rise again: the largest
+    epsilon counts. Found on 51 numbers and between them; a dip narrower than a step may be missed.
 
     The choice depends on the confidential table, so the number itself tells something of it: publish
     a rounded one, and take this for guidance.
@@ -209,26 +203,56 @@ def choose_epsilon(
 
     Raises as `dr_ha`; ParameterError where no such epsilon is found.
     """
-    most = check_share("max_risk", max_risk)
+    most = check_share("max_risk", max_risk, options["overall"])
     check_average(average)
     asked = Asked.of(protected, by, sensitive, "choose_epsilon", options)
-    grid = [float(f"{level:.6g}") for level in np.logspace(math.log10(LEAST), math.log10(MOST), 51)]
-    noises = [asked.noise.at(level) for level in grid]
+    grid = [float(f"{level:.6g}") for level in _range(options)]
+    for level in grid:
+        asked.noise.at(level)  # refuses before any count is read
     counted = asked.count()
-    met = np.flatnonzero(counted.risks(noises, average) <= most)
-    if not met.size:
-        raise ParameterError(
-            f"No epsilon from {LEAST:g} to {MOST:g} keeps the risk at or below 'max_risk'.",
-            "a larger max_risk, fewer columns in by, or coarser bins.",
-        )
-    last = int(met[-1])
-    if last == len(grid) - 1:
+
+    def risk_at(level: float) -> float:
+        return float(counted.risks([asked.noise.at(level)], average)[0])
+
+    risks = counted.risks([asked.noise.at(level) for level in grid], average)
+    if risks[-1] <= most:
         limit = counted.risks([risk.NoNoise()], average)[0]
         return Confidential(math.inf if limit <= most else grid[-1])
-    low, high = grid[last], grid[last + 1]
+    for place in range(len(grid) - 2, -1, -1):
+        low = grid[place]
+        if risks[place] > most and place and risks[place - 1] >= risks[place] <= risks[place + 1]:
+            low = _lowest(risk_at, grid[place - 1], grid[place + 1])  # the curve falls and rises here
+        if risks[place] <= most or risk_at(low) <= most:
+            return Confidential(_last(risk_at, low, grid[place + 1], most))
+    raise ParameterError(
+        f"No epsilon from {grid[0]:g} to {grid[-1]:g} keeps the risk at or below 'max_risk'.",
+        "a larger max_risk, fewer columns in by, or coarser bins.",
+    )
+
+
+def _last(risk_at: Callable[[float], float], low: float, high: float, most: float) -> float:
+    """Between an epsilon that meets ``most`` and one that does not, the last of six digits that does."""
     while low < (middle := float(f"{math.sqrt(low * high):.6g}")) < high:
-        if counted.risks([asked.noise.at(middle)], average)[0] <= most:
+        if risk_at(middle) <= most:
             low = middle
         else:
             high = middle
-    return Confidential(low)
+    return low
+
+
+def _lowest(risk_at: Callable[[float], float], low: float, high: float) -> float:
+    """Where the risk is lowest between the two, by golden sections of the logarithm."""
+    share = (math.sqrt(5) - 1) / 2
+    a, b = math.log(low), math.log(high)
+    c, d = b - share * (b - a), a + share * (b - a)
+    at_c, at_d = risk_at(math.exp(c)), risk_at(math.exp(d))
+    for _ in range(25):
+        if at_c < at_d:
+            b, d, at_d = d, c, at_c
+            c = b - share * (b - a)
+            at_c = risk_at(math.exp(c))
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + share * (b - a)
+            at_d = risk_at(math.exp(d))
+    return float(f"{math.exp(c if at_c < at_d else d):.6g}")

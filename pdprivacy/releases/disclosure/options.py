@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import Rational, positive
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.request import Bounding, CalibrationName, MechanismName
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "check_average",
     "check_share",
     "levels_of",
-    "one_of",
     "spelled",
 ]
 
@@ -90,7 +89,9 @@ MEASURED = (
     "zero_truncated",
     "partial",
     "attack",
+    "threshold",
     "draws",
+    "postprocess",
     "rng",
     "progress",
 )
@@ -135,37 +136,43 @@ def spelled(keywords: type) -> Callable[[F], F]:
     return decorate
 
 
-def one_of(name: str, value: object, known: Sequence[str | None]) -> None:
-    """Refuse any other name."""
-    if not (value is None or isinstance(value, str)) or value not in known:
-        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
-
-
 def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
     """The privacy losses, and whether there may be several; what a column holds by mistake is not shown."""
-    many = isinstance(epsilon, list | tuple | np.ndarray | pd.Index | pd.Series)
+    many = isinstance(epsilon, list | tuple | range | np.ndarray | pd.Index | pd.Series)
     if not many:
-        positive(epsilon, "epsilon")
-        return [epsilon], False
+        level = unwrapped(epsilon)
+        positive(level, "epsilon")
+        return [level], False
     levels = list(cast("Sequence[Rational]", epsilon)) if getattr(epsilon, "ndim", 1) == 1 else []
     good = 1 <= len(levels) <= MOST_LEVELS and all(isinstance(level, Number) for level in levels)
     try:
-        good = good and all(positive(level, "epsilon") for level in levels)
+        good = good and all(positive(unwrapped(level), "epsilon") for level in levels)
     except ParameterError:
         good = False
     if not good:
-        raise ParameterError("'epsilon' must be a number or a list of numbers, all positive and finite.")
-    return levels, True
+        raise ParameterError(
+            "'epsilon' must be a number or a list of numbers, all positive and finite.",
+            "epsilon=[0.1, 1, 10].",
+        )
+    return [unwrapped(level) for level in levels], True
+
+
+def unwrapped(epsilon: Any) -> Any:
+    """A confidential number as a plain one: what is made of it stays with the curator."""
+    return float(epsilon) if isinstance(epsilon, Confidential) else epsilon
 
 
 def check_average(average: object) -> None:
     """Refuse what is no average over cells."""
-    one_of("average", average, ("cells", "records"))
+    check_one_of("average", average, ("cells", "records"))
 
 
-def check_share(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1, or ParameterError."""
+def check_share(name: str, value: Any, overall: object = "max") -> float:
+    """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 < value < 1:
-        raise ParameterError(f"{name!r} must be between 0 and 1 (got {got(value)}).")
+    if overall == "sum":
+        if not number or not 0 < value < np.inf:
+            raise ParameterError(f"{name!r} must be positive and finite (got {got(value)}).")
+    elif not number or not 0 < value < 1:
+        raise ParameterError(f"{name!r} must be between 0 and 1 (got {got(value)}).", f"{name}=0.4 is 40 %.")
     return float(value)

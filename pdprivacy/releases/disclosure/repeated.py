@@ -17,7 +17,7 @@ from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.protection import Protected, find
 from pdprivacy.releases.call import check_cells, check_flag
 from pdprivacy.releases.disclosure.asked import Asked
-from pdprivacy.releases.disclosure.options import MARK, Measured, check_average, spelled
+from pdprivacy.releases.disclosure.options import MARK, Measured, check_average, spelled, unwrapped
 
 __all__ = ["repeated_risk"]
 
@@ -44,14 +44,14 @@ def repeated_risk(
         ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
     spent : whether the losses start from what the budget of each frame has spent already.
 
-    Each publication is evaluated at the composed loss of all publications so far of its cohort. That is an
-    upper bound of what was lost about the columns of this one (footnote 3 of the source); noise that takes
-    no delta gets the epsilon alone.
+    Each publication is evaluated at the composed loss of all publications so far of its cohort, which
+    is at least what was lost about the columns of this one (footnote 3 of the source). Noise that takes
+    no delta is that of the composed epsilon alone: a delta spent by others is then not counted.
 
-    Returns a DataFrame indexed by "publication": ``cohort``, ``by``, ``sensitive``, ``epsilon``, ``epsilon
-    so far``, ``delta so far``, the ``risk`` of the publication, averaged over its own cells, and the
-    ``overall`` risk of its cohort, averaged over the non-empty cells of all ``by`` columns so far: in
-    each, a publication counts with the risk of the cell of its own that holds it. The overall risk of
+    Returns a DataFrame indexed by "publication": ``cohort``, ``by``, ``sensitive``, ``epsilon``, the ``risk``
+    of the publication, averaged over its own cells, the ``overall`` risk of its cohort, averaged over the
+    non-empty cells of all ``by`` columns so far (in each, a publication counts with the risk of the cell of
+    its own that holds it), ``epsilon_so_far`` and ``delta_so_far``. The overall risk of
     a cell never falls; the average over cells may, where new columns split cells into unlike numbers of
     them, and that over records does not.
 
@@ -80,10 +80,10 @@ def repeated_risk(
                 "by": ", ".join(str(column.name) for column in step.asked.by),
                 "sensitive": ", ".join(str(column.name) for column in step.asked.sensitive),
                 "epsilon": step.epsilon,
-                "epsilon so far": float(step.so_far.epsilon),
-                "delta so far": float(step.so_far.delta),
                 "risk": _mean(cells[sizes > 0], sizes[sizes > 0], average),
                 "overall": _overall(step, average),
+                "epsilon_so_far": float(step.so_far.epsilon),
+                "delta_so_far": float(step.so_far.delta),
             }
         )
     index = pd.RangeIndex(1, len(rows) + 1, name="publication")
@@ -130,7 +130,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
             )
         facts = _facts(protected, one.get("frame"))
         cohort = _cohort(cohorts, facts)
-        cost = loss(one["epsilon"], one.get("delta", options["delta"]))
+        cost = loss(unwrapped(one["epsilon"]), one.get("delta", options["delta"]))
         if cohort not in losses:
             before = facts.budget.composed if spent else None
             losses[cohort] = [] if before is None else [before]

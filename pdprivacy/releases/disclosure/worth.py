@@ -98,13 +98,16 @@ def utility(
 
     Raises ParameterError (also for bounded noise), DeclarationError, TableTooLargeError.
     """
-    levels, _ = levels_of(list(epsilon) if isinstance(epsilon, tuple) else epsilon)
+    levels, _ = levels_of(epsilon)
     if columns is None:
         names = [
             one.name for one in protected.domain.columns if one.role in ("quasi_identifier", "sensitive")
         ]
         if not names:
-            raise DeclarationError("'utility' found no column with the role quasi_identifier or sensitive.")
+            raise DeclarationError(
+                "'utility' found no column with the role quasi_identifier or sensitive.",
+                'utility(["age", "health"]), or metadata={"dp": {"role": "sensitive"}} in the schema.',
+            )
         columns = names
     chosen = columns_of(protected, columns, "utility")
     check_cells(chosen, "utility")
@@ -125,6 +128,7 @@ def utility(
             for name, values in zip(("tvd", "standard_error"), found, strict=True)
         },
         axis=1,
+        names=[MARK, "epsilon"],
     )
     frame.attrs[KEY] = {
         MARK: "utility",
@@ -163,7 +167,8 @@ def tradeoff(
     Raises as `dr_ha` and `utility`.
     """
     levels, _ = levels_of(np.logspace(-2, 2, 17) if epsilon is None else epsilon)
-    most_risk, most_distance = check_share("max_risk", max_risk), check_share("max_tvd", max_tvd)
+    most_risk = check_share("max_risk", max_risk, options["overall"])
+    most_distance = check_share("max_tvd", max_tvd)
     check_average(average)
     asked = Asked.of(protected, by, sensitive, "tradeoff", options)
     both = (*asked.by, *asked.sensitive)
@@ -186,5 +191,11 @@ def tradeoff(
         recommended &= mean <= most_distance
     frame["recommended"] = recommended
     frame.columns.name = MARK
-    frame.attrs[KEY] = {MARK: "tradeoff", **asked.words, "max_risk": most_risk, "max_tvd": most_distance}
+    frame.attrs[KEY] = {
+        MARK: "tradeoff",
+        **asked.words,
+        "average": average,
+        "max_risk": most_risk,
+        "max_tvd": most_distance,
+    }
     return frame
