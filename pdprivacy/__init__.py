@@ -9,7 +9,7 @@
 ('geometric', 0.5)
 """
 
-from pdprivacy import errors, mechanism, postprocess, sensitivity
+from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity
 from pdprivacy._version import __version__
 from pdprivacy.accessor import register as _register
 from pdprivacy.domain import Column, Domain
@@ -29,11 +29,13 @@ __all__ = [
     "Pure",
     "Unit",
     "__version__",
+    "accounting",
     "combine",
     "errors",
     "mechanism",
     "postprocess",
     "read_schema",
+    "risk",
     "sensitivity",
 ]
 

@@ -4,10 +4,10 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pdprivacy.accounting import compose, shares
+from pdprivacy.accounting import Spent, compose, shares, times
 from pdprivacy.errors import ParameterError, PrivacyError
 from pdprivacy.privacy import ZCDP, Approx, Pure
 
@@ -93,3 +93,46 @@ def test_weights_that_are_not_positive_are_refused(weights):
 def test_weights_that_are_no_numbers_are_refused(weight):
     with pytest.raises(ParameterError, match=r"^'split' must be a finite number"):
         shares([1, weight])
+
+
+every_loss = st.one_of(st.builds(Pure, numbers), st.builds(Approx, numbers, slacks), st.builds(ZCDP, numbers))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(every_loss, st.integers(min_value=1, max_value=60))
+def test_many_charges_are_one_charge_of_that_count(item, count):
+    assume(getattr(item, "delta", 0) * count < 1)
+    assert times(item, count) == item.times(count)
+    one_by_one = Spent()
+    for _ in range(count):
+        one_by_one = one_by_one.add(item)
+    assert Spent().add(item, count) == one_by_one == Spent.of([item] * count) == Spent.of({item: count})
+    assert compose([item] * count) == compose({item: count}) == compose([times(item, count)])
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(every_loss, max_size=12), st.randoms(use_true_random=False))
+def test_what_was_spent_knows_no_order(items, random):
+    assert Spent.of(items) == Spent.of(random.sample(items, len(items)))
+
+
+def test_one_large_loss_has_larger_squares_than_the_small_ones_it_is_of():
+    assert Spent().add(Pure(0.1), 10).concentrated == Fraction(1, 20)
+    assert Spent().add(times(Pure(0.1), 10)).concentrated == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2", None], ids=repr)
+def test_counts_that_are_none_are_refused(count):
+    for call in (
+        lambda: times(Pure(1), count),
+        lambda: Spent().add(Pure(1), count),
+        lambda: compose({Pure(1): count}),
+    ):
+        with pytest.raises(ParameterError, match=r"^'count' must be a positive whole number"):
+            call()
+
+
+@pytest.mark.parametrize("items", [None, 1, "Pure", [1], [Pure], ["0.1"], {0.1: 2}], ids=repr)
+def test_what_is_no_loss_is_refused(items):
+    with pytest.raises(ParameterError, match=r"^'losses' must"):
+        compose(items)

@@ -1,0 +1,306 @@
+"""The least epsilon and delta that losses fixed beforehand compose to, whatever the mechanisms.
+
+Not for a budget whose losses are chosen after seeing answers. Approximate losses only: with p_i =
+1/(1 + exp(-epsilon_i)), the composition of (epsilon_i, delta_i) losses is (epsilon, delta)-private,
+and no less for some mechanisms, where
+
+    1 - delta = prod_i (1 - delta_i) * (1 - E max(0, 1 - exp(epsilon - L)))
+
+and L is the sum of independent losses, epsilon_i with probability p_i and -epsilon_i else (Murtagh,
+Vadhan 2016, Theorem 1.5; for equal losses Kairouz, Oh, Viswanath 2015, Theorem 3.3). L has up to 2^n
+values and computing delta is #P-complete in general, but equal sums are one value: where the epsilons
+are multiples of a common unit (decimals are) there are few of them.
+
+Error. Where there are still too many, every epsilon_i is rounded up to a multiple of a unit; let eta be
+all that this adds, `optimal_error`, else 0. Then delta is not below the true one, and delta at
+epsilon + eta is not above that of exp(eta / 2) times the expectation at epsilon (compare Murtagh, Vadhan
+2016, Theorem 1.7). For one loss rounded from e to e + a: the outcome of loss e + a has 1 + (1 - exp(-a)) /
+(exp(-a) + exp(e)) <= exp(a / 2) times its old probability, and of the old loss, against exp(-a) times the
+other law; the other outcome has less of both. Beside it, floating-point arithmetic of positive numbers
+is wrong by less than 1e-11 of the expectation, and 1e-290, which are added, and differences epsilon - L by
+less than 1e-14 of the largest L, by which epsilon is lowered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
+from fractions import Fraction
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.accounting.rounding import DOWN, decimal_up, float_down, float_up
+from pdprivacy.accounting.sums import Losses, counted
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import ZCDP, Rational, rational
+
+__all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+SUBSETS = 2**14
+"""Sums of losses without a common unit are told apart one by one up to this many."""
+CELLS = 2**20
+WORK = 2**28
+"""The largest number of sums on a grid, and of products to fill it."""
+
+MOST = 10**6
+EXACT = 1000
+"""The number of losses that are composed, and up to which their deltas are without rounding."""
+
+RELATIVE = 1e-11
+ABSOLUTE = 1e-290
+TINY = 1e-300
+
+WIDE = Context(prec=40, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+def optimal_delta(losses: Losses, epsilon: Rational) -> float:
+    """The least delta of ``losses`` together at ``epsilon``, not below it; see the module for the error.
+
+    Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
+
+    Raises
+    ------
+    ParameterError : losses in rho, none at all, more than 1e6; epsilon negative.
+
+    >>> from pdprivacy import Pure
+    >>> round(optimal_delta({Pure(0.1): 100}, 3), 6)
+    0.001361
+    """
+    level = rational(epsilon, "epsilon")
+    if level < 0:
+        raise ParameterError(f"'epsilon' must be at least 0 (got {got(epsilon)}).")
+    problem = _Problem.of(losses)
+    if level >= problem.most:
+        return min(1.0, float_up(1 - problem.kept))
+    sums = _Sums.of(problem.counts, problem.most)
+    excess = Fraction(min(1.0, sums.excess(float_down(level))))
+    return min(1.0, float_up(1 - problem.kept * (1 - excess)))
+
+
+def optimal_epsilon(losses: Losses, delta: Rational) -> float:
+    """The least epsilon of ``losses`` together at ``delta``, not below it; see the module for the error.
+
+    Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
+
+    Raises
+    ------
+    ParameterError : losses in rho, none at all, more than 1e6; delta outside [0, 1), or less than
+        what the deltas of the losses compose to, 1 - prod (1 - delta_i).
+
+    >>> from pdprivacy import Pure
+    >>> round(optimal_epsilon({Pure(0.1): 100}, 1e-6), 4)  # the sum is 10
+    4.7746
+    """
+    slack = rational(delta, "delta")
+    if not 0 <= slack < 1:
+        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    problem = _Problem.of(losses)
+    target = 1 - (1 - slack) / problem.kept if problem.kept else Fraction(-1)
+    if target < 0:
+        raise ParameterError(
+            f"'delta' must be at least {float_up(1 - problem.kept):.6g}, what the deltas of the losses "
+            f"compose to (got {got(delta)})."
+        )
+    most = float_up(problem.most)
+    goal = float_down(target)
+    if goal <= ABSOLUTE:
+        return most
+    return float_up(Fraction(min(most, _Sums.of(problem.counts, problem.most).solve(goal, most))))
+
+
+def optimal_error(losses: Losses) -> float:
+    """eta: all that rounding adds to the epsilons in `optimal_epsilon` and `optimal_delta`; 0 where exact.
+
+    >>> from pdprivacy import Pure
+    >>> optimal_error([Pure(0.1), Pure("1/3"), Pure(0.25)])
+    0.0
+    """
+    problem = _Problem.of(losses)
+    return float_up(_Sums.of(problem.counts, problem.most).eta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """``counts``: how often each epsilon; ``kept``: prod (1 - delta_i); ``most``: the sum of epsilons."""
+
+    counts: Counter[Fraction]
+    kept: Fraction
+    most: Fraction
+
+    @classmethod
+    def of(cls, losses: Losses) -> _Problem:
+        items = counted(losses)
+        if not items:
+            raise ParameterError("'losses' must hold at least one loss.")
+        number = items.total()
+        if number > MOST:
+            raise ParameterError(
+                f"'losses' must be at most 1e6 (got {number}).", "zcdp_epsilon of their sum."
+            )
+        counts: Counter[Fraction] = Counter()
+        kept = Fraction(1)
+        for item, count in items.items():
+            if isinstance(item, ZCDP):
+                raise ParameterError(
+                    "Optimal composition is of losses in epsilon (got ZCDP).", "zcdp_epsilon(rho, delta)."
+                )
+            counts[item.epsilon] += count
+            if number <= EXACT:
+                kept *= (1 - item.delta) ** count
+            elif item.delta:
+                kept = _down(kept * _power(1 - item.delta, count))
+        most = sum((epsilon * count for epsilon, count in counts.items()), Fraction(0))
+        if most > 10**15:
+            raise ParameterError("'losses' must have epsilons that sum to at most 1e15.")
+        return cls(counts, kept, most)
+
+
+def _power(number: Fraction, count: int) -> Fraction:
+    """At most the power."""
+    power = DOWN.power(decimal_up(number, DOWN), count)
+    return max(Fraction(0), Fraction(DOWN.next_minus(DOWN.next_minus(power))))
+
+
+def _down(number: Fraction) -> Fraction:
+    """At most the number, in few digits."""
+    return Fraction(decimal_up(number, DOWN))
+
+
+def _weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
+    """The probabilities that j of ``count`` losses are +epsilon, not below them, and the first such j.
+
+    Those below 1e-300 are left out.
+    """
+    factor = WIDE.next_plus(WIDE.exp(decimal_up(epsilon, WIDE)))
+    # exp(-epsilon) + 1 from below: the reciprocal of a bound from above, rounded down
+    below = WIDE.next_minus(WIDE.next_minus(WIDE.add(1, WIDE.divide(1, factor))))
+    other = WIDE.divide(WIDE.divide(1, below), WIDE.next_minus(WIDE.next_minus(factor)))
+    weight = WIDE.next_plus(WIDE.next_plus(WIDE.power(other, count)))
+    first, found = -1, []
+    for j in range(count + 1):
+        value = float(weight)
+        if value >= TINY:
+            first = j if first < 0 else first
+            found.append(math.nextafter(value, math.inf))
+        elif first >= 0:
+            break
+        weight = WIDE.divide(
+            WIDE.multiply(WIDE.multiply(weight, WIDE.create_decimal(count - j)), factor),
+            WIDE.create_decimal(j + 1),
+        )
+    return first, np.array(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The values of L and their probabilities, not below them; ``eta``: what rounding added."""
+
+    losses: Floats
+    weights: Floats
+    eta: Fraction
+    wrong: float
+
+    @classmethod
+    def of(cls, counts: Counter[Fraction], most: Fraction) -> _Sums:
+        groups = sorted(counts.items(), key=lambda group: -group[1])
+        unit = reduce(_common, counts)
+        if _affordable([(int(epsilon / unit), count) for epsilon, count in groups]):
+            return cls._on_grid(groups, unit, Fraction(0))
+        if math.prod(count + 1 for count in counts.values()) <= SUBSETS:
+            return cls._one_by_one(groups, unit)
+        cells = CELLS
+        while True:
+            unit = most / cells
+            rounded: Counter[Fraction] = Counter()
+            for epsilon, count in groups:
+                rounded[math.ceil(epsilon / unit) * unit] += count
+            fewer = sorted(rounded.items(), key=lambda group: -group[1])
+            if cells <= 64 or _affordable([(int(epsilon / unit), count) for epsilon, count in fewer], 2):
+                added = sum((epsilon * count for epsilon, count in fewer), Fraction(0)) - most
+                return cls._on_grid(fewer, unit, added)
+            cells //= 2
+
+    @classmethod
+    def _on_grid(cls, groups: Sequence[tuple[Fraction, int]], unit: Fraction, eta: Fraction) -> _Sums:
+        """Every epsilon a multiple of ``unit``: cell i of the weights is the loss (2 i - all) unit."""
+        weights, start, steps, adds = np.ones(1), 0, 0, 0
+        for epsilon, count in groups:
+            step = int(epsilon / unit)
+            first, taps = _weights(epsilon, count)
+            filled = np.zeros(len(weights) + step * (len(taps) - 1))
+            for place, tap in enumerate(taps):
+                filled[place * step : place * step + len(weights)] += weights * tap
+            weights, start = filled, start + step * first
+            steps += step * count
+            adds += len(taps) + 2
+        places = np.arange(start, start + len(weights), dtype=np.float64)
+        return cls((2 * places - steps) * float(unit), weights, eta, adds * 2**-52)
+
+    @classmethod
+    def _one_by_one(cls, groups: Sequence[tuple[Fraction, int]], unit: Fraction) -> _Sums:
+        sums: dict[int, float] = {0: 1.0}
+        adds = 0
+        for epsilon, count in groups:
+            step = int(epsilon / unit)
+            first, taps = _weights(epsilon, count)
+            fuller: dict[int, float] = {}
+            for so_far, weight in sums.items():
+                for place, tap in enumerate(taps.tolist()):
+                    key = so_far + (2 * (place + first) - count) * step
+                    fuller[key] = fuller.get(key, 0.0) + weight * tap
+            sums = fuller
+            adds += len(taps) + 2
+        losses = np.array([float(key * unit) for key in sums], dtype=np.float64)
+        return cls(losses, np.array(list(sums.values())), Fraction(0), adds * 2**-52)
+
+    def excess(self, level: float) -> float:
+        """At least E max(0, 1 - exp(level - L))."""
+        # the differences are wrong by less than this
+        moved = level - 2**-49 * (abs(level) + float(np.abs(self.losses).max()))
+        above = self.losses > moved
+        parts = self.weights[above] * -np.expm1(moved - self.losses[above])
+        return float(parts.sum()) * (1 + RELATIVE / 10 + 4 * self.wrong) + ABSOLUTE
+
+    def solve(self, goal: float, most: float) -> float:
+        """The level where the excess falls to ``goal``, from above."""
+        low, high, sums = 0.0, most, self
+        if sums.excess(low) <= goal:
+            return low
+        while True:
+            middle = (low + high) / 2
+            if not low < middle < high or high - low <= 2**-44 * high:
+                return high
+            if sums.excess(middle) <= goal:
+                high = middle
+            else:
+                low = middle
+                if 2 * (kept := sums.losses > low - 2**-40 * most).sum() < len(kept):
+                    sums = _Sums(sums.losses[kept], sums.weights[kept], self.eta, self.wrong)
+
+
+def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
+    """Whether groups of so many grid steps, so often each, can be filled in; ``room`` for rounding."""
+    cells, work = 1, 0
+    for step, count in groups:
+        taps = min(count + 1, 40 * math.isqrt(count) + 80)  # no more are above 1e-300
+        work += cells * taps
+        cells += step * (taps - 1)
+        if cells > room * CELLS or work > WORK:
+            return False
+    return True
+
+
+def _common(one: Fraction, other: Fraction) -> Fraction:
+    """The largest number that both are multiples of."""
+    return Fraction(
+        math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),
+        one.denominator * other.denominator,
+    )

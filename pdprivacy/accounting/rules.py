@@ -1,0 +1,300 @@
+"""The rules that enforce a cap: all hold when each loss is chosen after seeing the answers before it."""
+
+# ruff: noqa: D102 - the methods are documented on the protocol
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
+from pdprivacy.accounting.rounding import float_down, root_down
+from pdprivacy.accounting.sums import Spent
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, got
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, rational, show
+
+__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "rule"]
+
+Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
+
+ZERO = Fraction(0)
+
+
+class Amount(NamedTuple):
+    """An amount in the currency of a cap: epsilon, or rho, and delta."""
+
+    amount: Fraction
+    delta: Fraction = ZERO
+
+
+class Rule(Protocol):
+    """What may be charged under a cap. A rule holds no state: what was spent is a `Spent`."""
+
+    @property
+    def total(self) -> Loss:
+        """The cap."""
+
+    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
+        """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
+
+        What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
+        that the cap cannot count.
+        """
+
+    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
+        """``so_far`` with ``count`` charges of ``item``.
+
+        Raises BudgetExceeded where they do not fit, BudgetError as `fits`.
+        """
+
+    def spent(self, so_far: Spent) -> Amount:
+        """The smallest cap under which ``so_far`` fits by this rule."""
+
+    def left(self, so_far: Spent) -> Amount:
+        """The largest further pure loss (under a cap in rho: rho) that fits, and the delta beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """Sums of epsilons and of deltas under a cap in epsilon and delta; exact.
+
+    Source: Dwork, Roth (2014), Theorem 3.16; adaptive: Rogers, Roth, Ullman, Vadhan (2016), Section 3.
+
+    >>> basic, spent = Basic(Pure(0.3)), Spent()
+    >>> for _ in range(3):
+    ...     spent = basic.add(spent, Pure(0.1))
+    >>> basic.fits(spent, Pure(1e-9)), float(basic.left(spent).amount)
+    (False, 0.0)
+    """
+
+    total: Pure | Approx
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.total, Pure | Approx):
+            raise ParameterError(f"A cap on sums of epsilons must be Pure or Approx (got {got(self.total)}).")
+
+    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
+        _check(item)
+        after = self._plain(so_far.add(item, count))
+        return after.epsilon <= self.total.epsilon and after.delta <= self.total.delta
+
+    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
+        return _add(self, so_far, item, count)
+
+    def spent(self, so_far: Spent) -> Amount:
+        return Amount(self._plain(so_far).epsilon, so_far.delta)
+
+    def left(self, so_far: Spent) -> Amount:
+        spent = self.spent(so_far)
+        return Amount(max(ZERO, self.total.epsilon - spent.amount), max(ZERO, self.total.delta - spent.delta))
+
+    def _plain(self, so_far: Spent) -> Spent:
+        if so_far.rho:
+            raise BudgetError(
+                "This budget adds up epsilons, and a loss in rho has none.",
+                'a budget with a delta and accounting="zcdp", or one in rho, takes such losses.',
+            )
+        return so_far
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """Sums of rho under a cap in rho; a pure loss counts as epsilon^2 / 2. Exact.
+
+    Source: Bun, Steinke (2016), Lemma 1.7 and Proposition 1.4; adaptive: Feldman, Zrnic (2021),
+    "Individual privacy accounting via a Rényi filter"; Whitehouse, Ramdas, Rogers, Wu
+    (2023), "Fully-adaptive composition in differential privacy".
+
+    >>> Concentrated(ZCDP(0.5)).spent(Spent().add(Pure(0.1)).add(ZCDP(0.2))).amount
+    Fraction(41, 200)
+    """
+
+    total: ZCDP
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.total, ZCDP):
+            raise ParameterError(f"A cap on sums of rhos must be ZCDP (got {got(self.total)}).")
+
+    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
+        _check(item)
+        return self.spent(so_far.add(item, count)).amount <= self.total.rho
+
+    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
+        return _add(self, so_far, item, count)
+
+    def spent(self, so_far: Spent) -> Amount:
+        if so_far.delta:
+            raise BudgetError(
+                "This budget adds up rhos, and a loss with a positive delta has none.",
+                "charge ZCDP(rho), for Gaussian noise 1 / (2 * noise_multiplier**2), or Pure(epsilon).",
+            )
+        return Amount(so_far.concentrated)
+
+    def left(self, so_far: Spent) -> Amount:
+        return Amount(max(ZERO, self.total.rho - self.spent(so_far).amount))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A cap on epsilon and delta that many small losses use up by their squares, adaptively.
+
+    Takes pure, approximate and zero-concentrated losses, each chosen after seeing the answers before.
+    With V = sum epsilon_m^2 + 2 sum rho_m, losses fit while sum delta_m <= delta - slack and
+    ``sqrt(2 ln(1/slack) V) + V/2 <= epsilon``, or, of pure and approximate losses alone, while
+    sum epsilon_m <= epsilon (so that few large losses fit as under `Basic`).
+
+    Parameters
+    ----------
+    total : the cap, delta positive.
+    slack : the part of delta that the tail takes, half of it by default; the rest is for deltas of
+        losses. All of it where every loss will be pure or zero-concentrated.
+    conversion : "bun_steinke", the inequality above; "tight" puts the largest V/2 with
+        ``zcdp_epsilon(V/2, slack) <= epsilon`` in its place, and leaves more room.
+
+    Attributes
+    ----------
+    largest : the largest V/2 that fits.
+
+    Raises
+    ------
+    ParameterError : a cap without delta, a slack that is not positive or above delta.
+
+    Notes
+    -----
+    Source: Whitehouse, Ramdas, Rogers, Wu (2023), "Fully-adaptive composition in differential
+    privacy", Theorem 1, whose stopping rule is the first inequality. Why all three may be used: an
+    (epsilon_m, delta_m) pair of laws is that of randomized response with a revealing outcome of
+    probability delta_m, processed further (Kairouz, Oh, Viswanath 2015). No revealing
+    outcome occurs but with probability at most sum delta_m <= delta - slack. Without one, let L be the
+    privacy loss so far: as an epsilon_m-private step is epsilon_m^2/2-zCDP given the past,
+    exp((a - 1) L - a (a - 1) V/2) is a supermartingale for every a > 1, whatever the past chose, with
+    mean at most 1 when the rule stops. With W the largest V of the inequality, each path ends with
+    V <= W, or with sum epsilon_m <= epsilon and so L <= epsilon, which adds nothing to
+    E max(0, 1 - exp(epsilon - L)). On the former paths this is at most
+    max over l of (1 - exp(epsilon - l)) exp(-(a - 1) l), times exp(a (a - 1) W/2): the conversion of
+    W/2-zCDP at order a (Canonne, Kamath, Steinke 2020, Proposition 12), so at most slack for the best
+    a. Bounding 1 - exp(.) by 1 where L > epsilon gives the inequality above, which is that of Bun,
+    Steinke (2016), Proposition 1.3, with rho = V/2.
+
+    >>> adaptive = Filter(Approx(1, 1e-6), slack=1e-6)
+    >>> [adaptive.fits(Spent(), Pure(0.01), count) for count in (100, 349, 350)]
+    [True, True, False]
+    """
+
+    total: Approx
+    slack: Fraction
+    conversion: Conversion
+    largest: Fraction
+
+    def __init__(
+        self, total: Approx, slack: Rational | None = None, conversion: Conversion = "bun_steinke"
+    ) -> None:
+        if not isinstance(total, Approx) or not total.delta:
+            raise ParameterError(
+                "A filter needs a cap with a positive delta.", "Filter(Approx(epsilon=1, delta=1e-6))."
+            )
+        part = total.delta / 2 if slack is None else rational(slack, "slack")
+        if not 0 < part <= total.delta:
+            raise ParameterError(f"'slack' must be in (0, {show(total.delta)}] (got {got(slack)}).")
+        object.__setattr__(self, "total", total)
+        object.__setattr__(self, "slack", check_slack(part))
+        object.__setattr__(self, "conversion", conversion)
+        object.__setattr__(self, "largest", zcdp_rho(total.epsilon, part, conversion))
+
+    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
+        _check(item)
+        if not isinstance(item, ZCDP) and item.delta and self.slack == self.total.delta:
+            raise BudgetError(
+                "This budget leaves no delta to losses: the conversion of rho takes all of it.",
+                'accounting="filter" takes losses with a positive delta.',
+            )
+        after = so_far.add(item, count)
+        if after.delta > self.total.delta - self.slack:
+            return False
+        return after.concentrated <= self.largest or (not after.rho and after.epsilon <= self.total.epsilon)
+
+    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
+        return _add(self, so_far, item, count)
+
+    def spent(self, so_far: Spent) -> Amount:
+        if not so_far.concentrated:
+            return Amount(ZERO, so_far.delta)
+        # up to the margin of `zcdp_rho`, what fits has spent at most the cap
+        epsilon = Fraction(repr(zcdp_epsilon(so_far.concentrated, self.slack, self.conversion)))
+        return Amount(epsilon if so_far.rho else min(epsilon, so_far.epsilon), so_far.delta + self.slack)
+
+    def left(self, so_far: Spent) -> Amount:
+        room = 2 * (self.largest - so_far.concentrated)
+        by_squares = Fraction(repr(float_down(root_down(room)))) if room > 0 else ZERO
+        by_sum = ZERO if so_far.rho else self.total.epsilon - so_far.epsilon
+        return Amount(max(ZERO, by_squares, by_sum), max(ZERO, self.total.delta - self.slack - so_far.delta))
+
+
+def rule(name: Accounting, total: Loss) -> Rule:
+    """The rule by which a cap is enforced; every one stays valid when losses are chosen adaptively.
+
+    ``"basic"``: sums in the currency of the cap, as `Basic` and `Concentrated`. ``"filter"``: `Filter`
+    under a cap with a delta, half of which is for the deltas of losses. ``"zcdp"``: `Concentrated` under
+    a cap in rho; under a cap with a delta, the `Filter` whose largest rho is that which converts to it
+    by the tight conversion, for pure and zero-concentrated losses.
+
+    Raises
+    ------
+    ParameterError : an unknown name; "filter" or "zcdp" under a cap that it has no meaning for.
+
+    >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))
+    True
+    """
+    if name not in ("basic", "filter", "zcdp"):
+        raise ParameterError(f"'accounting' must be one of 'basic', 'filter', 'zcdp' (got {got(name)}).")
+    if not isinstance(total, Pure | Approx | ZCDP):
+        raise ParameterError(f"A cap must be Pure, Approx or ZCDP (got {got(total)}).")
+    if isinstance(total, ZCDP):
+        if name == "filter":
+            raise ParameterError(
+                "accounting='filter' needs a cap in epsilon and delta.", 'accounting="zcdp" adds up rhos.'
+            )
+        return Concentrated(total)
+    if name == "basic":
+        return Basic(total)
+    if isinstance(total, Pure) or not total.delta:
+        raise ParameterError(
+            f"accounting={name!r} needs a cap with a positive delta.",
+            'Approx(epsilon=1, delta=1e-6), or accounting="basic".',
+        )
+    return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
+
+
+def _check(item: Loss) -> None:
+    if not isinstance(item, Pure | Approx | ZCDP):
+        raise BudgetError(
+            f"A budget counts losses (got {got(item)}).",
+            "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
+        )
+
+
+def _add(enforced: Rule, so_far: Spent, item: Loss, count: int) -> Spent:
+    """The sums after a charge that fits; else what is asked and what is left, in the cap's currency."""
+    if enforced.fits(so_far, item, count):
+        return so_far.add(item, count)
+    asked, left, total = Spent().add(item, count), enforced.left(so_far), enforced.total
+    if isinstance(total, ZCDP):
+        raise _too_much("rho", asked.concentrated, left.amount, total.rho)
+    if asked.delta > left.delta:
+        raise BudgetExceeded(
+            f"The release asks for delta {show(asked.delta)}, but {show(left.delta)} of "
+            f"{show(total.delta)} is left.",
+            'mechanism="laplace" and mechanism="geometric" need no delta.',
+        )
+    if isinstance(item, ZCDP):
+        room = max(ZERO, left.amount**2 / 2)
+        raise _too_much("rho", asked.rho, Fraction(repr(float_down(room))), None)
+    raise _too_much("epsilon", asked.epsilon, left.amount, total.epsilon)
+
+
+def _too_much(currency: str, asked: Fraction, left: Fraction, total: Fraction | None) -> BudgetExceeded:
+    whole = "" if total is None else f" of {show(total)}"
+    return BudgetExceeded(
+        f"The release asks for {currency} {show(asked)}, but {show(left)}{whole} is left.",
+        f"ask for {currency}={show(left)} or less." if left > 0 else None,
+    )
