@@ -53,6 +53,8 @@ def got(value: object) -> str:
     >>> got("abc"), got([1, 2])
     ("'abc'", 'list')
     """
+    if getattr(value, "confidential", False) is True:
+        return "a confidential number"
     if value is None or isinstance(value, str | bytes | bool | numbers.Number | Decimal):
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."

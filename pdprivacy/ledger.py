@@ -20,7 +20,7 @@ import pandas as pd
 
 from pdprivacy import accounting
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
-from pdprivacy.privacy import Approx, Loss, Pure, Rational, Unit, loss, show
+from pdprivacy.privacy import Approx, Confidential, Loss, Pure, Rational, Unit, loss, show
 
 __all__ = ["Budget", "Entry"]
 
@@ -183,8 +183,8 @@ class Budget:
         [0.125]
         """
         known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
-        if not known or not 0 <= risk <= 1:
-            raise ParameterError("'risk' must be a probability.")
+        if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+            raise ParameterError("'risk' must be a probability, made of released numbers.")
         whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
         with self._lock:
             if not whole or not 1 <= number <= len(self._entries):

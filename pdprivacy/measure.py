@@ -278,7 +278,7 @@ def _add_within_static(
     """The same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
     finer = part.unit / mechanism.grid
     low, high = _up(limits[0], mechanism.grid), _down(limits[1], mechanism.grid)
-    reach = int(np.abs(whole).max(initial=0)) * math.ceil(finer)
+    reach = max(int(np.abs(whole).max(initial=0)), 1) * math.ceil(finer)  # an empty table is like any other
     if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
         return None
     if low is not None and high is not None:

@@ -48,6 +48,8 @@ class Confidential(float):
 
     __slots__ = ()
 
+    confidential = True
+
     def __repr__(self) -> str:
         return f"{float.__repr__(self)} (confidential)"
 
@@ -68,9 +70,10 @@ def rational(value: Rational, name: str) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, Confidential):
+        rounded = f"{name}=round({name}, 1), if that may be known; an infinite one means that any will do."
         raise ParameterError(
             f"{name!r} is published with what is released, and this number was made of confidential counts.",
-            f"{name}=round({name}, 1), if that may be known; an infinite one means that any will do.",
+            rounded if name == "epsilon" else "a number that was not computed from the data.",
         )
     scalar = isinstance(value, int | float | str | Decimal | numbers.Real)
     if scalar and not isinstance(value, bool):

@@ -22,7 +22,7 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.privacy import Confidential, rational
+from pdprivacy.privacy import Confidential, Pure, rational
 from pdprivacy.protection import find
 from pdprivacy.utility import total_variation
 
@@ -1086,3 +1086,44 @@ def test_a_sum_of_risks_may_be_limited_above_one(private):
         assert here <= 1.2 < beyond
     with pytest.raises(ParameterError, match=r"'max_risk' must be between 0 and 1 \(got 1.2\)"):
         private.dp.choose_epsilon(BY, ["ill", "job"], 1.2)
+
+
+def test_no_confidential_number_is_published_or_printed(private):
+    secret, digits = Confidential(1.2345678), "234"
+    calls = [
+        lambda: private.dp.crosstab(BY, "ill", epsilon=secret),
+        lambda: private.dp.mean("age", epsilon=1, delta=secret, mechanism="gaussian"),
+        lambda: private.dp.histogram("age", bins=[0, secret, 100], epsilon=1),
+        lambda: private.dp.choose_epsilon(BY, "ill", Confidential(secret + 2)),
+        lambda: private.dp.plan("crosstab", "age", "ill", epsilon=secret, rows=10),
+        lambda: private.dp.budget.reach(1, Confidential(0.5)),
+        lambda: Pure(secret),
+        lambda: Budget(secret),
+        lambda: PEOPLE.dp.protect(DOMAIN, epsilon=secret),
+    ]
+    private.dp.count(epsilon=1)
+    left = private.dp.budget.left
+    for call in calls:
+        with pytest.raises(ParameterError) as refused:
+            call()
+        assert digits not in str(refused.value)
+    assert private.dp.budget.left == left
+    noise = {"mechanism": "gaussian", "delta": Confidential(1e-3)}  # for the curator it is a number
+    assert private.dp.dr_ha(BY, "ill", secret, **noise) == private.dp.dr_ha(
+        BY, "ill", float(secret), mechanism="gaussian", delta=1e-3
+    )
+    assert "confidential" in repr(private.dp.quality())
+
+
+def test_a_tradeoff_of_classic_noise_ends_below_one():
+    noise = {"mechanism": "gaussian", "calibration": "classic", "delta": 1e-3}
+    found = protect(delta=0.5).dp.tradeoff("sex", "ill", draws=2, rng=1, **noise)
+    assert found.index[-1] == pytest.approx(0.999)
+
+
+@pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 0.5}])
+def test_an_empty_table_is_released_like_any_other(noise):
+    labels = Column("y", "category", categories=("a", "b"), role="sensitive")
+    private = pd.DataFrame({"y": ["a"]}).iloc[:0].dp.protect(Domain((labels,)), epsilon=10**250, delta=0.99)
+    table = private.dp.value_counts("y", epsilon=10.0**200, bounding="truncated", **noise)
+    assert table.to_numpy() == pytest.approx(0, abs=1e-9)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -696,6 +697,8 @@ def test_asymptotes_of_the_bankruptcy_subset_are_the_published_ones():
     [
         ([3, 777], "two dimensions"),
         ([[777, 2], [3]], "rows of the same length"),
+        ([[777, Fraction(10**20 + 1, 10**20)]], "must be whole numbers"),
+        ([[777, 10**400]], "less than"),
         ([[[777]]], "two dimensions"),
         ([[777], [2]], "at least 2 columns"),
         ([[777, -3]], "must not be negative"),

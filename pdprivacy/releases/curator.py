@@ -26,4 +26,6 @@ def quality(protected: Protected) -> pd.DataFrame:
 
     Counted at protection, exact and without noise: not for release.
     """
-    return protected.quality.copy()
+    found = protected.quality.copy()
+    found.columns.name = "confidential"
+    return found

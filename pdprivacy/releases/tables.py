@@ -17,7 +17,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.measure import Measurement, calibrate, released_by
 from pdprivacy.postprocess import Tree
-from pdprivacy.privacy import Rational
+from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
     Call,
@@ -182,6 +182,8 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
         edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes))
     except (TypeError, ValueError, OverflowError):
         edges = ()
+    if edges and any(isinstance(edge, Confidential) for edge in bins):
+        raise ParameterError("'bins' are published, and one of these edges was made of confidential counts.")
     if len(edges) < 2 or len(edges) < len(bins) or not all(math.isfinite(edge) for edge in edges):
         raise ParameterError("'bins' must be a number of bins, or at least two finite edges.")
     if len(edges) > MOST_BINS or any(right <= left for left, right in itertools.pairwise(edges)):

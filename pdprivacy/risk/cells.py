@@ -123,7 +123,13 @@ def whole_numbers(counts: Any) -> NDArray[np.int64]:
     if table.dtype == object and all(
         isinstance(one, numbers.Real) and not isinstance(one, bool) for one in table.flat
     ):
-        table = table.astype(np.float64)  # as a frame of nullable integers gives them
+        try:
+            doubles = table.astype(np.float64)  # as a frame of nullable integers gives them
+        except OverflowError:
+            raise ParameterError("'counts' must be less than 2**53.") from None
+        if any(one != double for one, double in zip(table.flat, doubles.flat, strict=True)):
+            raise ParameterError("'counts' must be whole numbers that doubles hold.")
+        table = doubles
     if table.dtype.kind not in "iuf":
         raise ParameterError(f"'counts' must be whole numbers (got the type {table.dtype}).")
     if table.dtype.kind == "f":

@@ -96,7 +96,7 @@ def expected(
 
 
 def expected_cost(counts: ArrayLike | Cells) -> int:
-    """The work of the expected risk for one noise, an estimate in multiply-adds; a second does 1e9 or more.
+    """The work of the expected risk for one noise, an estimate in multiply-adds; a second does about 1e9.
 
     Grows with the distinct mixed compositions and the root of their sizes. Errors as of `Cells.of`.
 

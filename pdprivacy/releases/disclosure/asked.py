@@ -19,7 +19,7 @@ from pdprivacy.mechanism.law import Law
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, check_cells, check_flag, columns_of
-from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall
+from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, unwrapped
 from pdprivacy.request import Request
 from pdprivacy.risk.disclosure import Question, check_question
 from pdprivacy.risk.reading import readings
@@ -75,7 +75,7 @@ class TableNoise:
     @classmethod
     def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
         """Of these columns; ``options`` may hold other keywords too."""
-        kept: Any = {name: options[name] for name in Noise.__annotations__}
+        kept: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
         return cls(Cells(columns, protected.scope, "crosstab"), kept)
 
     def at(self, epsilon: Rational, delta: Rational | None = None) -> Any:

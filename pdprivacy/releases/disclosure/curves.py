@@ -26,19 +26,12 @@ from pdprivacy.releases.disclosure.options import (
     Overall,
     check_average,
     check_share,
+    epsilon_range,
     levels_of,
     spelled,
 )
 
 __all__ = ["choose_epsilon", "dr_ha", "risk_curve"]
-
-LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
-"""Where an epsilon is looked for; the classic calibration of Gaussian noise holds below 1 only."""
-
-
-def _range(options: Measured) -> np.ndarray[Any, np.dtype[np.float64]]:
-    most = CLASSIC if options["calibration"] == "classic" else MOST
-    return np.geomspace(LEAST, most, 51)
 
 
 @spelled(Noise)
@@ -162,7 +155,7 @@ def risk_curve(
 
     Raises as `dr_ha`.
     """
-    levels, _ = levels_of(_range(options) if epsilon is None else epsilon)
+    levels, _ = levels_of(epsilon_range(options) if epsilon is None else epsilon)
     asked = Asked.of(protected, by, sensitive, "risk_curve", options)
     numbers = sorted({positive(level, "epsilon") for level in levels})
     between = [asked.noise.at(number) for number in numbers]
@@ -206,7 +199,7 @@ def choose_epsilon(
     most = check_share("max_risk", max_risk, options["overall"])
     check_average(average)
     asked = Asked.of(protected, by, sensitive, "choose_epsilon", options)
-    grid = [float(f"{level:.6g}") for level in _range(options)]
+    grid = [float(f"{level:.6g}") for level in epsilon_range(options)]
     for level in grid:
         asked.noise.at(level)  # refuses before any count is read
     counted = asked.count()

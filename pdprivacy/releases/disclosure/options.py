@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.errors import ParameterError, check_one_of, got
@@ -26,6 +27,7 @@ __all__ = [
     "Overall",
     "check_average",
     "check_share",
+    "epsilon_range",
     "levels_of",
     "spelled",
 ]
@@ -160,6 +162,15 @@ def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
 def unwrapped(epsilon: Any) -> Any:
     """A confidential number as a plain one: what is made of it stays with the curator."""
     return float(epsilon) if isinstance(epsilon, Confidential) else epsilon
+
+
+LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
+"""Where an epsilon is looked for; the classic calibration of Gaussian noise holds below 1 only."""
+
+
+def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> NDArray[np.float64]:
+    """Where nothing else is asked for: evenly on a logarithmic scale."""
+    return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)
 
 
 def check_average(average: object) -> None:

@@ -130,7 +130,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
             )
         facts = _facts(protected, one.get("frame"))
         cohort = _cohort(cohorts, facts)
-        cost = loss(unwrapped(one["epsilon"]), one.get("delta", options["delta"]))
+        cost = loss(unwrapped(one["epsilon"]), unwrapped(one.get("delta", options["delta"])))
         if cohort not in losses:
             before = facts.budget.composed if spent else None
             losses[cohort] = [] if before is None else [before]

@@ -24,6 +24,7 @@ from pdprivacy.releases.disclosure.options import (
     Noise,
     check_average,
     check_share,
+    epsilon_range,
     levels_of,
     spelled,
 )
@@ -155,7 +156,8 @@ def tradeoff(
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: disclosure risk and error of the marginals against epsilon.
 
-    ``epsilon``: by default 17 numbers from 0.01 to 100, evenly on a logarithmic scale.
+    ``epsilon``: by default 17 numbers from 0.01 to 100 (0.999 for the classic calibration), evenly on a
+    logarithmic scale.
 
     Returns a DataFrame indexed by epsilon in ascending order: "risk"; "tvd 1-way" and so on, the mean
     expected total variation distance of the marginals of each ``order`` of the table of ``by`` and
@@ -166,7 +168,7 @@ def tradeoff(
 
     Raises as `dr_ha` and `utility`.
     """
-    levels, _ = levels_of(np.logspace(-2, 2, 17) if epsilon is None else epsilon)
+    levels, _ = levels_of(epsilon_range(options, 0.01, 17) if epsilon is None else epsilon)
     most_risk = check_share("max_risk", max_risk, options["overall"])
     most_distance = check_share("max_tvd", max_tvd)
     check_average(average)
