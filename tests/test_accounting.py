@@ -136,3 +136,20 @@ def test_counts_that_are_none_are_refused(count):
 def test_what_is_no_loss_is_refused(items):
     with pytest.raises(ParameterError, match=r"^'losses' must"):
         compose(items)
+
+
+@pytest.mark.parametrize("losses", [[[1]], [{}], "x", None, ["x"], {1: 2}])
+def test_what_is_no_loss_is_refused_by_name(losses):
+    for call in (compose, Spent.of):
+        with pytest.raises(ParameterError, match="'losses' must"):
+            call(losses)
+    with pytest.raises(ParameterError, match="'losses' must"):
+        Spent().add(losses)
+    with pytest.raises(ParameterError, match="'losses' must"):
+        times(losses, 2)
+
+
+@pytest.mark.parametrize("weights", ["12", {1: 2}, None, 3])
+def test_what_is_no_list_of_weights_is_refused(weights):
+    with pytest.raises(ParameterError, match="'split' must hold positive weights"):
+        shares(weights)

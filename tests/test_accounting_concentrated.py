@@ -161,3 +161,12 @@ def test_roundings_past_all_floats():
     assert float_up(Fraction(1, 10**400)) == 5e-324
     assert exp_up(Fraction(-(10**9))) == Fraction(1, 10**400)
     assert root_down(Fraction(0)) == 0
+
+
+@pytest.mark.parametrize("epsilon", ["1e-280", "1e-200", "1e-20", "1e-12", "1e-7", "1e-6", "1e-5"])
+@pytest.mark.parametrize("delta", ["1e-200", "1e-6", "0.5"])
+def test_rho_of_a_tiny_epsilon_is_never_too_large(epsilon, delta):
+    rho = zcdp_rho(epsilon, delta)
+    assert rho > 0
+    assert zcdp_epsilon(rho, delta) <= float(Fraction(epsilon)) * (1 + 1e-15)
+    assert zcdp_rho(epsilon, delta, "bun_steinke") <= rho

@@ -2,7 +2,7 @@
 
 Two kinds, not to be mixed up. What holds when each loss is chosen after seeing the answers before it
 enforces a budget: sums (`compose`) and the rules of `rule`. What holds only for losses fixed
-beforehand serves plans and reports: `optimal_epsilon`, `pld_epsilon`, `best_epsilon`.
+beforehand serves plans and reports: `optimal_epsilon`.
 
 No epsilon or delta is below the true one: sums are exact in rational numbers, and every other
 number is rounded to the safe side.
@@ -10,10 +10,7 @@ number is rounded to the safe side.
 
 from __future__ import annotations
 
-from pdprivacy.accounting.best import Bound, best_epsilon
 from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
-from pdprivacy.accounting.distributions import pld_delta, pld_epsilon, to_dp_event
-from pdprivacy.accounting.events import Event, Kind
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
 from pdprivacy.accounting.rules import Accounting, Amount, Basic, Concentrated, Filter, Rule, rule
 from pdprivacy.accounting.sums import Losses, Spent, compose, shares, times
@@ -22,26 +19,19 @@ __all__ = [
     "Accounting",
     "Amount",
     "Basic",
-    "Bound",
     "Concentrated",
     "Conversion",
-    "Event",
     "Filter",
-    "Kind",
     "Losses",
     "Rule",
     "Spent",
-    "best_epsilon",
     "compose",
     "optimal_delta",
     "optimal_epsilon",
     "optimal_error",
-    "pld_delta",
-    "pld_epsilon",
     "rule",
     "shares",
     "times",
-    "to_dp_event",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_of",

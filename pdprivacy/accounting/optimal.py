@@ -17,7 +17,7 @@ epsilon + eta is not above that of exp(eta / 2) times the expectation at epsilon
 2016, Theorem 1.7). For one loss rounded from e to e + a: the outcome of loss e + a has 1 + (1 - exp(-a)) /
 (exp(-a) + exp(e)) <= exp(a / 2) times its old probability, and of the old loss, against exp(-a) times the
 other law; the other outcome has less of both. Beside it, floating-point arithmetic of positive numbers
-is wrong by less than 1e-11 of the expectation, and 1e-290, which are added, and differences epsilon - L by
+is wrong by less than 1e-10 of the expectation, and 1e-290, which are added, and differences epsilon - L by
 less than 1e-14 of the largest L, by which epsilon is lowered.
 """
 
@@ -118,6 +118,8 @@ def optimal_epsilon(losses: Losses, delta: Rational) -> float:
 
 def optimal_error(losses: Losses) -> float:
     """eta: all that rounding adds to the epsilons in `optimal_epsilon` and `optimal_delta`; 0 where exact.
+
+    For very many losses without a common unit it may exceed what they cost: use another bound then.
 
     >>> from pdprivacy import Pure
     >>> optimal_error([Pure(0.1), Pure("1/3"), Pure(0.25)])

@@ -48,7 +48,11 @@ class Rule(Protocol):
         """
 
     def spent(self, so_far: Spent) -> Amount:
-        """The smallest cap under which ``so_far`` fits by this rule."""
+        """How much of the cap is used: the smallest cap under which ``so_far`` fits by this rule.
+
+        The guarantee of an adaptive analysis is the cap. What is used is a guarantee by itself only for
+        sums, or where neither the losses nor their number depend on answers.
+        """
 
     def left(self, so_far: Spent) -> Amount:
         """The largest further pure loss (under a cap in rho: rho) that fits, and the delta beside it."""
@@ -236,7 +240,8 @@ def rule(name: Accounting, total: Loss) -> Rule:
     ``"basic"``: sums in the currency of the cap, as `Basic` and `Concentrated`. ``"filter"``: `Filter`
     under a cap with a delta, half of which is for the deltas of losses. ``"zcdp"``: `Concentrated` under
     a cap in rho; under a cap with a delta, the `Filter` whose largest rho is that which converts to it
-    by the tight conversion, for pure and zero-concentrated losses.
+    by the tight conversion, for pure and zero-concentrated losses. The rule is chosen before the first
+    answer, and kept.
 
     Raises
     ------

@@ -35,15 +35,22 @@ def counted(losses: Losses) -> Counter[Loss]:
     if isinstance(losses, Mapping):
         found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
-        found = Counter(losses)
+        listed = list(losses)
+        for item in listed:
+            _check_loss(item)
+        found = Counter(listed)
     else:
         raise ParameterError(
             f"'losses' must be a list of losses (got {got(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
         )
     for item in found:
-        if not isinstance(item, Pure | Approx | ZCDP):
-            raise ParameterError(f"'losses' must hold Pure, Approx or ZCDP losses (got {got(item)}).")
+        _check_loss(item)
     return found
+
+
+def _check_loss(item: object) -> None:
+    if not isinstance(item, Pure | Approx | ZCDP):
+        raise ParameterError(f"'losses' must hold Pure, Approx or ZCDP losses (got {got(item)}).")
 
 
 def compose(losses: Losses) -> Loss | None:
@@ -85,6 +92,7 @@ def times(item: Loss, count: int) -> Loss:
     >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
     True
     """
+    _check_loss(item)
     return item.times(whole(count))
 
 
@@ -92,8 +100,8 @@ def times(item: Loss, count: int) -> Loss:
 class Spent:
     """All that the rules of `rule` ask of the losses so far: four exact sums.
 
-    They are the same for every rule and in every order, so that a total can be kept, and judged anew
-    under another rule.
+    They are the same for every rule and in every order. A rule is chosen before the first answer: whoever
+    changes it after seeing some may exceed the cap of either.
 
     Parameters
     ----------
@@ -115,6 +123,7 @@ class Spent:
     def add(self, item: Loss, count: int = 1) -> Spent:
         """With ``count`` charges of ``item`` more; the count is multiplied here and nowhere else."""
         number = whole(count)
+        _check_loss(item)
         if isinstance(item, ZCDP):
             return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
         return Spent(
@@ -149,6 +158,8 @@ def shares(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
     >>> [str(share) for share in shares([2, 1])]
     ['2/3', '1/3']
     """
+    if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
+        raise ParameterError(f"'split' must hold positive weights (got {got(weights)}).", "split=[2, 1].")
     numbers = [rational(weight, "split") for weight in weights]
     if not numbers or min(numbers) <= 0:
         raise ParameterError("'split' must hold positive weights.")
