@@ -96,7 +96,8 @@ def positive(value: Rational, name: str) -> Fraction:
     return number
 
 
-def _times(count: int) -> int:
+def whole(count: int) -> int:
+    """How often, a positive whole number; raises ParameterError else."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
         raise ParameterError(f"'count' must be a positive whole number (got {got(count)}).")
     return int(count)
@@ -121,7 +122,7 @@ class Pure:
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""
-        return Pure(self.epsilon * _times(count))
+        return Pure(self.epsilon * whole(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class Approx:
 
     def times(self, count: int) -> Approx:
         """The loss of ``count`` such releases, by basic composition."""
-        return Approx(self.epsilon * _times(count), self.delta * count)
+        return Approx(self.epsilon * whole(count), self.delta * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class ZCDP:
 
     def times(self, count: int) -> ZCDP:
         """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""
-        return ZCDP(self.rho * _times(count))
+        return ZCDP(self.rho * whole(count))
 
 
 Loss: TypeAlias = Pure | Approx | ZCDP

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -125,3 +130,38 @@ def collected() -> Callable[[], None]:
             gc.collect()
 
     return collect
+
+
+@pytest.fixture(scope="session")
+def count_rows() -> Callable[[str], pd.DataFrame]:
+    """The rows of a file of real counts, the count last, or a skip that says why."""
+
+    def read(name: str) -> pd.DataFrame:
+        folder = os.environ.get("PDPRIVACY_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")
+        path = Path(folder) / name
+        if not path.is_file():
+            pytest.skip(f"{name} is not there; the environment variable PDPRIVACY_DATA names its folder")
+        return pd.read_csv(path, skipinitialspace=True)
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def as_module() -> Iterator[Callable[[Path], ModuleType]]:
+    """Scripts as modules, for as long as the tests of one file run."""
+    names: list[str] = []
+
+    def load(script: Path) -> ModuleType:
+        spec = spec_from_file_location(script.stem, script)
+        module = module_from_spec(spec)
+        sys.modules[script.stem] = module
+        names.append(script.stem)
+        with warnings.catch_warnings():
+            # what an older matplotlib uses of its own dependencies is not ours
+            warnings.simplefilter("ignore", DeprecationWarning)
+            spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in names:
+        del sys.modules[name]

@@ -6,9 +6,8 @@ import re
 import struct
 import subprocess
 import sys
-import warnings
 from fractions import Fraction
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -199,19 +198,9 @@ MECHANISMS = ("published", "corrected", "bit")
 
 
 @pytest.fixture(scope="module")
-def study():
+def study(as_module):
     """The example as a module."""
-    spec = spec_from_file_location("bounding_study", STUDY)
-    module = module_from_spec(spec)
-    sys.modules["bounding_study"] = module
-    try:
-        with warnings.catch_warnings():
-            # what an older matplotlib uses of its own dependencies is not ours
-            warnings.simplefilter("ignore", DeprecationWarning)
-            spec.loader.exec_module(module)
-        yield module
-    finally:
-        del sys.modules["bounding_study"]
+    return as_module(STUDY)
 
 
 @pytest.fixture(scope="module")

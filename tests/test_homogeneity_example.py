@@ -8,9 +8,8 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from functools import lru_cache
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -328,19 +327,9 @@ def test_default_is_the_health_survey(runs):
 
 
 @pytest.fixture(scope="module")
-def example():
+def example(as_module):
     """The example as a module."""
-    spec = spec_from_file_location("homogeneity_attack", SCRIPT)
-    module = module_from_spec(spec)
-    sys.modules["homogeneity_attack"] = module
-    try:
-        with warnings.catch_warnings():
-            # what an older matplotlib uses of its own dependencies is not ours
-            warnings.simplefilter("ignore", DeprecationWarning)
-            spec.loader.exec_module(module)
-        yield module
-    finally:
-        del sys.modules["homogeneity_attack"]
+    return as_module(SCRIPT)
 
 
 def test_columns_may_be_named(example, tmp_path):
@@ -391,17 +380,8 @@ def page_rows(start: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-def data_file(name: str) -> Path:
-    folder = os.environ.get("PDPRIVACY_DATA", HERE.parent / ".." / "shared" / "data")
-    path = Path(folder) / name
-    if not path.is_file():
-        pytest.skip(f"{name} is not there; the environment variable PDPRIVACY_DATA names its folder")
-    return path
-
-
-def counts_of(name: str, split: bool = False) -> np.ndarray:
-    """A file as a table of cells by labels; ``split``: a row is a cell of its own."""
-    rows = pd.read_csv(data_file(name), skipinitialspace=True)
+def counts_of(rows: pd.DataFrame, split: bool = False) -> np.ndarray:
+    """Rows of counts as a table of cells by labels; ``split``: a row is a cell of its own."""
     *known, sensitive, count = rows.columns
     if split:
         return np.column_stack([rows[count], np.zeros(len(rows), dtype=int)])
@@ -409,14 +389,17 @@ def counts_of(name: str, split: bool = False) -> np.ndarray:
     return rows[count].groupby(by).sum().unstack(fill_value=0).to_numpy()
 
 
-def every_table() -> dict[str, risk.Cells]:
+@pytest.fixture(scope="module")
+def every_table(count_rows) -> dict[str, risk.Cells]:
     names = {
         "B": ("bankruptcy_counts.csv", False),
         "S": ("bankruptcy_ff_counts.csv", False),
         "A": ("adult_6qid_counts.csv.gz", True),
         "T": ("adult_6qid_counts.csv.gz", False),
     }
-    return {letter: risk.Cells.of(counts_of(*name)) for letter, name in names.items()}
+    return {
+        letter: risk.Cells.of(counts_of(count_rows(name), split)) for letter, (name, split) in names.items()
+    }
 
 
 def test_pictures_of_the_page_are_small_and_there():
@@ -428,8 +411,8 @@ def test_pictures_of_the_page_are_small_and_there():
         assert len(data) < 80_000
 
 
-def test_page_has_the_limits_of_the_subset():
-    counts = counts_of("bankruptcy_ff_counts.csv")
+def test_page_has_the_limits_of_the_subset(count_rows):
+    counts = counts_of(count_rows("bankruptcy_ff_counts.csv"))
     found = page_rows("| Laplace noise | paper, epsilon to 0")
     assert len(found) == 4
     for name, *cells in found:
@@ -443,11 +426,11 @@ def test_page_has_the_limits_of_the_subset():
             assert part[0] == pytest.approx(published, abs=5.1e-3)
 
 
-def test_page_has_the_risks_of_the_census_table():
+def test_page_has_the_risks_of_the_census_table(count_rows):
     found = page_rows("| Local risk, Laplace noise")
     assert len(found) == 6
     for name, *cells in found:
-        counts = counts_of("adult_6qid_counts.csv.gz", split=name.startswith("as published"))
+        counts = counts_of(count_rows("adult_6qid_counts.csv.gz"), split=name.startswith("as published"))
         average = "cells" if "by cells" in name else "records"
         method = "published" if "published form" in name else "exact"
         noises = [risk.OnlyNoise(), *(Laplace(e, 1) for e in (0.01, 0.1, 1, 10)), risk.NoNoise()]
@@ -461,12 +444,11 @@ def pairs(text: str) -> dict[str, list[float]]:
     return {letter: [float(cells), float(records)] for letter, cells, records in found}
 
 
-def test_page_says_what_delta_changes():
-    tables = every_table()
+def test_page_says_what_delta_changes(every_table):
     statements = {cells[0]: cells[3] for cells in page_rows("| Statement of the paper")}
     told = pairs(statements["Delta matters little beside epsilon"])
-    assert set(told) == set(tables)
-    for letter, cells in tables.items():
+    assert set(told) == set(every_table)
+    for letter, cells in every_table.items():
         delta = 1 / int(cells.sizes @ cells.cells)
         for place, average in enumerate(("cells", "records")):
             low, high = (
@@ -476,25 +458,25 @@ def test_page_says_what_delta_changes():
             assert told[letter][place] == pytest.approx(np.abs(high - low).max(), abs=5.1e-4)
 
 
-def test_page_says_how_the_risk_grows():
+def test_page_says_how_the_risk_grows(every_table):
     statements = {cells[0]: cells[3] for cells in page_rows("| Statement of the paper")}
     row = next(text for name, text in statements.items() if name.startswith("Laplace noise: at its maximum"))
     small = next(text for name, text in statements.items() if name.startswith("Reasonably small"))
     for text, epsilon in ((row, 10), (small.split(". B and A")[0], 1)):
         told = pairs(re.sub(r"\(published[^)]*\)", "", text))
         assert set(told) == set("BSAT")
-        for letter, cells in every_table().items():
+        for letter, cells in every_table.items():
             truth = [risk.dr_ha(cells, Laplace(epsilon, 1), "local", by) for by in ("cells", "records")]
             assert told[letter] == pytest.approx(truth, abs=5.1e-4)
 
 
 @pytest.mark.statistical
-def test_page_has_the_distances_of_the_marginals():
+def test_page_has_the_distances_of_the_marginals(count_rows):
     """Other draws than those of the page. False alarms: under 1e-6 for each of eight medians.
 
     The medians of as many runs had a standard deviation of 1.2 % (order 1) and 0.6 % (order 2).
     """
-    frame = pd.read_csv(data_file("bankruptcy_ff_counts.csv"), skipinitialspace=True)
+    frame = count_rows("bankruptcy_ff_counts.csv")
     *columns, count = frame.columns
     told = [list(map(float, cells[2:])) for cells in page_rows("| Noise | order")]
     assert len(told) == 9

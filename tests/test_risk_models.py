@@ -1,11 +1,9 @@
 """Maximum-likelihood models of cells against scipy's laws and optimisers, closed forms and simulation."""
 
 import math
-import os
 import subprocess
 import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -611,14 +609,6 @@ def test_unknown_models_are_refused(model):
 # Real counts
 
 
-def data_file(name):
-    folder = os.environ.get("PDPRIVACY_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")
-    path = Path(folder) / name
-    if not path.is_file():
-        pytest.skip(f"{name} is not there; the environment variable PDPRIVACY_DATA names its folder")
-    return path
-
-
 @pytest.mark.parametrize(
     ("name", "drop", "digits", "rate"),
     [
@@ -627,9 +617,9 @@ def data_file(name):
         ("bankruptcy_ff_counts.csv", 1, 2, 3.21),
     ],
 )
-def test_poisson_rates_of_the_paper(name, drop, digits, rate):
+def test_poisson_rates_of_the_paper(count_rows, name, drop, digits, rate):
     # Footnote 6: the rate of the plain law, empty cells left out.
-    table = pd.read_csv(data_file(name), skipinitialspace=True)
+    table = count_rows(name)
     by = list(table.columns[: len(table.columns) - 1 - drop])
     sizes = table.groupby(by)[table.columns[-1]].sum()
     found = size_distribution(sizes, "poisson", zero_truncated=False).parameters
@@ -639,8 +629,8 @@ def test_poisson_rates_of_the_paper(name, drop, digits, rate):
 @pytest.mark.parametrize(
     ("name", "labels"), [("adult_6qid_counts.csv.gz", 2), ("bankruptcy_ff_counts.csv", 3)]
 )
-def test_alpha_of_real_cells_is_a_maximum(name, labels):
-    table = pd.read_csv(data_file(name), skipinitialspace=True)
+def test_alpha_of_real_cells_is_a_maximum(count_rows, name, labels):
+    table = count_rows(name)
     sensitive, count = table.columns[-2:]
     counts = table.pivot_table(
         index=list(table.columns[:-2]), columns=sensitive, values=count, aggfunc="sum", fill_value=0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +9,14 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, loss, rational
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, loss, rational, whole
 
-__all__ = ["Losses", "Spent", "compose", "counted", "shares", "times", "whole"]
+__all__ = ["Losses", "Spent", "compose", "counted", "shares", "times"]
 
 Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
 """Losses one by one, or a mapping of each to how often it is charged."""
 
 ZERO = Fraction(0)
-
-
-def whole(count: int) -> int:
-    """A positive whole number; raises ParameterError else."""
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-        raise ParameterError(f"'count' must be a positive whole number (got {got(count)}).")
-    return int(count)
 
 
 def counted(losses: Losses) -> Counter[Loss]:

@@ -40,40 +40,46 @@ MAX_CELLS = 10**8
 DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
 
 
-def release(mechanism: MechanismName) -> Callable[[F], F]:
-    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism.
+def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+    """A function whose last parameter, ``**noise`` or the like, stands for these keywords of a TypedDict.
 
-    The signature spells them out, the docstring explains them, and a keyword that is none of them
-    is a TypeError.
+    The signature spells them out with their ``defaults``, in that order, the docstring explains them,
+    and a keyword that is none of them is a TypeError.
     """
+    hints: dict[str, Any] = keywords.__annotations__
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=getattr(hints[name], "__forward_arg__", hints[name]),
+        )
+        for name, default in defaults.items()
+    ]
 
     def decorate(function: F) -> F:
-        spelled = _spelled(inspect.signature(function), mechanism)
+        signature = inspect.signature(function)
+        *named, _ = signature.parameters.values()
+        whole = signature.replace(parameters=[*named, *more])
 
         @functools.wraps(function)
         def method(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
-                if name not in spelled.parameters:
+                if name not in whole.parameters:
                     raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-            return function(*args, **{"mechanism": mechanism, **kwargs})
+            return function(*args, **{**defaults, **kwargs})
 
-        method.__signature__ = spelled  # type: ignore[attr-defined]
-        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(Options)}"
+        method.__signature__ = whole  # type: ignore[attr-defined]
+        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
         return cast("F", method)
 
     return decorate
 
 
-def _spelled(signature: inspect.Signature, mechanism: MechanismName) -> inspect.Signature:
-    *named, _ = signature.parameters.values()
-    defaults = {**DEFAULTS, "mechanism": mechanism}
-    more = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hint.__forward_arg__
-        )
-        for name, hint in Options.__annotations__.items()
-    ]
-    return signature.replace(parameters=[*named, *more])
+def release(mechanism: MechanismName) -> Callable[[F], F]:
+    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism."""
+    given = {**DEFAULTS, "mechanism": mechanism}
+    return spelled(Options, {name: given.get(name) for name in Options.__annotations__})
 
 
 @dataclass(frozen=True, slots=True)

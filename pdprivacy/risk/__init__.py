@@ -26,11 +26,11 @@ array([0.375, 0.5  ])
 """
 
 from pdprivacy.risk.cells import Average, Cells
-from pdprivacy.risk.disclosure import Attack, Measure, Method, dr_ha
+from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact import expected_cost
 from pdprivacy.risk.prior import dirichlet_alpha
 from pdprivacy.risk.reading import HasCdf, NoNoise, OnlyNoise
-from pdprivacy.risk.simulation import Simulated
+from pdprivacy.risk.simulation import Attack, Measure, Simulated
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ __all__ = ["AVERAGES", "Average", "Cells", "checked_counts", "whole_numbers"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Average: TypeAlias = Literal["cells", "records"]
-AVERAGES = ("cells", "records", None)
+AVERAGES = (*get_args(Average), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -20,15 +20,13 @@ from pdprivacy.risk.cells import AVERAGES, Average, Cells, checked_counts
 from pdprivacy.risk.prior import checked_alpha
 from pdprivacy.risk.published import published
 from pdprivacy.risk.reading import HasCdf, Reading, readings
-from pdprivacy.risk.simulation import Simulated, simulate
+from pdprivacy.risk.simulation import Attack, Measure, Simulated, simulate
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 
-__all__ = ["Attack", "Measure", "Method", "Question", "check_question", "dr_ha"]
+__all__ = ["Method", "Question", "check_question", "dr_ha"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
-Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
 
 MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
 """In one cell, beyond which the sums are too long."""
@@ -218,6 +216,11 @@ class Question:
         with ThreadPoolExecutor(workers) as pool:
             return np.concatenate(list(pool.map(lambda some: self._risks(some, as_published), parts)))
 
+    def of_compositions(self, noises: Sequence[Reading], as_published: bool) -> Floats:
+        """(E, U), the risk of each composition instead of an average."""
+        once = replace(self.cells, which=np.arange(len(self.cells.cells)))
+        return replace(self, cells=once, average=None).computed(noises, as_published)
+
     def _check_sizes(self) -> None:
         largest = int(self.cells.sizes.max())
         if self.sizes is not None:
@@ -232,14 +235,14 @@ class Question:
     def _risks(self, noises: Sequence[Reading], as_published: bool) -> Floats:
         cells, average = self.cells, self.average
         if as_published:
-            one_by_one = (published(cells, one, self.measure, self.alpha, self.sizes) for one in noises)
-            return np.array([cells.average(each, average) for each in one_by_one])
+            return self._one_by_one(
+                published(cells, one, self.measure, self.alpha, self.sizes) for one in noises
+            )
         if self.attack != "homogeneity":
             risk = plurality_risk if self.attack == "plurality" else probabilistic_risk
-            return np.array([cells.average(risk(cells, one), average) for one in noises])
+            return self._one_by_one(risk(cells, one) for one in noises)
         if self.measure == "local":
-            found = exact.local(cells, noises, self.partial)
-            return np.array([cells.average(each, average) for each in found])
+            return self._one_by_one(exact.local(cells, noises, self.partial))
         if self.measure == "expected":
             return self._expected(noises)
         if self.measure == "marginal":
@@ -253,6 +256,14 @@ class Question:
         assert self.sizes is not None
         generic = averaged.marginal_shrinkage(self.sizes, self.alpha, noises, self.partial)
         return cells.average(np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1), average)
+
+    def _one_by_one(self, risks: Iterable[Floats]) -> Floats:
+        """Of risks (U,), one array per noise, of which one is held at a time."""
+        if self.average is None:
+            return np.array([self.cells.average(one, None) for one in risks])
+        weights = self.cells.weights(self.average)
+        # no product by a library that would start threads of its own for it
+        return np.array([(one * weights).sum() for one in risks])
 
     def _expected(self, noises: Sequence[Reading]) -> Floats:
         blocks = exact.expected(self.cells, noises, self.partial)

@@ -94,13 +94,13 @@ class Reading:
         """q: the probability that each count reads as empty, being below the threshold; same shape."""
         return self._chances(np.full(counts.shape, self.threshold), counts, below=True)
 
-    def reach(self, largest: int, least: float = NEGLIGIBLE) -> int:
-        """From what count on none reads as empty, but with probability below ``least``; at most ``largest``.
+    def reach(self, largest: int) -> int:
+        """From what count on none reads as empty, but with negligible probability; at most ``largest``.
 
         q is taken to fall with the count.
         """
         size = 16
-        while size < largest and self.empty(np.array([size]))[0] >= least:
+        while size < largest and self.empty(np.array([size]))[0] >= NEGLIGIBLE:
             size *= 2
         return min(size, largest)
 

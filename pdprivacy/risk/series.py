@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.risk.reading import NEGLIGIBLE, Reading
+from pdprivacy.risk.reading import Reading
 
 __all__ = ["Beginnings", "Complex", "Series", "periods", "poisson"]
 
@@ -135,7 +135,7 @@ class Series:
     def _empty(self, readings: Sequence[Reading]) -> tuple[Floats, Integers]:
         """(E, D, L) probabilities to read as empty and (D, L) of what counts, as far as not negligible."""
         top = int(self.first.max()) + self.mass.shape[1]
-        reach = [reading.reach(top, NEGLIGIBLE) for reading in readings]
+        reach = [reading.reach(top) for reading in readings]
         width = min(max(max(reach) - int(self.first.min()), 1), self.mass.shape[1])
         counts = self.first[:, np.newaxis] + np.arange(width)
         if max(reach) > counts.size:

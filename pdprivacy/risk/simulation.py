@@ -24,7 +24,7 @@ import copy
 import importlib
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from pdprivacy.risk.cells import Average
     from pdprivacy.risk.sizes import Sizes
 
-__all__ = ["Simulated", "simulate"]
+__all__ = ["Attack", "Measure", "Simulated", "simulate"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-MEASURES = ("local", "expected", "shrinkage", "marginal", "marginal_shrinkage")
+Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
+
 NUMBERS = 2**18
 """Counts drawn at a time: a dozen arrays of them are 25 MB."""
 LEAST_ALPHA = 1e-300
@@ -162,8 +164,8 @@ def simulate(
 
 
 def _check_choices(measure: str, attack: str, draws: int, postprocess: object) -> None:
-    check_one_of("measure", measure, MEASURES)
-    check_one_of("attack", attack, tuple(ATTACKS))
+    check_one_of("measure", measure, get_args(Measure))
+    check_one_of("attack", attack, get_args(Attack))
     if postprocess is not None and not callable(postprocess):
         raise ParameterError(f"'postprocess' must be a function of the noisy table (got {got(postprocess)}).")
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 SizeModel: TypeAlias = Literal["observed", "poisson", "negative_binomial"]
 
-MODELS = ("observed", "poisson", "negative_binomial")
 DROPPED = 1e-13
 """The largest total chance of the sizes that `size_distribution` leaves out."""
 MOST_SIZES = 2**24
@@ -258,7 +257,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
     >>> size_distribution([0, 2, 1, 1], "poisson", zero_truncated=False).parameters
     {'lambda': 1.0}
     """
-    check_one_of("sizes", model, MODELS)
+    check_one_of("sizes", model, get_args(SizeModel))
     sizes = np.asarray(sizes_of_cells)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf":
         raise ParameterError("'sizes_of_cells' must be an array of whole numbers, one per cell.")

@@ -18,7 +18,7 @@ from pdprivacy.mechanism import Bounding, Bounds
 from pdprivacy.mechanism.law import Law
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, check_cells, check_flag, columns_of
+from pdprivacy.releases.call import Labels, check_cells, columns_of
 from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, unwrapped
 from pdprivacy.request import Request
 from pdprivacy.risk.disclosure import Question, check_question
@@ -32,9 +32,6 @@ Integers: TypeAlias = NDArray[np.int64]
 
 JOINT = 10**7
 """Up to this size the table of all sensitive columns together is counted, and else one per column."""
-
-AT_A_TIME = 4 * 10**6
-"""Risks of single cells that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +159,9 @@ class Asked:
         return asked
 
     def _check(self) -> None:
-        known = {
-            "measure": risk.Measure,
-            "method": risk.Method,
-            "sizes": risk.SizeModel,
-            "attack": risk.Attack,
-        }
-        for name, names in known.items():
-            check_one_of(name, self.measured[name], get_args(names))
-        for name in ("zero_truncated", "partial"):
-            check_flag(name, self.measured[name])
+        names = ("measure", "method", "sizes", "attack", "partial", "zero_truncated")
+        asked = {name: self.measured[name] for name in names}
+        check_question(average=None, threshold=self.threshold, **asked)
         if self.simulated:
             if self.method != "dr_ha":
                 raise ParameterError("'method' must be one of 'exact', 'published' here (got 'monte_carlo').")
@@ -210,17 +200,23 @@ class Asked:
         """(N, K) records per cell of ``by`` and label, per sensitive column."""
         return tables_of(self.protected, self.by, self.sensitive, self.method)
 
+    @property
+    def threshold(self) -> Any:
+        """Below which released counts read as empty."""
+        return self.measured.get("threshold", 0.5)
+
+    def question(self, table: Integers, average: risk.Average | None) -> Question:
+        """What is asked about one table (N, K) of any shape, with what is fitted to it."""
+        names = ("measure", "alpha", "sizes", "zero_truncated", "partial", "attack")
+        asked = {name: self.measured[name] for name in names}
+        return Question.of(risk.Cells.of(table), table, average=average, threshold=self.threshold, **asked)
+
     def simulated_risks(self, noises: Sequence[Any], average: risk.Average | None) -> risk.Simulated:
-        """By Monte Carlo, one entry per noise; of a table of any shape, other than of arrays."""
-        asked = dict(self.measured)
-        method, draws, postprocess = asked.pop("method"), asked.pop("draws"), asked.pop("postprocess")
-        rng, progress, threshold = asked.pop("rng"), asked.pop("progress"), asked.pop("threshold")
-        fitted = {name: asked[name] for name in ("measure", "sizes", "attack", "partial", "zero_truncated")}
-        check_question(average=average, method=method, threshold=threshold, **fitted)
+        """By Monte Carlo, one entry per noise."""
+        read, _ = readings(noises, self.threshold)
         (table,) = self.tables()
-        cells = risk.Cells.of(table)
-        question = Question.of(cells, table, average=average, threshold=threshold, **asked)
-        return question.simulated(table, readings(noises, threshold)[0], draws, postprocess, rng, progress)
+        asked = {name: self.measured[name] for name in ("draws", "postprocess", "rng", "progress")}
+        return self.question(table, average).simulated(table, read, **asked)
 
     def count(self) -> Counted:
         """The tables, counted once."""
@@ -233,14 +229,13 @@ class Counted:
 
     Cells whose compositions agree in every sensitive column have one risk: they are one kind.
 
-    ``cells``, ``options``: per sensitive column, its compositions and what `pdprivacy.risk.dr_ha` is told.
-    ``kinds``: (V, columns), the composition of each kind. ``which``: (N,), the kind of each cell of ``by``,
-    -1 where it is empty. ``sizes``: (N,), its records.
+    ``questions``: per sensitive column, with its compositions. ``kinds``: (V, columns), the composition of
+    each kind. ``which``: (N,), the kind of each cell of ``by``, -1 where it is empty. ``sizes``: (N,), its
+    records.
     """
 
     asked: Asked
-    cells: list[risk.Cells]
-    options: list[dict[str, Any]]
+    questions: list[Question]
     kinds: Integers
     which: Integers
     sizes: Integers
@@ -248,13 +243,8 @@ class Counted:
     @classmethod
     def of(cls, asked: Asked, tables: Sequence[Integers]) -> Counted:
         """Of tables (N, K), one per sensitive column; fits what is asked to be fitted."""
-        options = []
-        for table in tables:
-            found = dict(asked.measured)
-            if "shrinkage" in found["measure"] and found["alpha"] is None:
-                found["alpha"] = risk.dirichlet_alpha(table)
-            options.append(found)
-        cells = [risk.Cells.of(table) for table in tables]
+        questions = [asked.question(table, None) for table in tables]
+        cells = [question.cells for question in questions]
         which, kinds = cells[0].which, np.arange(len(cells[0].cells))[:, np.newaxis]
         filled = which >= 0
         for one in cells[1:]:
@@ -263,7 +253,7 @@ class Counted:
             kinds = np.column_stack([kinds[distinct // len(one.cells)], distinct % len(one.cells)])
             which = np.full(len(which), -1, dtype=np.int64)
             which[filled] = inverse.reshape(-1)
-        return cls(asked, cells, options, kinds, which, np.asarray(cells[0].all_sizes))
+        return cls(asked, questions, kinds, which, np.asarray(cells[0].all_sizes))
 
     def risks(self, noises: Sequence[Any], average: risk.Average | None) -> Floats:
         """The risk under each noise: (E,), or (E, N) without an average, NaN where a cell is empty."""
@@ -301,19 +291,8 @@ class Counted:
 
     def _of_compositions(self, noises: Sequence[Any], place: int) -> Floats:
         """(E, U), the risk of each composition of one sensitive column."""
-        cells, options = self.cells[place], self.options[place]
-        each = np.arange(len(cells.cells))
-        if "marginal" not in options["measure"]:
-            once = risk.Cells(cells.compositions, cells.cells, each)
-            return np.asarray(risk.dr_ha(once, list(noises), average=None, **options))
-        # the sizes are those of all cells
-        _, first = np.unique(np.where(cells.which < 0, len(each), cells.which), return_index=True)
-        first = first[: len(each)]
-        width = max(1, AT_A_TIME // len(cells.which))
-        blocks = [list(noises[start : start + width]) for start in range(0, len(noises), width)]
-        return np.concatenate(
-            [risk.dr_ha(cells, block, average=None, **options)[:, first] for block in blocks]
-        )
+        read, _ = readings(noises, self.asked.threshold)
+        return self.questions[place].of_compositions(read, self.asked.measured["method"] == "published")
 
 
 def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:

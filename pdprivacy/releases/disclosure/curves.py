@@ -16,10 +16,12 @@ from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, cell_index
+from pdprivacy.releases.call import Labels, cell_index, spelled
 from pdprivacy.releases.disclosure.asked import Asked
 from pdprivacy.releases.disclosure.options import (
+    DEFAULTS,
     MARK,
+    NOISE,
     Alpha,
     Measured,
     Noise,
@@ -28,13 +30,12 @@ from pdprivacy.releases.disclosure.options import (
     check_share,
     epsilon_range,
     levels_of,
-    spelled,
 )
 
 __all__ = ["choose_epsilon", "dr_ha", "risk_curve"]
 
 
-@spelled(Noise)
+@spelled(Noise, NOISE)
 def dr_ha(
     protected: Protected,
     by: Labels,
@@ -134,7 +135,7 @@ def _simulated(
     return frame
 
 
-@spelled(Measured)
+@spelled(Measured, DEFAULTS)
 def risk_curve(
     protected: Protected,
     by: Labels,
@@ -168,7 +169,7 @@ def risk_curve(
     return curve
 
 
-@spelled(Measured)
+@spelled(Measured, DEFAULTS)
 def choose_epsilon(
     protected: Protected,
     by: Labels,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Number
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +19,7 @@ __all__ = [
     "DEFAULTS",
     "MARK",
     "MEASURED",
+    "NOISE",
     "Alpha",
     "Measured",
     "Noise",
@@ -29,12 +28,10 @@ __all__ = [
     "check_share",
     "epsilon_range",
     "levels_of",
-    "spelled",
 ]
 
 Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
 Overall: TypeAlias = Literal["max", "sum"]
-F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "confidential"
 MOST_LEVELS = 10_000
@@ -83,6 +80,8 @@ DEFAULTS: dict[str, Any] = {
     "bounding": None,
 }
 
+NOISE = {name: DEFAULTS[name] for name in Noise.__annotations__}
+
 MEASURED = (
     "measure",
     "method",
@@ -98,44 +97,6 @@ MEASURED = (
     "progress",
 )
 """What `pdprivacy.risk.dr_ha` is told."""
-
-
-def spelled(keywords: type) -> Callable[[F], F]:
-    """A function whose last parameter ``**noise`` or ``**options`` stands for these keywords.
-
-    The signature spells them out with their defaults, the docstring explains them, and a keyword that
-    is none of them is a TypeError.
-    """
-    known: dict[str, Any] = keywords.__annotations__
-    hints = {name: known[name] for name in DEFAULTS if name in known}
-
-    def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        *named, _ = signature.parameters.values()
-        more = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=DEFAULTS[name],
-                annotation=getattr(hint, "__forward_arg__", hint),
-            )
-            for name, hint in hints.items()
-        ]
-        spelled = signature.replace(parameters=[*named, *more])
-        defaults = {name: DEFAULTS[name] for name in hints}
-
-        @functools.wraps(function)
-        def method(*args: Any, **kwargs: Any) -> Any:
-            for name in kwargs:
-                if name not in spelled.parameters:
-                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-            return function(*args, **{**defaults, **kwargs})
-
-        method.__signature__ = spelled  # type: ignore[attr-defined]
-        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
-        return cast("F", method)
-
-    return decorate
 
 
 def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
@@ -175,7 +136,7 @@ def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> 
 
 def check_average(average: object) -> None:
     """Refuse what is no average over cells."""
-    check_one_of("average", average, ("cells", "records"))
+    check_one_of("average", average, get_args(risk.Average))
 
 
 def check_share(name: str, value: Any, overall: object = "max") -> float:

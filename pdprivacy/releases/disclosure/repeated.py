@@ -15,9 +15,9 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.protection import Protected, find
-from pdprivacy.releases.call import check_cells, check_flag
+from pdprivacy.releases.call import check_cells, check_flag, spelled
 from pdprivacy.releases.disclosure.asked import Asked
-from pdprivacy.releases.disclosure.options import MARK, Measured, check_average, spelled, unwrapped
+from pdprivacy.releases.disclosure.options import DEFAULTS, MARK, Measured, check_average, unwrapped
 
 __all__ = ["repeated_risk"]
 
@@ -25,7 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 
-@spelled(Measured)
+@spelled(Measured, DEFAULTS)
 def repeated_risk(
     protected: Protected,
     publications: Sequence[Mapping[str, Any]],

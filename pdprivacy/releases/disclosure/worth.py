@@ -16,17 +16,18 @@ from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, check_cells, columns_of
+from pdprivacy.releases.call import Labels, check_cells, columns_of, spelled
 from pdprivacy.releases.disclosure.asked import Asked, Counted, TableNoise, by_label
 from pdprivacy.releases.disclosure.options import (
+    DEFAULTS,
     MARK,
+    NOISE,
     Measured,
     Noise,
     check_average,
     check_share,
     epsilon_range,
     levels_of,
-    spelled,
 )
 from pdprivacy.utility import marginals, total_variation
 
@@ -75,7 +76,7 @@ def _table(protected: Protected, columns: Sequence[Column], method: str) -> Inte
     return table.reshape([column.cells(method) for column in columns])
 
 
-@spelled(Noise)
+@spelled(Noise, NOISE)
 def utility(
     protected: Protected,
     columns: Labels | None = None,
@@ -139,7 +140,7 @@ def utility(
     return frame
 
 
-@spelled(Measured)
+@spelled(Measured, DEFAULTS)
 def tradeoff(
     protected: Protected,
     by: Labels,

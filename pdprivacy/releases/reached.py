@@ -1,0 +1,89 @@
+"""The disclosure risk of what was released, from released counts alone, and what the budget notes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pdprivacy import risk
+from pdprivacy.errors import PrivacyError
+from pdprivacy.measure import Measurement, calibrate, released_by
+from pdprivacy.protection import Protected
+from pdprivacy.releases.call import Floats
+from pdprivacy.request import Request
+
+__all__ = ["reach", "released_risk"]
+
+MOST_RISK_WORK = 10**9
+"""Multiply-adds spent on the risk of a released table: about a second."""
+
+MOST_RISK_RECORDS = 10**10
+"""In one cell; more are not what a table of people holds."""
+
+MOST_RISK_SCALE = 10**4
+"""With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
+
+
+def released_risk(counts: Floats, measurement: Measurement, request: Request) -> dict[str, Any] | None:
+    """The expected risk estimated from released counts alone.
+
+    None where no count is positive, where the table is so large that the estimate would take
+    longer than the release, or where it fails: what is paid for is released, estimate or not.
+    """
+    seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
+    if measurement.mechanisms[0].scale > MOST_RISK_SCALE or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+        return None
+    try:
+        cells = risk.Cells.of(seen)
+        if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
+            return None
+        noise = released_by(measurement.mechanisms[0], measurement.parts[0], request.bounding)
+        each = risk.dr_ha(cells, noise, "expected", None)
+    except (PrivacyError, ArithmeticError, MemoryError):
+        return None
+    filled = cells.which >= 0
+    return {
+        "measure": "expected",
+        "source": "released counts",
+        "by_cells": float(each[filled].mean()),
+        "by_records": float(np.average(each[filled], weights=cells.all_sizes[filled])),
+    }
+
+
+def reach(
+    protected: Protected,
+    request: Request,
+    measurement: Measurement,
+    counts: Floats,
+    found: dict[str, Any] | None,
+) -> None:
+    """Note in the budget the risk of released counts with the noise of all that was spent so far.
+
+    Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
+    no such noise is known: for truncated and generalized Gaussian noise. Source: Liu, Zhao (2023),
+    section 4.3.
+    """
+    entry = measurement.entry
+    if entry is None or found is None:
+        return
+    reached, so_far = found["by_records"], entry.so_far
+    known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
+    if known and so_far != measurement.cost:
+        gaussian = request.mechanism == "gaussian"
+        classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
+        asked = Request(
+            so_far.epsilon,
+            so_far.delta if gaussian else 0,
+            mechanism=request.mechanism,
+            calibration=None if classic else request.calibration,
+            bounding=request.bounding,
+        )
+        try:
+            together = replace(measurement, mechanisms=calibrate(measurement.parts, asked))
+        except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
+            together = measurement
+        more = released_risk(counts, together, asked)
+        reached = reached if more is None else more["by_records"]
+    protected.budget.reach(entry.number, min(reached, 1.0))
