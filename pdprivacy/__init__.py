@@ -13,7 +13,7 @@ from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitiv
 from pdprivacy._version import __version__
 from pdprivacy.accessor import register as _register
 from pdprivacy.domain import Column, Domain
-from pdprivacy.ledger import Budget
+from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.schema import read_schema
@@ -25,6 +25,7 @@ __all__ = [
     "Budget",
     "Column",
     "Domain",
+    "Ledger",
     "Metadata",
     "Pure",
     "Unit",

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import pandas as pd
 
 from pdprivacy import metadata, protection, releases
+from pdprivacy.accounting import Accounting
 from pdprivacy.conform import Fate
 from pdprivacy.domain import Domain
 from pdprivacy.errors import NotProtectedError
-from pdprivacy.ledger import Budget
+from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import Neighbors, Rational
 from pdprivacy.protection import Protected
@@ -89,7 +90,11 @@ class DataFrameDP(_Result):
         *,
         epsilon: Rational | None = None,
         delta: Rational = 0,
-        budget: Budget | None = None,
+        rho: Rational | None = None,
+        accounting: Accounting | None = None,
+        budget: Budget | Ledger | None = None,
+        name: str | None = None,
+        redeclare: bool = False,
         neighbors: Neighbors = "add_remove",
         public_rows: int | None = None,
         on_invalid: Fate = "raise",
@@ -102,7 +107,15 @@ class DataFrameDP(_Result):
             columns opt in by ``metadata={"dp": {...}}``.
         epsilon : the total budget, for a new `pdprivacy.Budget`.
         delta : the delta of that budget.
-        budget : a budget to share with other protections of the same data, instead.
+        rho : in their place, a total in rho (zero-concentrated losses).
+        accounting : how losses add up under the total: "basic" (None), "filter" or "zcdp"; see
+            `pdprivacy.Budget`.
+        budget : a budget to share with other protections of the same data, instead; or a
+            `pdprivacy.Ledger`, which keeps the budget of that ``name`` for other processes and days. The
+            total is stated when the name is new, and need not be again.
+        name : in a ledger, of the data: one for all protections of the same data.
+        redeclare : in a ledger, that data of that name is meant to be declared anew: other columns, bounds or
+            labels than before. Other neighbours only before the first charge.
         neighbors : "add_remove" (one record more or less; the number of rows is private) or
             "replace_one" (one record with other values; the number of rows is public).
         public_rows : under "add_remove", a number of rows that everybody knows the table to have
@@ -116,8 +129,8 @@ class DataFrameDP(_Result):
 
         Raises
         ------
-        DeclarationError, InvalidDataError, ParameterError, BudgetError. Warns (DeclarationWarning)
-        where a declared bound equals the data's own extreme.
+        DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError. Warns
+        (DeclarationWarning) where a declared bound equals the data's own extreme.
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> import pdprivacy
@@ -133,7 +146,11 @@ class DataFrameDP(_Result):
             schema,
             epsilon=epsilon,
             delta=delta,
+            rho=rho,
+            accounting=accounting,
             budget=budget,
+            name=name,
+            redeclare=redeclare,
             neighbors=neighbors,
             public_rows=public_rows,
             on_invalid=on_invalid,
@@ -168,6 +185,10 @@ class DataFrameDP(_Result):
     groupby = _release(releases.groupby)
     query = _release(releases.query)
     plan = _release(releases.plan)
+    plan_releases = _release(releases.plan_releases)
+    partition = _release(releases.partition)
+    split = _release(releases.split)
+    remaining = _release(releases.remaining)
     quality = _release(releases.quality)
     dr_ha = _release(releases.dr_ha)
     risk_curve = _release(releases.risk_curve)

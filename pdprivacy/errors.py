@@ -14,7 +14,11 @@ cell of the data.
     │   ├── DerivedFrameError  made from a protected frame by pandas
     │   └── ModifiedFrameError a protected frame that was changed in place
     ├── BudgetError            the budget refuses the charge
-    │   └── BudgetExceeded     what is left is less than what was asked
+    │   ├── BudgetExceeded     what is left is less than what was asked
+    │   └── AlreadyCharged     a release id that was charged before
+    ├── LedgerError            the ledger cannot be read or written
+    │   ├── MissingLedgerError   there is none yet
+    │   └── TamperedLedgerError  its records are not those that were entered
     ├── MetadataError          a frame without release metadata, or with an altered one
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
 
@@ -28,20 +32,24 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 __all__ = [
+    "AlreadyCharged",
     "BudgetError",
     "BudgetExceeded",
     "DeclarationError",
     "DeclarationWarning",
     "DerivedFrameError",
     "InvalidDataError",
+    "LedgerError",
     "MetadataError",
     "MissingExtraError",
+    "MissingLedgerError",
     "ModifiedFrameError",
     "NotProtectedError",
     "ParameterError",
     "PrivacyError",
     "QueryError",
     "TableTooLargeError",
+    "TamperedLedgerError",
 ]
 
 
@@ -56,7 +64,10 @@ def got(value: object) -> str:
     if getattr(value, "confidential", False) is True:
         return "a confidential number"
     if value is None or isinstance(value, str | bytes | bool | numbers.Number | Decimal):
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # Python writes no number of more than 4300 digits
+            return type(value).__name__
         return text if len(text) <= 60 else text[:57] + "..."
     return type(value).__name__
 
@@ -122,6 +133,22 @@ class BudgetError(PrivacyError):
 
 class BudgetExceeded(BudgetError):
     """A charge larger than what is left; the budget stays as it was."""
+
+
+class AlreadyCharged(BudgetError):
+    """A release of this id was charged before; nothing is charged again, and nothing released again."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger cannot be read or written; says whether anything was entered."""
+
+
+class MissingLedgerError(LedgerError):
+    """There is no ledger at the address yet."""
+
+
+class TamperedLedgerError(LedgerError):
+    """The records of the ledger are not those that were entered, or not all of them."""
 
 
 class MetadataError(PrivacyError):

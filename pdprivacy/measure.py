@@ -16,16 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.accounting import Event, GaussianNoise
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Geometric, Laplace, noise_multiplier
 from pdprivacy.mechanism.core import GRID_BITS, power_below
 from pdprivacy.noise import UNBOUNDED, RandomState
-from pdprivacy.privacy import Approx, Pure, loss
+from pdprivacy.privacy import Approx, Pure, Unit, loss
 from pdprivacy.request import Bounding, Request
 from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
 
-__all__ = ["Measurement", "PartMechanism", "calibrate", "measure", "released_by", "total_cost"]
+__all__ = [
+    "Measurement",
+    "PartMechanism",
+    "calibrate",
+    "events",
+    "measure",
+    "released_by",
+    "total_cost",
+]
 
 PartMechanism: TypeAlias = Laplace | Gaussian | GeneralizedGaussian | Geometric
 Floats: TypeAlias = NDArray[np.float64]
@@ -52,7 +61,14 @@ class Measurement:
 
 
 def measure(
-    statistic: Statistic, engine: Engine, budget: Budget, request: Request, label: str, rng: RandomState
+    statistic: Statistic,
+    engine: Engine,
+    budget: Budget,
+    unit: Unit,
+    request: Request,
+    label: str,
+    rng: RandomState,
+    release_id: str | None = None,
 ) -> list[Measurement]:
     """Charge ``request`` for ``statistic``, then read it once and add noise, once per release.
 
@@ -62,13 +78,20 @@ def measure(
     Raises
     ------
     ParameterError : a mechanism that does not fit; nothing is charged.
-    BudgetExceeded : nothing is charged. Whatever fails later stays charged.
+    BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. Whatever fails later stays charged.
     """
     source = noise.source(rng)
     parts = statistic.parts
     mechanisms = calibrate(parts, request)
     cost = total_cost(mechanisms, request)
-    entry = budget.charge(cost, label, request.mechanism)
+    entry = budget.charge(
+        cost,
+        label,
+        request.mechanism,
+        events=events(parts, mechanisms, request),
+        release_id=release_id,
+        unit=unit,
+    )
     read = statistic.read(engine)
     found = []
     for _ in range(request.releases):
@@ -92,6 +115,29 @@ def total_cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | 
         return request.cost
     losses = [mechanism.loss.times(request.releases) for mechanism in mechanisms]
     return loss(sum(one.epsilon for one in losses), sum(one.delta for one in losses))
+
+
+def events(
+    parts: Sequence[Part], mechanisms: Sequence[PartMechanism], request: Request
+) -> tuple[tuple[Event, int], ...]:
+    """What is released, as an accounting sees it: the loss of each release, and Gaussian noise.
+
+    Parts of weights w have deviations of ``multiplier / sqrt(w)`` sensitivities each, so that together
+    they are Gaussian noise of that multiplier. Truncated noise is another law.
+    """
+    each = request.each
+    if request.calibration == "published":
+        losses = [mechanism.loss for mechanism in mechanisms]
+        each = loss(sum(one.epsilon for one in losses), sum(one.delta for one in losses))
+    noisy = [mechanism for mechanism in mechanisms if isinstance(mechanism, Gaussian)]
+    if not noisy or request.bounding == "truncated":
+        return ((Event(each), request.releases),)
+    found = GaussianNoise(
+        min(mechanism.multiplier for mechanism in noisy),
+        sum(part.moves for part in parts),
+        min(math.floor(mechanism.steps) for mechanism in noisy),
+    )
+    return ((Event(each, found), request.releases),)
 
 
 def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, ...]:

@@ -39,7 +39,8 @@ class Metadata:
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values.
-    budget : ``total`` and ``spent`` as [epsilon, delta], after this release.
+    budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
+        "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
     version : of pdprivacy.
     fingerprint : of the released numbers and labels.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
@@ -35,6 +35,8 @@ Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
 ZERO = Fraction(0)
+SHOWN_BITS = 70
+"""Of a numerator and a denominator that are shown as they are."""
 
 
 class Confidential(float):
@@ -192,13 +194,20 @@ class Unit:
 def show(number: Fraction) -> str:
     """An exact number as a person writes it: ``0.1``, ``1e-06``, ``1/3``.
 
+    A long one is cut off after twelve digits.
+
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(2))
     ('0.1', '1/3', '2')
     """
-    if number.denominator == 1:
+    short = max(abs(number.numerator), number.denominator).bit_length() <= SHOWN_BITS
+    if short and number.denominator == 1:
         return str(number.numerator)
-    try:
+    if short or 10**-300 < abs(number) < 10**300:
         decimal = repr(float(number))
-    except OverflowError:
+        if Fraction(decimal) == number:
+            return decimal
+    if short:
         return str(number)
-    return decimal if Fraction(decimal) == number else str(number)
+    context = Context(prec=12, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    cut = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return str(cut.normalize(context)).lower()

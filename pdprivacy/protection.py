@@ -12,7 +12,7 @@ import operator
 import uuid
 import warnings
 import weakref
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +21,9 @@ import pandas as pd
 
 from pdprivacy import query as queries
 from pdprivacy import schema as schemas
+from pdprivacy.accounting import Accounting
 from pdprivacy.conform import Conformed, Fate, conform
-from pdprivacy.domain import Domain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import (
     DeclarationWarning,
@@ -33,12 +34,12 @@ from pdprivacy.errors import (
     ParameterError,
     got,
 )
-from pdprivacy.ledger import Budget
+from pdprivacy.ledger import Budget, BudgetRequest, Ledger
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.statistic import Engine, Scope
 
-__all__ = ["Protected", "find", "protect", "restrict"]
+__all__ = ["Protected", "divide", "find", "protect", "restrict"]
 
 _MARK = "protected"
 
@@ -94,7 +95,11 @@ def protect(
     *,
     epsilon: Rational | None = None,
     delta: Rational = 0,
-    budget: Budget | None = None,
+    rho: Rational | None = None,
+    accounting: Accounting | None = None,
+    budget: Budget | Ledger | None = None,
+    name: str | None = None,
+    redeclare: bool = False,
     neighbors: Neighbors = "add_remove",
     public_rows: int | None = None,
     on_invalid: Fate = "raise",
@@ -103,12 +108,11 @@ def protect(
     unit = Unit(neighbors)
     if not isinstance(frame, pd.DataFrame):
         raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
-    purse = _budget(epsilon, delta, budget)
-    _refuse_reprotection(frame, budget)
+    asked = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
+    _refuse_reprotection(frame, asked)
     domain = schemas.read_schema(schema)
     found = _meet(frame, schema, domain, on_invalid)
     rows = _public_rows(len(found.frame), unit, public_rows, on_invalid)
-    purse.bind(unit)
     if found.touching:
         named = ", ".join(repr(name) for name in found.touching)
         warnings.warn(
@@ -117,6 +121,7 @@ def protect(
             DeclarationWarning,
             stacklevel=3,
         )
+    purse = asked.open(unit, domain.fingerprint())
     # how many records are left out is private: a neighbour's record may be one of them
     filtered = on_invalid == "drop"
     scope = Scope(neighbors, None if filtered else rows, filtered)
@@ -124,29 +129,11 @@ def protect(
     return _register(found.frame, Protected(snapshot, domain, unit, purse, scope, (), found.quality))
 
 
-def _budget(epsilon: Rational | None, delta: Rational, budget: Budget | None) -> Budget:
-    if budget is None:
-        if epsilon is None:
-            raise ParameterError(
-                "'epsilon' is missing: protection needs a budget.",
-                "df.dp.protect(schema, epsilon=1.0), or budget=pdprivacy.Budget(epsilon=1.0).",
-            )
-        return Budget(epsilon, delta)
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"'budget' must be a pdprivacy.Budget (got {type(budget).__name__}).")
-    stated = Budget(budget.total.epsilon if epsilon is None else epsilon, delta)
-    if (epsilon is not None or stated.total.delta) and stated.total != budget.total:
-        raise ParameterError(
-            "'epsilon' and 'delta' differ from the total of 'budget'.", "pass budget= alone."
-        )
-    return budget
-
-
-def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
+def _refuse_reprotection(frame: pd.DataFrame, asked: BudgetRequest) -> None:
     if not _known(frame) and not _marked(frame):
         return
     protected = find(frame)
-    if budget is not protected.budget:
+    if not asked.serves(protected.budget):
         raise ParameterError(
             "The frame is protected already, and a new budget would not know what was spent.",
             "pass budget=private.dp.budget to go on with the same one, or protect the raw frame again.",
@@ -155,7 +142,7 @@ def _refuse_reprotection(frame: pd.DataFrame, budget: Budget | None) -> None:
         raise ParameterError(
             "The frame holds some records of a protected one, and how many is private; protected anew, "
             "it would look like a table of its own.",
-            "protect the raw frame with budget=private.dp.budget, and query that.",
+            "protect the raw frame, with the budget of the whole table, and query that.",
         )
 
 
@@ -201,6 +188,27 @@ def restrict(protected: Protected, expression: str) -> pd.DataFrame:
     filters = (*protected.filters, expression)
     narrow = replace(protected, snapshot=snapshot, domain=narrowed, scope=scope, filters=filters)
     return _register(visible.loc[held], narrow)
+
+
+def divide(protected: Protected, column: Column, purse: Callable[[], Budget]) -> dict[Hashable, pd.DataFrame]:
+    """A protected frame of the records of each declared label of a column, each with a budget of its own."""
+    codes = protected.engine.codes(column, "partition")
+    labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
+    whole = protected.frame() if protected.frame is not None else None
+    visible = protected.snapshot if whole is None else whole
+    scope = Scope(protected.scope.neighbors, None, filtered=True)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
+    groups = {}
+    for code, label in enumerate(labels):
+        held = order[ends[code] : ends[code + 1]]
+        budget = purse()
+        budget.bind(protected.unit)
+        snapshot = _copied(protected.snapshot.iloc[held], protected.domain)
+        filters = (*protected.filters, f"{column.name} is {label!r}")
+        group = replace(protected, snapshot=snapshot, scope=scope, budget=budget, filters=filters)
+        groups[label] = _register(visible.iloc[held], group)
+    return groups
 
 
 # ---------------------------------------------------------------- identity

@@ -42,6 +42,8 @@ class Options(TypedDict, total=False):
     releases : how many independent releases share the cost. More than one come as a DataFrame whose
         (outer) column level "release" counts them; see `pdprivacy.combine`.
     rng : None for real releases; a seed or generator for tests.
+    release_id : a name for the release, so that a call that is tried again is neither charged nor released
+        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
     """
 
     delta: Rational
@@ -52,6 +54,7 @@ class Options(TypedDict, total=False):
     bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None
     releases: int
     rng: RandomState
+    release_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ CALLS = [
     ("homogeneity", (["region", "age"], "health"), {"top": 3}),
     ("repeated_risk", ([{"by": "region", "sensitive": "health", "epsilon": 1}],), {}),
     ("groupby", (["region"],), {}),
+    ("partition", ("region",), {"epsilon": 0.5}),
+    ("plan_releases", ([("mean", "age", {"epsilon": 0.5, "rng": 1})],), {"delta": 1e-6}),
+    ("remaining", (1e-4,), {}),
+    ("split", (1, [2, 1]), {}),
     ("plan", ("mean", "age"), {"rows": 100, "epsilon": [0.1, 1], "bounding": [None, "bit"]}),
 ]
 
@@ -100,6 +104,16 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if isinstance(by_method, releases.Homogeneity):
         pd.testing.assert_frame_equal(by_method.summary, by_function.summary)
         by_method, by_function = by_method.exposed, by_function.exposed
+    if isinstance(by_method, dict):
+        assert list(by_method) == list(by_function)
+        by_method, by_function = (
+            pd.concat(map(pd.DataFrame, groups.values())) for groups in (by_method, by_function)
+        )
+    if isinstance(by_method, releases.ReleasePlan):
+        assert repr(by_method) == repr(by_function)
+        (by_method,), (by_function,) = by_method.release(), by_function.release()
+    if isinstance(by_method, list):
+        by_method, by_function = pd.Series(by_method), pd.Series(by_function)
     if isinstance(by_method, float):
         assert by_method == by_function
         by_method, by_function = pd.Series([by_method]), pd.Series([by_function])

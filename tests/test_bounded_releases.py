@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 import pdprivacy
-from pdprivacy import Budget, metadata, noise
+from pdprivacy import Budget, Unit, metadata, noise
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import (
@@ -58,7 +58,7 @@ def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> tuple[Any, Re
     """The statistic and the request that a call of the accessor hands to the gate."""
     seen: list[Any] = []
 
-    def gate(statistic: Any, _engine: Any, _budget: Any, request: Request, *_: Any) -> None:
+    def gate(statistic: Any, _engine: Any, _budget: Any, _unit: Any, request: Request, *_: Any) -> None:
         seen.extend((statistic, request))
         raise CapturedError
 
@@ -298,7 +298,7 @@ def test_one_record_alone_moves_a_rounded_sum_no_further_than_is_paid_for(
     released = []
     for value in (low, high, (low + high) / 2):
         engine = PandasEngine(pd.DataFrame({"x": [value]}))
-        (found,) = measure(statistic, engine, Budget(10**6, "0.1"), request, "sum", None)
+        (found,) = measure(statistic, engine, Budget(10**6, "0.1"), Unit(), request, "sum", None)
         released.append(Fraction(found.noisy[0].values[0]))
     assert max(released) - min(released) <= mechanism.sensitivity
 

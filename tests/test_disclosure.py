@@ -1096,7 +1096,7 @@ def test_no_confidential_number_is_published_or_printed(private):
         lambda: private.dp.histogram("age", bins=[0, secret, 100], epsilon=1),
         lambda: private.dp.choose_epsilon(BY, "ill", Confidential(secret + 2)),
         lambda: private.dp.plan("crosstab", "age", "ill", epsilon=secret, rows=10),
-        lambda: private.dp.budget.reach(1, Confidential(0.5)),
+        lambda: private.dp.budget.answered(1, Confidential(0.5)),
         lambda: Pure(secret),
         lambda: Budget(secret),
         lambda: PEOPLE.dp.protect(DOMAIN, epsilon=secret),

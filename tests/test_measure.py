@@ -20,7 +20,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.measure import measure
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta, noise_multiplier
 from pdprivacy.noise import discrete_laplace
-from pdprivacy.privacy import Approx, Pure
+from pdprivacy.privacy import Approx, Pure, Unit
 from pdprivacy.request import Request
 from pdprivacy.statistic import Answer, Part
 
@@ -54,8 +54,8 @@ class Diary(Budget):
         super().__init__(**total)
         self.diary = diary
 
-    def charge(self, cost: Any, label: str, mechanism: str = "") -> Any:
-        entry = super().charge(cost, label, mechanism)
+    def charge(self, cost: Any, label: str, mechanism: str = "", **more: Any) -> Any:
+        entry = super().charge(cost, label, mechanism, **more)
         self.diary.append(f"charge {label}")
         return entry
 
@@ -67,7 +67,7 @@ def counts(size: int = 1, weight: Fraction = ONE, l1: int = 1) -> Part:
 def gate(statistic: Told, cost: Any, mechanism: str, budget: Budget | None = None, rng: Any = 1) -> Any:
     budget = Budget(10**9, "0.9") if budget is None else budget
     request = Request(cost.epsilon, cost.delta, mechanism=mechanism)
-    (measured,) = measure(statistic, "the table", budget, request, "a release", rng)
+    (measured,) = measure(statistic, "the table", budget, Unit(), request, "a release", rng)
     return measured
 
 

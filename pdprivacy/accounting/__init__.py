@@ -2,7 +2,7 @@
 
 Two kinds, not to be mixed up. What holds when each loss is chosen after seeing the answers before it
 enforces a budget: sums (`compose`) and the rules of `rule`. What holds only for losses fixed
-beforehand serves plans and reports: `optimal_epsilon`.
+beforehand serves plans and reports: `optimal_epsilon`, and `epsilon` of events.
 
 No epsilon or delta is below the true one: sums are exact in rational numbers, and every other
 number is rounded to the safe side.
@@ -11,7 +11,10 @@ number is rounded to the safe side.
 from __future__ import annotations
 
 from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
+from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
+from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
+from pdprivacy.accounting.reports import Bound, epsilon, report
 from pdprivacy.accounting.rules import Accounting, Amount, Basic, Concentrated, Filter, Rule, rule
 from pdprivacy.accounting.sums import Losses, Spent, compose, shares, times
 
@@ -19,19 +22,29 @@ __all__ = [
     "Accounting",
     "Amount",
     "Basic",
+    "Bound",
     "Concentrated",
     "Conversion",
+    "Event",
+    "Events",
     "Filter",
+    "GaussianNoise",
     "Losses",
     "Rule",
     "Spent",
     "compose",
+    "epsilon",
+    "from_json",
     "optimal_delta",
     "optimal_epsilon",
     "optimal_error",
+    "pld_epsilon",
+    "report",
     "rule",
     "shares",
     "times",
+    "to_dp_events",
+    "to_json",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_of",

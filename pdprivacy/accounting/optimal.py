@@ -158,25 +158,25 @@ class _Problem:
             if number <= EXACT:
                 kept *= (1 - item.delta) ** count
             elif item.delta:
-                kept = _down(kept * _power(1 - item.delta, count))
+                kept = rounded_down(kept * power_down(1 - item.delta, count))
         most = sum((epsilon * count for epsilon, count in counts.items()), Fraction(0))
         if most > 10**15:
             raise ParameterError("'losses' must have epsilons that sum to at most 1e15.")
         return cls(counts, kept, most)
 
 
-def _power(number: Fraction, count: int) -> Fraction:
+def power_down(number: Fraction, count: int) -> Fraction:
     """At most the power."""
     power = DOWN.power(decimal_up(number, DOWN), count)
     return max(Fraction(0), Fraction(DOWN.next_minus(DOWN.next_minus(power))))
 
 
-def _down(number: Fraction) -> Fraction:
+def rounded_down(number: Fraction) -> Fraction:
     """At most the number, in few digits."""
     return Fraction(decimal_up(number, DOWN))
 
 
-def _weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
+def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
     """The probabilities that j of ``count`` losses are +epsilon, not below them, and the first such j.
 
     Those below 1e-300 are left out.
@@ -213,7 +213,7 @@ class _Sums:
     @classmethod
     def of(cls, counts: Counter[Fraction], most: Fraction) -> _Sums:
         groups = sorted(counts.items(), key=lambda group: -group[1])
-        unit = reduce(_common, counts)
+        unit = reduce(common_unit, counts)
         if _affordable([(int(epsilon / unit), count) for epsilon, count in groups]):
             return cls._on_grid(groups, unit, Fraction(0))
         if math.prod(count + 1 for count in counts.values()) <= SUBSETS:
@@ -236,7 +236,7 @@ class _Sums:
         weights, start, steps, adds = np.ones(1), 0, 0, 0
         for epsilon, count in groups:
             step = int(epsilon / unit)
-            first, taps = _weights(epsilon, count)
+            first, taps = binomial_weights(epsilon, count)
             filled = np.zeros(len(weights) + step * (len(taps) - 1))
             for place, tap in enumerate(taps):
                 filled[place * step : place * step + len(weights)] += weights * tap
@@ -252,7 +252,7 @@ class _Sums:
         adds = 0
         for epsilon, count in groups:
             step = int(epsilon / unit)
-            first, taps = _weights(epsilon, count)
+            first, taps = binomial_weights(epsilon, count)
             fuller: dict[int, float] = {}
             for so_far, weight in sums.items():
                 for place, tap in enumerate(taps.tolist()):
@@ -300,7 +300,7 @@ def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
     return True
 
 
-def _common(one: Fraction, other: Fraction) -> Fraction:
+def common_unit(one: Fraction, other: Fraction) -> Fraction:
     """The largest number that both are multiples of."""
     return Fraction(
         math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),

@@ -3,6 +3,7 @@
 # ruff: noqa: D102 - the methods are documented on the protocol
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -13,7 +14,7 @@ from pdprivacy.accounting.sums import Spent
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, rational, show
 
-__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "rule"]
+__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "rule"]
 
 Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
 
@@ -40,6 +41,9 @@ class Rule(Protocol):
         What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
+
+    def holds(self, after: Spent) -> bool:
+        """Whether these sums are within the cap; then all sums on the way to them were. Raises as `fits`."""
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         """``so_far`` with ``count`` charges of ``item``.
@@ -78,12 +82,14 @@ class Basic:
             raise ParameterError(f"A cap on sums of epsilons must be Pure or Approx (got {got(self.total)}).")
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        _check(item)
-        after = self._plain(so_far.add(item, count))
-        return after.epsilon <= self.total.epsilon and after.delta <= self.total.delta
+        return self.holds(_sum(so_far, [(item, count)]))
+
+    def holds(self, after: Spent) -> bool:
+        plain = self._plain(after)
+        return plain.epsilon <= self.total.epsilon and plain.delta <= self.total.delta
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return _add(self, so_far, item, count)
+        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         return Amount(self._plain(so_far).epsilon, so_far.delta)
@@ -120,11 +126,13 @@ class Concentrated:
             raise ParameterError(f"A cap on sums of rhos must be ZCDP (got {got(self.total)}).")
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        _check(item)
-        return self.spent(so_far.add(item, count)).amount <= self.total.rho
+        return self.holds(_sum(so_far, [(item, count)]))
+
+    def holds(self, after: Spent) -> bool:
+        return self.spent(after).amount <= self.total.rho
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return _add(self, so_far, item, count)
+        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         if so_far.delta:
@@ -206,19 +214,20 @@ class Filter:
         object.__setattr__(self, "largest", zcdp_rho(total.epsilon, part, conversion))
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        _check(item)
-        if not isinstance(item, ZCDP) and item.delta and self.slack == self.total.delta:
+        return self.holds(_sum(so_far, [(item, count)]))
+
+    def holds(self, after: Spent) -> bool:
+        if after.delta and self.slack == self.total.delta:
             raise BudgetError(
                 "This budget leaves no delta to losses: the conversion of rho takes all of it.",
                 'accounting="filter" takes losses with a positive delta.',
             )
-        after = so_far.add(item, count)
         if after.delta > self.total.delta - self.slack:
             return False
         return after.concentrated <= self.largest or (not after.rho and after.epsilon <= self.total.epsilon)
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return _add(self, so_far, item, count)
+        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         if not so_far.concentrated:
@@ -270,19 +279,16 @@ def rule(name: Accounting, total: Loss) -> Rule:
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
 
 
-def _check(item: Loss) -> None:
-    if not isinstance(item, Pure | Approx | ZCDP):
-        raise BudgetError(
-            f"A budget counts losses (got {got(item)}).",
-            "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
-        )
+def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
+    """The sums after one charge of several losses, each so often, that fits under the cap as a whole.
 
-
-def _add(enforced: Rule, so_far: Spent, item: Loss, count: int) -> Spent:
-    """The sums after a charge that fits; else what is asked and what is left, in the cap's currency."""
-    if enforced.fits(so_far, item, count):
-        return so_far.add(item, count)
-    asked, left, total = Spent().add(item, count), enforced.left(so_far), enforced.total
+    Raises BudgetExceeded where it does not: what is asked and what is left, in the currency of the cap.
+    """
+    listed = list(losses)
+    after, asked = _sum(so_far, listed), _sum(Spent(), listed)
+    if enforced.holds(after):
+        return after
+    left, total = enforced.left(so_far), enforced.total
     if isinstance(total, ZCDP):
         raise _too_much("rho", asked.concentrated, left.amount, total.rho)
     if asked.delta > left.delta:
@@ -291,10 +297,22 @@ def _add(enforced: Rule, so_far: Spent, item: Loss, count: int) -> Spent:
             f"{show(total.delta)} is left.",
             'mechanism="laplace" and mechanism="geometric" need no delta.',
         )
-    if isinstance(item, ZCDP):
-        room = max(ZERO, left.amount**2 / 2)
-        raise _too_much("rho", asked.rho, Fraction(repr(float_down(room))), None)
+    if asked.rho and isinstance(enforced, Filter):
+        room = max(ZERO, enforced.largest - so_far.concentrated)
+        raise _too_much("rho", asked.concentrated, room, None)
     raise _too_much("epsilon", asked.epsilon, left.amount, total.epsilon)
+
+
+def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
+    """The sums with these losses."""
+    for item, count in losses:
+        if not isinstance(item, Pure | Approx | ZCDP):
+            raise BudgetError(
+                f"A budget counts losses (got {got(item)}).",
+                "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
+            )
+        so_far = so_far.add(item, count)
+    return so_far
 
 
 def _too_much(currency: str, asked: Fraction, left: Fraction, total: Fraction | None) -> BudgetExceeded:

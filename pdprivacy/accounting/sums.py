@@ -118,10 +118,14 @@ class Spent:
         _check_loss(item)
         if isinstance(item, ZCDP):
             return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
+        epsilon, delta = item.epsilon, item.delta
+        squared = epsilon * epsilon
+        if number > 1:
+            epsilon, delta, squared = number * epsilon, number * delta, number * squared
         return Spent(
-            self.epsilon + number * item.epsilon,
-            self.delta + number * item.delta,
-            self.squares + number * item.epsilon**2,
+            self.epsilon + epsilon,
+            self.delta + delta if delta else self.delta,
+            self.squares + squared,
             self.rho,
         )
 

@@ -66,6 +66,11 @@ class PandasEngine:
         scores[[0, -1]] = np.nan  # no declared cell, and the null cell
         return lambda start, stop: scores[settled.codes(start, stop) + 1]
 
+    def codes(self, column: Column, method: str) -> Integers:
+        """The declared cell of each record, nulls after the last; -1 where it has none."""
+        settled = coder(self._values(column), column, method).settled()
+        return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
+
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
         read = self._quantity(quantity)

@@ -4,6 +4,7 @@ A release is: statistic, `measure`, post-processing, metadata. The functions her
 the methods of ``df.dp`` with the `Protected` facts as first argument.
 """
 
+from pdprivacy.releases.bundle import ReleasePlan, plan_releases
 from pdprivacy.releases.curator import quality, query
 from pdprivacy.releases.disclosure import (
     Homogeneity,
@@ -18,11 +19,13 @@ from pdprivacy.releases.disclosure import (
 from pdprivacy.releases.groups import GroupBy, groupby
 from pdprivacy.releases.moments import corr, cov, mean, pooled_cov, pooled_var, proportion, std, sum, var  # noqa: A004
 from pdprivacy.releases.planning import plan
+from pdprivacy.releases.spending import partition, remaining, split
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
 __all__ = [
     "GroupBy",
     "Homogeneity",
+    "ReleasePlan",
     "choose_epsilon",
     "corr",
     "count",
@@ -33,14 +36,18 @@ __all__ = [
     "histogram",
     "homogeneity",
     "mean",
+    "partition",
     "plan",
+    "plan_releases",
     "pooled_cov",
     "pooled_var",
     "proportion",
     "quality",
     "query",
+    "remaining",
     "repeated_risk",
     "risk_curve",
+    "split",
     "std",
     "sum",
     "tradeoff",

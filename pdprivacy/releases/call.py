@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy import accounting, metadata
+from pdprivacy import accounting, metadata, noise
 from pdprivacy._version import __version__
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got
@@ -95,6 +95,7 @@ class Call:
     constraint: str | None = None
     normalize: str | None = None
     margins: bool = False
+    release_id: str | None = None
 
     @classmethod
     def of(
@@ -122,7 +123,8 @@ class Call:
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="bit".',
             )
-        return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint)
+        named = noise.get("release_id")
+        return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint, release_id=named)
 
     def label(self, filters: Sequence[str] = ()) -> str:
         """The release as the budget lists it."""
@@ -208,11 +210,15 @@ def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
             f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns at once.",
         )
+    label = call.label(protected.filters)
     if isinstance(protected.supposed, Supposed):
-        measured = [suppose(narrowed, request, protected.supposed)]
+        noise.source(call.rng)  # refused before a plan is charged
+        measured = [suppose(narrowed, request, protected.supposed, label)] * request.releases
     else:
-        label = call.label(protected.filters)
-        measured = measure(narrowed, protected.engine, protected.budget, request, label, call.rng)
+        budget, unit = protected.budget, protected.unit
+        measured = measure(
+            narrowed, protected.engine, budget, unit, request, label, call.rng, call.release_id
+        )
     results, offsets, ends = [], narrowed.offsets, statistic.ends
     for measurement in measured:
         answer = narrowed.finish(measurement.noisy)
@@ -229,19 +235,23 @@ def publish(
     make: Callable[[Result], Made[R]],
     *,
     arrange: Callable[[Made[Any]], Made[Any]] | None = None,
-    more: Callable[[Result], dict[str, Any]] | None = None,
+    more: Callable[[Result], tuple[dict[str, Any], float | None]] | None = None,
 ) -> R:
     """The released object with its metadata: what ``make`` makes of each release.
 
     Several releases come side by side in one DataFrame, whatever the type of one is. ``arrange``
-    reorders the numbers; ``more`` adds to the metadata of a single release.
+    reorders the numbers; ``more`` adds to the metadata of a single release, and says the disclosure
+    risk that was reached. That there is an answer is noted last, when nothing more can fail.
     """
     made: list[Made[Any]] = [make(result) for result in results]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    added = more(results[0]) if more is not None and len(results) == 1 else {}
+    added, reached = more(results[0]) if more is not None and len(results) == 1 else ({}, None)
     attach(protected, call, results[0], released, errors, **added)
+    entry = results[0].measurement.entry
+    if entry is not None:
+        protected.budget.answered(entry.number, reached)
     return cast("R", released)
 
 
@@ -296,7 +306,7 @@ def attach(
 ) -> None:
     """Write the release's metadata."""
     measurement, request = result.measurement, call.request
-    total, (spent_epsilon, spent_delta) = protected.budget.total, protected.budget.spent
+    account = protected.budget.account if measurement.entry is None else measurement.entry.after
     metadata.attach(
         released,
         {
@@ -310,10 +320,7 @@ def attach(
             "scale": _by_part(measurement, lambda i: measurement.mechanisms[i].scale),
             "split": {part.name: float(part.weight) for part in measurement.parts},
             "error": errors.to_json(released.shape),
-            "budget": {
-                "total": [float(total.epsilon), float(total.delta)],
-                "spent": [spent_epsilon, spent_delta],
-            },
+            "budget": account.to_json(),
             "seeded": measurement.seeded,
             "version": __version__,
             "p": None if request.p is None else float(request.p),

@@ -62,8 +62,8 @@ def plan(
             f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)})."
         )
     held = _rows(protected, rows)
-    if "rng" in options:
-        raise ParameterError("A plan takes no 'rng': it draws nothing.")
+    if "rng" in options or "release_id" in options:
+        raise ParameterError("A plan takes no 'rng' and no 'release_id': it draws and charges nothing.")
     if "releases" in options:
         raise ParameterError("A plan takes no 'releases'.", "plan one: the epsilon of all, divided by them.")
     value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
@@ -79,7 +79,12 @@ def plan(
     for level in levels:
         for kind in kinds:
             fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
-            released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **fitting)
+            try:
+                released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **fitting)
+            except ArithmeticError:
+                raise ParameterError(
+                    f"{statistic!r} cannot be planned for so few records.", "more rows."
+                ) from None
             found[float(released.attrs[KEY]["epsilon"]), kind or "none"] = _errors(released)
     return pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
 

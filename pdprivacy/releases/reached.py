@@ -10,11 +10,10 @@ import numpy as np
 from pdprivacy import risk
 from pdprivacy.errors import PrivacyError
 from pdprivacy.measure import Measurement, calibrate, released_by
-from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Floats
 from pdprivacy.request import Request
 
-__all__ = ["reach", "released_risk"]
+__all__ = ["reached_risk", "released_risk"]
 
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
@@ -52,14 +51,10 @@ def released_risk(counts: Floats, measurement: Measurement, request: Request) ->
     }
 
 
-def reach(
-    protected: Protected,
-    request: Request,
-    measurement: Measurement,
-    counts: Floats,
-    found: dict[str, Any] | None,
-) -> None:
-    """Note in the budget the risk of released counts with the noise of all that was spent so far.
+def reached_risk(
+    request: Request, measurement: Measurement, counts: Floats, found: dict[str, Any] | None
+) -> float | None:
+    """The risk of released counts with the noise of all that was spent so far, for the budget to note.
 
     Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
     no such noise is known: for truncated and generalized Gaussian noise. Source: Liu, Zhao (2023),
@@ -67,10 +62,10 @@ def reach(
     """
     entry = measurement.entry
     if entry is None or found is None:
-        return
+        return None
     reached, so_far = found["by_records"], entry.so_far
     known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
-    if known and so_far != measurement.cost:
+    if known and so_far is not None and so_far != measurement.cost:
         gaussian = request.mechanism == "gaussian"
         classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
         asked = Request(
@@ -86,4 +81,4 @@ def reach(
             together = measurement
         more = released_risk(counts, together, asked)
         reached = reached if more is None else more["by_records"]
-    protected.budget.reach(entry.number, min(reached, 1.0))
+    return float(min(reached, 1.0))

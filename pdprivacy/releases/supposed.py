@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.accounting import Events
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.measure import Measurement, calibrate, total_cost
+from pdprivacy.measure import Measurement, calibrate, events, total_cost
+from pdprivacy.privacy import Approx, Pure
 from pdprivacy.request import Request
-from pdprivacy.statistic import Engine, GroupedSums, Moments, Noisy, Quantity, Statistic
+from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Statistic
 
-__all__ = ["Supposed", "suppose"]
+__all__ = ["Asked", "Supposed", "suppose"]
+
+
+class Asked(NamedTuple):
+    """What a release would charge: its label, noise, loss, and what it would release."""
+
+    label: str
+    mechanism: str
+    cost: Pure | Approx
+    events: Events
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +36,12 @@ class Supposed:
 
     ``at``: the mean of each number, or its variance where variances are asked for. By default
     the middle of the bounds, and the variance of uniform values; covariances are zero.
+    ``asked``: where each release that reads the table is noted.
     """
 
     rows: int
     at: float | None = None
+    asked: list[Asked] | None = field(default=None, compare=False)
 
     def present(self, column: Column) -> int:  # noqa: ARG002
         return self.rows
@@ -88,7 +102,7 @@ def _check(at: float, lower: float, upper: float) -> None:
         raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")
 
 
-def suppose(statistic: Statistic, request: Request, table: Engine) -> Measurement:
+def suppose(statistic: Statistic, request: Request, table: Supposed, label: str) -> Measurement:
     """What `pdprivacy.measure` would find in supposed data if no noise came out."""
     parts = statistic.parts
     mechanisms = calibrate(parts, request)
@@ -99,4 +113,6 @@ def suppose(statistic: Statistic, request: Request, table: Engine) -> Measuremen
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
         noisy.append(Noisy(values, mechanism.std))
     cost = total_cost(mechanisms, request)
+    if table.asked is not None:
+        table.asked.append(Asked(label, request.mechanism, cost, events(parts, mechanisms, request)))
     return Measurement(parts, mechanisms, tuple(noisy), cost, seeded=False)

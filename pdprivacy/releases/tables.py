@@ -39,7 +39,7 @@ from pdprivacy.releases.call import (
     whole_counts,
 )
 from pdprivacy.releases.errors import Errors
-from pdprivacy.releases.reached import reach, released_risk
+from pdprivacy.releases.reached import reached_risk, released_risk
 from pdprivacy.request import Options
 from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
 
@@ -259,14 +259,13 @@ def crosstab(
     exposed = all(column.role == "quasi_identifier" for column in rows)
     at_risk = exposed and all(column.role == "sensitive" for column in tops) and sides[1] > 1
 
-    def risk_of(result: Result) -> dict[str, Any]:
+    def risk_of(result: Result) -> tuple[dict[str, Any], float | None]:
         if not at_risk:
-            return {}
+            return {}, None
         known = constraint != "hierarchy"  # whose counts have more than one noise
         counts = np.asarray(_reshaped(result, sides).answer.values)
         found = released_risk(counts, result.measurement, call.request) if known else None
-        reach(protected, call.request, result.measurement, counts, found)
-        return {"dr_ha": found}
+        return {"dr_ha": found}, reached_risk(call.request, result.measurement, counts, found)
 
     return publish(protected, call, run(protected, statistic, call), make, more=risk_of)
 

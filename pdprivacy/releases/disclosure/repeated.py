@@ -161,7 +161,7 @@ def _cohort(cohorts: list[Protected], facts: Protected) -> int:
     for number, known in enumerate(cohorts, 1):
         if known is facts:
             return number
-        if known.budget is facts.budget:
+        if known.budget == facts.budget:
             raise ParameterError(
                 "A 'frame' shares its budget with another one, so its records are not new ones.",
                 "protect new records with a budget of their own.",

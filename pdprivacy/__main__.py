@@ -1,0 +1,10 @@
+"""The command line: ``python -m pdprivacy``."""
+
+from __future__ import annotations
+
+import sys
+
+from pdprivacy.ledger.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""Privacy loss distributions of events, by dp-accounting; and events as dp-accounting's own.
+
+A loss in epsilon and delta enters as the pair of laws that dominates every mechanism of that loss:
+randomized response, and an outcome of probability delta that reveals all (Kairouz, Oh, Viswanath 2015).
+Count c of one is a binomial law, summed exactly. All Gaussian noise together is one continuous Gaussian
+of multiplier (sum_i count_i / multiplier_i^2)^(-1/2). Both hold under adaptive composition (Zhu, Dong,
+Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
+
+Grid. Noise is discrete: on grid points k, about a grid point c, its law D(k) is proportional to
+exp(-j^2 / (2 s^2)), with j = k - c and s steps of deviation. The continuous noise, rounded to the grid, has
+the law R(k), and R is no easier to tell apart than the continuous one. With A(j) the mean of
+cosh(j t / s^2) exp(-t^2 / (2 s^2)) over |t| <= 1/2, R(k) = exp(-j^2 / (2 s^2)) A(j) / (s sqrt(2 pi)), by the
+two halves of a cell. A(0) <= A(j) <= A(0) exp(j^2 / (24 s^4)) (the weight falls in |t|, so that the mean of
+cosh is at most the plain one, sinh(x) / x <= exp(x^2 / 6) with x = j / (2 s^2)), and A(0) >= exp(-1 / (24
+s^2)) (Jensen). The constant Z of D is at least s sqrt(2 pi) (Poisson summation) and at most that over A(0),
+as R sums to one. So D = (s sqrt(2 pi) / Z) R / A(j) is
+
+    at most exp(1 / (24 s^2)) R, everywhere, and at least exp(-r^2 / (24 s^2)) R where |j| <= r s.
+
+Let P, Q be the laws in two neighbouring worlds, whose centres differ by at most s / multiplier in each of
+the moves numbers that differ at all. With r = TAILS + 1 / multiplier, P has a mass of at most 2 exp(-TAILS^2
+/ 2) per number beyond r s of Q's centre (D is subgaussian: sum_k exp(-(k - a)^2 / (2 s^2)) is largest at
+a = 0, so E exp(t j) <= exp(t^2 s^2 / 2)). Hence, for sums over all numbers moved in all events of
+u = 1 / (24 s^2), v = r^2 / (24 s^2) and w = 2 exp(-TAILS^2 / 2), of the hockey-stick divergences
+
+    delta(epsilon) <= exp(sum u) * delta_continuous(epsilon - sum u - sum v) + sum w.
+
+Floating point. The masses of a convolution by fast Fourier transforms are wrong by less than 24 log2(N)
+2^-53 in the Euclidean norm (Higham 2002, "Accuracy and stability of numerical algorithms", Theorem 24.2, for
+three transforms of length N of laws whose norms are at most one), so delta by less than sqrt(N) times that:
+``FOURIER`` per convolution, 4e-11. It is taken off delta, which must be twice as large and at least 1e-10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pdprivacy.accounting.events import Event, Events, GaussianNoise, tally
+from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit, power_down, rounded_down
+from pdprivacy.accounting.rounding import exp_up, float_down, float_up, root_down
+from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError, got
+from pdprivacy.privacy import ZCDP, Rational, rational
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+__all__ = ["Slack", "grid_slack", "pld_epsilon", "to_dp_events"]
+
+T = TypeVar("T")
+
+TAILS = 40
+"""How many deviations of noise are looked at: beyond them is a mass below 1e-347."""
+
+COARSE = Fraction(1, 1000)
+"""Where the grid adds more than this to the epsilon of one release, its stated loss is used."""
+
+CELLS = 2**18
+"""The largest number of values of a distribution; the interval between them follows from it."""
+
+FOURIER = 24 * 19 * 2**-53 * 2**9.5
+LEAST_DELTA = Fraction(1, 10**10)
+RELATIVE = 1e-9
+"""Sums of positive masses, and those that dp-accounting computes, are wrong by less."""
+
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Slack:
+    """What the grid adds to continuous noise: delta(epsilon) <= exp(up) delta(epsilon - up - down) + tail."""
+
+    up: Fraction = ZERO
+    down: Fraction = ZERO
+    tail: Fraction = ZERO
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What is added to epsilon."""
+        return self.up + self.down
+
+    def add(self, other: Slack, count: int) -> Slack:
+        """With ``count`` times another."""
+        return Slack(
+            self.up + count * other.up, self.down + count * other.down, self.tail + count * other.tail
+        )
+
+
+def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
+    """What the grid of one release adds, at most; see the module for the proof.
+
+    >>> from fractions import Fraction
+    >>> float(grid_slack(GaussianNoise(Fraction(1), moves=1, steps=2**20)).epsilon) < 1e-10
+    True
+    """
+    reach = tails + 1 / noise.multiplier
+    share = Fraction(noise.moves, 24 * noise.steps**2)
+    return Slack(share, share * reach**2, 2 * noise.moves * exp_up(-(Fraction(tails) ** 2) / 2))
+
+
+def pld_epsilon(events: Events, delta: Rational) -> float:
+    """An epsilon of ``events`` together at ``delta`` by their privacy loss distribution, rounded up.
+
+    Holds for losses fixed beforehand only. Needs ``pdprivacy[pld]``.
+
+    Raises
+    ------
+    ParameterError : no events, more than 1e6 losses; a zero-concentrated loss without noise; a delta
+        below 1e-10, or too small beside the deltas of the losses; numbers out of dp-accounting's reach.
+    MissingExtraError : dp-accounting is not installed.
+    """
+    target = rational(delta, "delta")
+    if not 0 <= target < 1:
+        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    parts = _Parts.of(events)
+    _library()
+    goal = (target - parts.slack.tail) / exp_up(parts.slack.up)
+    if goal < LEAST_DELTA:
+        raise ParameterError("Privacy loss distributions are in floats, for 'delta' from 1e-10 on.")
+    return float_up(Fraction(_guarded(lambda: _solved(parts, float_down(goal)))) + parts.slack.epsilon)
+
+
+def to_dp_events(events: Events) -> DpEvent:
+    """The events as one of dp-accounting's, for its accountants. Needs ``pdprivacy[pld]``.
+
+    Gaussian noise is ``GaussianDpEvent``, as if it were continuous: what its grid adds, at most
+    `grid_slack` per release, is left out. A pure loss without noise is ``DiscreteLaplaceDpEvent`` of
+    sensitivity 1, whose two values of the loss are those of randomized response; its neighbours are
+    those of adding and removing, whatever the unit. A zero-concentrated loss is ``ZCDpEvent``. Counts are
+    ``SelfComposedDpEvent``. Numbers are rounded to the safe side.
+
+    Raises
+    ------
+    ParameterError : no events; a loss with a positive delta without noise.
+    MissingExtraError : dp-accounting is not installed.
+    """
+    library = _library().dp_event
+    pairs = _some(events)
+    return library.ComposedDpEvent(
+        [library.SelfComposedDpEvent(_exported(event, library), count) for event, count in pairs]
+    )
+
+
+def _exported(event: Event, library: Any) -> Any:
+    item = event.loss
+    if event.noise is not None and _fine(event.noise):
+        return library.GaussianDpEvent(float_down(event.noise.multiplier))
+    if isinstance(item, ZCDP):
+        if not hasattr(library, "ZCDpEvent"):
+            raise ParameterError(
+                "This dp-accounting has no event of a zero-concentrated loss.", "a newer one."
+            )
+        return library.ZCDpEvent(float_up(item.rho))
+    if item.delta:
+        raise ParameterError("dp-accounting has events of a positive delta for Gaussian noise only.")
+    return library.DiscreteLaplaceDpEvent(float_up(item.epsilon), 1)
+
+
+def _fine(noise: GaussianNoise) -> bool:
+    return grid_slack(noise).epsilon <= COARSE
+
+
+def _some(events: Events) -> list[tuple[Event, int]]:
+    pairs = tally(events)
+    if not pairs:
+        raise ParameterError("'events' must hold at least one event.")
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """How often each epsilon, the probability that no delta reveals, one Gaussian, what grids add."""
+
+    counts: Counter[Fraction]
+    kept: Fraction
+    multiplier: Fraction | None
+    slack: Slack
+
+    @classmethod
+    def of(cls, events: Events) -> _Parts:
+        counts: Counter[Fraction] = Counter()
+        kept, precision, slack = Fraction(1), ZERO, Slack()
+        for event, count in _some(events):
+            item = event.loss
+            if event.noise is not None and _fine(event.noise):
+                precision += count / event.noise.multiplier**2
+                slack = slack.add(grid_slack(event.noise), count)
+            elif isinstance(item, ZCDP):
+                raise ParameterError("A zero-concentrated loss alone has no privacy loss distribution.")
+            else:
+                counts[item.epsilon] += count
+                if item.delta:
+                    kept = rounded_down(kept * power_down(1 - item.delta, count))
+        if counts.total() > MOST:
+            raise ParameterError(
+                f"'events' must hold at most 1e6 losses without noise (got {counts.total()})."
+            )
+        return cls(counts, kept, root_down(1 / precision) if precision else None, slack)
+
+    @property
+    def most(self) -> Fraction:
+        """The largest loss to look at: all epsilons, and 12 deviations of the Gaussian."""
+        most = sum((epsilon * count for epsilon, count in self.counts.items()), ZERO)
+        if self.multiplier:
+            most += 1 / (2 * self.multiplier**2) + 12 / self.multiplier
+        return most
+
+    @property
+    def interval(self) -> Fraction:
+        """Between values of the distribution: it divides all epsilons where there are cells enough."""
+        taps = {epsilon: _taps(count) for epsilon, count in self.counts.items()}
+        width = sum((2 * number * epsilon for epsilon, number in taps.items()), ZERO)
+        if self.multiplier:
+            width += 1 / self.multiplier**2 + 24 / self.multiplier  # on both sides of zero
+        if not taps:
+            return width / CELLS
+        unit = reduce(common_unit, taps)
+        if unit * CELLS >= width:
+            return unit / (unit * CELLS // width)
+        if 4 * sum(taps.values()) > CELLS:  # the steps of rounding up would be as many again
+            raise ParameterError("These are too many kinds of losses without a common unit.")
+        return width / CELLS
+
+
+def _taps(count: int) -> int:
+    """How many values above 1e-300 the sum of ``count`` equal losses has."""
+    return min(count + 1, 40 * math.isqrt(count) + 80)
+
+
+def _solved(parts: _Parts, goal: float) -> float:
+    """The epsilon at which the distribution has this delta, from above; no grid as yet."""
+    interval = float_up(parts.interval)
+    whole, convolutions = _composed(parts, interval)
+    margin = convolutions * FOURIER
+    if goal < 2 * margin:
+        raise ParameterError("'delta' is too small for a distribution of so many kinds of losses in floats.")
+    most = float_up(parts.most + parts.counts.total() * Fraction(interval))
+
+    def meets(epsilon: float) -> bool:
+        lower = epsilon - 2**-46 * most  # what differences of losses are wrong by
+        return float(whole.get_delta_for_epsilon(lower)) * (1 + RELATIVE) + margin <= goal
+
+    low, high = 0.0, 2 * most + 2 * interval
+    if not meets(high):
+        raise ParameterError("'delta' is too small beside the deltas of the losses.")
+    if meets(low):
+        return low
+    while high - low > 2**-40 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
+
+
+def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
+    """dp-accounting's distribution of all parts, and of how many convolutions it is."""
+    library = _library().pld.privacy_loss_distribution
+    found, reveals = [], float_up(1 - parts.kept)
+    for epsilon, count in parts.counts.items():
+        steps = math.ceil(epsilon / parts.interval)
+        first, weights = binomial_weights(steps * Fraction(interval), count)
+        values = {(2 * (first + j) - count) * steps: weight for j, weight in enumerate(weights.tolist())}
+        law = library.PrivacyLossDistribution.create_from_rounded_probability(values, reveals, interval)
+        found.append(law)
+        reveals = 0.0
+    if parts.multiplier:
+        deviation = float_down(parts.multiplier)
+        found.append(library.from_gaussian_mechanism(deviation, value_discretization_interval=interval))
+    return reduce(lambda one, other: one.compose(other), found), len(found) - 1
+
+
+def _guarded(compute: Callable[[], T]) -> T:
+    """What dp-accounting computes; its own errors say nothing that a caller could act on."""
+    try:
+        return compute()
+    except PrivacyError:
+        raise
+    except Exception:  # overflow of many kinds, a lack of memory, ... by version
+        raise ParameterError("Losses of this size are out of reach of privacy loss distributions.") from None
+
+
+def _library() -> Any:
+    try:
+        import dp_accounting
+        import dp_accounting.pld
+    except ImportError:
+        raise MissingExtraError(
+            "Privacy loss distributions need dp-accounting.", 'pip install "pdprivacy[pld]"'
+        ) from None
+    return dp_accounting

@@ -1,0 +1,219 @@
+"""Events: what was released, as an accounting sees it, and their plain JSON."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, positive, whole
+
+__all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "tally", "to_json"]
+
+NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
+"""Shorter than the whole numbers that Python refuses to read or write."""
+
+LARGEST = 10**3999
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise:
+    """Discrete Gaussian noise on a fine grid, not truncated, independent for each number.
+
+    Parameters
+    ----------
+    multiplier : the deviation over the l2 sensitivity of all numbers, not above the true quotient.
+    moves : how many of the released numbers one unit can change at most.
+    steps : the deviation in steps of the grid, the least over all numbers, rounded down.
+
+    Raises
+    ------
+    ParameterError : one of them is not positive; ``moves`` or ``steps`` is no whole number.
+
+    Notes
+    -----
+    Numbers with grids and deviations of their own are one such release after each is divided by its
+    deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
+    """
+
+    multiplier: Fraction
+    moves: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "multiplier", positive(self.multiplier, "multiplier"))
+        for name in ("moves", "steps"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+                raise ParameterError(f"{name!r} must be a positive whole number (got {got(value)}).")
+            object.__setattr__(self, name, int(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One release: a valid loss of it, and its noise where that says more.
+
+    Both are claims of whoever makes the event. An epsilon of events holds if all of them are true.
+    """
+
+    loss: Loss
+    noise: GaussianNoise | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Pure | Approx | ZCDP):
+            raise ParameterError(f"The loss of an event must be Pure, Approx or ZCDP (got {got(self.loss)}).")
+        if not (self.noise is None or isinstance(self.noise, GaussianNoise)):
+            raise ParameterError(
+                f"The noise of an event must be GaussianNoise or None (got {got(self.noise)})."
+            )
+
+
+Events: TypeAlias = Sequence[tuple[Event, int]]
+"""Events, each with how often it took place."""
+
+
+def tally(events: Events) -> list[tuple[Event, int]]:
+    """Each distinct event once, with how often it took place in all, in an order of its own.
+
+    Here alone counts are added up: n events are one event of count n to every accounting.
+
+    Raises
+    ------
+    ParameterError : what is no sequence of pairs of an event and a positive whole number.
+
+    >>> tally([(Event(Pure(1)), 2), (Event(Pure(1)), 1)]) == [(Event(Pure(1)), 3)]
+    True
+    """
+    if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
+        raise _no_events(events)
+    counts: Counter[Event] = Counter()
+    for pair in events:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Event):
+            raise _no_events(pair)
+        counts[pair[0]] += whole(pair[1])
+    return sorted(counts.items(), key=lambda pair: _order(pair[0]))
+
+
+def to_json(events: Events) -> list[dict[str, Any]]:
+    """Events as plain JSON, pair by pair: rational numbers are strings such as ``"1/10"``.
+
+    Raises
+    ------
+    ParameterError : what is no sequence of pairs; a number of 4000 digits or more.
+
+    >>> to_json([(Event(Pure(0.1)), 3)])
+    [{'loss': {'epsilon': '1/10'}, 'count': 3}]
+    """
+    tally(events)
+    found = []
+    for event, count in events:
+        entry: dict[str, Any] = {"loss": loss_json(event.loss), "count": _integer(int(count))}
+        if event.noise is not None:
+            entry["noise"] = {
+                "multiplier": _text(event.noise.multiplier),
+                "moves": _integer(event.noise.moves),
+                "steps": _integer(event.noise.steps),
+            }
+        found.append(entry)
+    return found
+
+
+def from_json(entries: object) -> list[tuple[Event, int]]:
+    """The events that `to_json` wrote, equal to what it was given.
+
+    Raises
+    ------
+    ParameterError : anything that `to_json` does not write.
+
+    >>> from_json([{"loss": {"epsilon": "1/10"}, "count": 3}]) == [(Event(Pure(0.1)), 3)]
+    True
+    """
+    if not isinstance(entries, list):
+        raise _malformed(f"they are a list (got {got(entries)})")
+    found = []
+    for entry in entries:
+        fields = _fields(entry, {"loss", "count"}, {"noise"})
+        noise = None
+        if "noise" in fields:
+            of_noise = _fields(fields["noise"], {"multiplier", "moves", "steps"})
+            noise = GaussianNoise(
+                _number(of_noise["multiplier"]), _whole(of_noise["moves"]), _whole(of_noise["steps"])
+            )
+        found.append((Event(_loss_of(fields["loss"]), noise), _whole(fields["count"])))
+    return found
+
+
+def _order(event: Event) -> tuple[Any, ...]:
+    """What events are sorted by, so that arithmetic in floats does not depend on their order."""
+    item, noise = event.loss, event.noise
+    size = (
+        (2, item.rho, 0) if isinstance(item, ZCDP) else (isinstance(item, Approx), item.epsilon, item.delta)
+    )
+    return (*size, noise is not None, *((noise.multiplier, noise.moves, noise.steps) if noise else ()))
+
+
+def _no_events(value: object) -> ParameterError:
+    return ParameterError(
+        f"'events' must be a list of pairs of an event and a count (got {got(value)}).",
+        "[(Event(Pure(0.1)), 3)].",
+    )
+
+
+def _malformed(fact: str) -> ParameterError:
+    return ParameterError(f"These are no events in JSON: {fact}.")
+
+
+def loss_json(item: Loss) -> dict[str, str]:
+    """A loss as plain JSON."""
+    if isinstance(item, ZCDP):
+        return {"rho": _text(item.rho)}
+    if isinstance(item, Pure):
+        return {"epsilon": _text(item.epsilon)}
+    return {"epsilon": _text(item.epsilon), "delta": _text(item.delta)}
+
+
+def _loss_of(entry: object) -> Loss:
+    if isinstance(entry, dict) and "rho" in entry:
+        return ZCDP(_number(_fields(entry, {"rho"})["rho"]))
+    fields = _fields(entry, {"epsilon"}, {"delta"})
+    if "delta" in fields:
+        return Approx(_number(fields["epsilon"]), _number(fields["delta"]))
+    return Pure(_number(fields["epsilon"]))
+
+
+def _fields(entry: object, needed: set[str], others: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise _malformed(f"a {' and '.join(sorted(needed))} in an object (got {got(entry)})")
+    if not needed <= set(entry) <= needed | (others or set()):
+        raise _malformed(f"an object has other fields than {', '.join(sorted(needed))}")
+    return entry
+
+
+def _text(number: Fraction) -> str:
+    _integer(number.numerator)
+    _integer(number.denominator)
+    return str(number)
+
+
+def _integer(number: int) -> int:
+    if number >= LARGEST:
+        raise ParameterError("The numbers of an event must have less than 4000 digits.")
+    return number
+
+
+def _number(text: object) -> Fraction:
+    """The fraction that is written like this; in lowest terms, so that each has one text."""
+    if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
+        raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
+    return number
+
+
+def _whole(number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < LARGEST:
+        raise _malformed(f"counts are positive whole numbers (got {got(number)})")
+    return number

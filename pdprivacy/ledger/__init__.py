@@ -1,0 +1,11 @@
+"""The budget: an append-only list of charges under a cap, and the only mutable object."""
+
+from __future__ import annotations
+
+from pdprivacy.ledger.audit import Audit
+from pdprivacy.ledger.budget import Budget
+from pdprivacy.ledger.entry import Account, Entry
+from pdprivacy.ledger.ledger import Ledger
+from pdprivacy.ledger.request import BudgetRequest
+
+__all__ = ["Account", "Audit", "Budget", "BudgetRequest", "Entry", "Ledger"]

@@ -1,0 +1,344 @@
+"""The budget: charges under a cap, in memory or in a ledger.
+
+A charge is made before a cell is read or noise is drawn. It is either entered
+whole or refused, and a refusal leaves the budget as it was.
+"""
+
+from __future__ import annotations
+
+import numbers
+import unicodedata
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from pdprivacy import accounting as accountings
+from pdprivacy.accounting import Accounting, Event, Events
+from pdprivacy.accounting.events import tally
+from pdprivacy.errors import BudgetError, ParameterError
+from pdprivacy.ledger import text
+from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
+from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by
+from pdprivacy.privacy import (
+    ZCDP,
+    Approx,
+    Confidential,
+    Loss,
+    Pure,
+    Rational,
+    Unit,
+    loss,
+    rational,
+    whole,
+)
+
+__all__ = ["Budget", "total_of"]
+
+MOST = 10**290
+MOST_TEXT = 200
+"""Characters of a release id."""
+
+
+def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None = None) -> Loss:
+    """A cap: in rho, or in epsilon and delta.
+
+    Raises ParameterError for both or none of them, and for numbers out of range.
+    """
+    if rho is not None:
+        if epsilon is not None or rational(delta, "delta"):
+            raise ParameterError("A budget is stated in rho, or in epsilon and delta, not in both.")
+        return ZCDP(rho)
+    if epsilon is None:
+        raise ParameterError("'epsilon' is missing: a budget needs a cap.", "Budget(epsilon=1.0).")
+    return loss(epsilon, delta)
+
+
+class Budget:
+    """A privacy budget: a total, what was spent on what, and what is left.
+
+    Every protection of the same data should share one budget: pass the same object as
+    ``budget=`` to each ``df.dp.protect``. Charges add up exactly (0.1 three times is 0.3). Safe
+    to use from several threads of one process. It ends with the process; one that does not, and
+    that other processes share, is kept in a `pdprivacy.Ledger`.
+
+    Parameters
+    ----------
+    epsilon : the cap on the sum of epsilons, positive.
+    delta : the cap on the sum of deltas, in [0, 1).
+    rho : in their place, the cap on zero-concentrated losses; a pure loss counts as epsilon^2 / 2.
+    accounting : how losses add up under the cap, also those that are chosen after seeing answers:
+        "basic", sums; "filter" (needs a delta, of which half is for the deltas of losses), by their
+        squares, so that many small losses cost less; "zcdp" (needs a delta or rho), the same by rho, for
+        releases without delta and with Gaussian noise. See `pdprivacy.accounting.rule`.
+
+    Raises
+    ------
+    ParameterError : epsilon or rho not positive and finite, delta outside [0, 1), an unknown accounting
+        or one that has no meaning for the cap.
+
+    >>> budget = Budget(epsilon=0.3)
+    >>> for _ in range(3):
+    ...     _ = budget.charge(Pure(0.1), "mean of age")
+    >>> budget.left
+    (0.0, 0.0)
+    """
+
+    _book: Book
+    of_group: bool
+
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational = 0,
+        *,
+        rho: Rational | None = None,
+        accounting: Accounting = "basic",
+    ) -> None:
+        self._book = MemoryBook(Terms(total_of(epsilon, delta, rho), accounting))
+        self.of_group = False
+
+    @classmethod
+    def with_total(cls, total: Loss, accounting: Accounting = "basic", *, of_group: bool = False) -> Budget:
+        """A budget in memory with this cap. ``of_group``: for some records of a table, and no others."""
+        return cls.of(MemoryBook(Terms(total, accounting)), of_group=of_group)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Budget) and self._book == other._book
+
+    def __hash__(self) -> int:
+        return hash(self._book)
+
+    @classmethod
+    def of(cls, book: Book, *, of_group: bool = False) -> Budget:
+        """The budget whose charges are in this book."""
+        budget = cls.__new__(cls)
+        budget._book, budget.of_group = book, of_group
+        return budget
+
+    def __reduce__(self) -> Any:
+        if isinstance(self._book, MemoryBook):
+            raise BudgetError(
+                "A budget in memory cannot be copied or pickled: the copy would not know of later charges.",
+                "pass the budget itself, as budget=, to every protection of the same data; other "
+                'processes share a budget in a ledger: budget=pdprivacy.Ledger("budget.db").',
+            )
+        return Budget.of, (self._book,)
+
+    @property
+    def total(self) -> Loss:
+        """The cap."""
+        return self._book.account().terms.total
+
+    @property
+    def accounting(self) -> Accounting:
+        """How losses add up under the cap."""
+        return self._book.account().terms.accounting
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta spent so far; under a cap in rho, rho and zero."""
+        account = self._book.account()
+        amount, delta = account.terms.rule.spent(account.spent)
+        return float(amount), float(delta)
+
+    @property
+    def composed(self) -> Pure | Approx | None:
+        """What all charges were asked to cost together, by sums, exact; None before the first.
+
+        None, too, where a charge was stated in rho alone.
+        """
+        return self._book.account().composed
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Epsilon (of one more pure loss) and delta still to spend; under a cap in rho, rho and zero."""
+        account = self._book.account()
+        amount, delta = account.terms.rule.left(account.spent)
+        return float(amount), float(delta)
+
+    @property
+    def account(self) -> Account:
+        """Terms and exact sums of this moment."""
+        return self._book.account()
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose data the charges protect; None before the first protection."""
+        return self._book.account().terms.unit
+
+    def bind(self, unit: Unit, declaration: str | None = None) -> None:
+        """Fix the unit of all charges: losses of different neighbours do not add up.
+
+        ``declaration``: the fingerprint of what is declared of the data. A budget in a ledger, which is for
+        the data of one name, keeps it; frames of several tables may share a budget in memory.
+
+        Raises BudgetError where the budget already serves another one.
+        """
+        in_memory = isinstance(self._book, MemoryBook)
+
+        def bound(account: Account) -> Terms:
+            account.terms.check_unit(unit)
+            return account.declared(unit, None if in_memory else declaration)
+
+        self._book.declare(bound)
+
+    def charge(
+        self,
+        cost: Loss,
+        label: str,
+        mechanism: str = "",
+        *,
+        count: int = 1,
+        events: Events | None = None,
+        release_id: str | None = None,
+        unit: Unit | None = None,
+    ) -> Entry:
+        """Enter ``cost``, ``count`` times, or refuse it and change nothing.
+
+        Parameters
+        ----------
+        cost : the loss.
+        label, mechanism : what is released, by which noise.
+        count : how often; n charges equal one of count n.
+        events : what is released, where that says more than ``cost``: rules in rho and later accountings
+            (`report`) count them in its place.
+        release_id : a name for the release. The same name is never charged twice.
+        unit : between whose data the loss is: refused where the budget is bound to another one.
+
+        Raises
+        ------
+        BudgetExceeded : the cost is larger than what is left; a smaller one may still fit.
+        AlreadyCharged : the release was charged before.
+        BudgetError : the cost is in a currency that this budget does not count.
+        LedgerError : a budget in a ledger could not be written.
+        """
+        if not isinstance(cost, Pure | Approx | ZCDP):
+            raise BudgetError(
+                f"A budget counts losses (got {type(cost).__name__}).",
+                "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
+            )
+        for name, words in (("label", label), ("mechanism", mechanism)):
+            if not isinstance(words, str):
+                raise ParameterError(f"{name!r} must be a string (got {type(words).__name__}).")
+        number = whole(count)
+        if number > MOST or (cost.rho if isinstance(cost, ZCDP) else cost.epsilon) > MOST:
+            raise ParameterError("A loss and its count must be at most 1e290.")
+        release = None if release_id is None else check_name(release_id, "release_id")
+        what = [(Event(cost), number)] if events is None else tally(events)
+        if not what:
+            raise ParameterError("'events' must hold at least one event.", "leave events out.")
+        label, mechanism = printable(label), printable(mechanism)
+
+        def make(account: Account) -> Entry:
+            account.terms.check_unit(unit)
+            counted = counted_by(account.terms, cost, number, what)
+            after = account.after(cost, number, counted)
+            now = datetime.now(UTC)
+            return Entry(
+                after.charges, label, mechanism, cost, number, counted, tuple(what), now, after, release
+            )
+
+        return self._book.charge(make, release)
+
+    def answered(self, number: int, risk: float | None = None) -> None:
+        """Note that the answer that charge ``number`` paid for is handed out.
+
+        ``risk``: the disclosure risk of what was released, made of released numbers alone. Nothing is
+        charged, and what is left stays as it is. The risk that a budget has reached is the largest one
+        so far.
+
+        Raises
+        ------
+        ParameterError : no such charge, or a risk outside [0, 1].
+
+        >>> budget = Budget(epsilon=1)
+        >>> budget.answered(budget.charge(Pure(0.5), "crosstab of health by age").number, risk=0.125)
+        >>> budget.entries["dr_ha"].tolist()
+        [0.125]
+        """
+        if risk is not None:
+            known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
+            if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+                raise ParameterError("'risk' must be a probability, made of released numbers.")
+            risk = float(risk)
+        if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
+            raise no_such_charge()
+        self._book.answer(int(number), risk)
+
+    @property
+    def entries(self) -> pd.DataFrame:
+        """One row per charge: release, mechanism, epsilon, delta, rho, time, answered, dr_ha, id.
+
+        ``epsilon``, ``delta``: as asked for; ``rho``: what counts in their place under an accounting in
+        rho, else NaN. ``answered``: whether the answer is known to have been handed out: a charge without
+        one is spent all the same. ``dr_ha``: the largest disclosure risk from homogeneity attacks of the
+        tables released so far, each at what the budget had spent by then: the expected risk, averaged
+        over records, estimated from released counts alone; NaN before the first table of sensitive
+        columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
+        """
+        return text.table(self._book.entries()[1])
+
+    @property
+    def events(self) -> Events:
+        """What was released so far, as an accounting sees it: each event with how often it took place."""
+        return [pair for entry in self._book.entries()[1] for pair in entry.events]
+
+    def report(self, delta: Rational) -> pd.DataFrame:
+        """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
+
+        Each charge keeps its noise, so a better accounting finds less, afterwards, than what was counted. It
+        is a guarantee where neither the releases nor their number depended on earlier answers; what
+        holds in any case is the cap, `total`. Nothing is given back to the budget.
+
+        Returns a DataFrame indexed by accounting: ``epsilon``, and the ``reason`` where there is none.
+        Raises ParameterError before the first charge, and for a delta outside [0, 1).
+
+        >>> budget = Budget(epsilon=10)
+        >>> _ = budget.charge(Pure(0.1), "counts", count=50)
+        >>> budget.report(delta=1e-6)["epsilon"].round(2)[["basic", "optimal"]].to_dict()
+        {'basic': 5.0, 'optimal': 3.17}
+        """
+        bounds = accountings.report(self.events, delta)
+        found = pd.DataFrame(bounds, columns=["accounting", "epsilon", "reason"]).set_index("accounting")
+        return found.astype({"epsilon": "float64"})
+
+    def to_dp_events(self) -> Any:
+        """What was released so far, as an event of Google's dp-accounting (extra ``pld``).
+
+        Raises ParameterError where a loss has no such event; MissingExtraError without dp-accounting.
+        """
+        return accountings.to_dp_events(self.events)
+
+    def __repr__(self) -> str:
+        return text.plain(*self._listed())
+
+    def _repr_html_(self) -> str:
+        return text.markup(*self._listed())
+
+    def _listed(self) -> tuple[Account, list[Entry]]:
+        """The account, and the charges if they are not too many to be shown."""
+        account = self._book.account()
+        return self._book.entries() if account.charges <= text.MOST_ROWS else (account, [])
+
+
+def printable(text: str) -> str:
+    """The text with what cannot be printed, such as a new line, spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def check_name(name: Any, argument: str) -> str:
+    """A name that a person can tell from others.
+
+    Raises ParameterError for what is no text, empty, too long, not printable or padded.
+    """
+    if not isinstance(name, str):
+        raise ParameterError(f"{argument!r} must be a string (got {type(name).__name__}).")
+    plain = unicodedata.normalize("NFC", name)
+    if not plain or len(plain) > MOST_TEXT or not plain.isprintable() or plain != plain.strip():
+        raise ParameterError(
+            f"{argument!r} must be 1 to {MOST_TEXT} printable characters without spaces around them."
+        )
+    return plain

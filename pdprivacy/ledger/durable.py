@@ -1,0 +1,247 @@
+"""The book of one budget in a ledger: every charge a record of the chain, durable before it counts."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pdprivacy.errors import LedgerError, TamperedLedgerError
+from pdprivacy.ledger.book import no_such_charge, noted, refuse_again
+from pdprivacy.ledger.chain import ROOT, check, link
+from pdprivacy.ledger.entry import Account, Entry, Terms
+from pdprivacy.ledger.records import account_of, answer_of, charge_body, entry_of, terms_body, terms_of
+from pdprivacy.ledger.store import Reader, Row, Store, Writer
+
+__all__ = ["Chain", "Head", "StoredBook"]
+
+
+class Head(NamedTuple):
+    """The last record that was seen: its number and its hash."""
+
+    number: int
+    hash: bytes
+
+
+_seen: dict[str, Head] = {}
+"""The last record of each ledger that this process has seen: older copies put in its place are told by it."""
+
+_seeing = threading.Lock()
+
+
+def _unlock() -> None:
+    """Let a forked child see: no thread of its own holds the lock."""
+    global _seeing
+    _seeing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
+class Chain:
+    """The chain of a ledger: what is read and added, checked against what was seen before."""
+
+    def __init__(self, store: Store, seen: Head | None = None) -> None:
+        self.store = store
+        self._known: tuple[bytes, dict[str, Account]] = (b"", {})
+        if seen is not None:
+            self.see(seen)
+
+    def __reduce__(self) -> Any:
+        return Chain, (self.store, self.seen)  # what was seen goes along to another process
+
+    @property
+    def seen(self) -> Head | None:
+        """The last record that this process has seen."""
+        with _seeing:
+            return _seen.get(self.store.address)
+
+    def see(self, head: Head) -> None:
+        """Remember the record, if it is later than the one remembered."""
+        with _seeing:
+            known = _seen.get(self.store.address)
+            if known is None or head.number > known.number:
+                _seen[self.store.address] = head
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """The records of one moment, none of those missing that were seen before."""
+        seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
+        with self.store.reading() as reader:
+            last = reader.last()
+            _check_seen(reader, last, seen)
+            yield reader
+        if last is not None:
+            self.see(Head(last.number, last.hash))
+
+    @contextmanager
+    def writing(self) -> Iterator[Link]:
+        """Add to the chain; what was added is durable, and remembered, once the block has been left."""
+        seen = self.seen
+        with self.store.writing() as writer:
+            last = writer.last()
+            _check_seen(writer, last, seen)
+            if last is not None and (seen is None or last.number > seen.number):
+                check(last, _before(writer, last))
+            # what is known of budgets stands as long as nothing was added by others
+            head, accounts = self._known
+            links = Link(writer, last, dict(accounts) if last is not None and last.hash == head else {})
+            yield links
+        if links.last is not None:
+            self.see(Head(links.last.number, links.last.hash))
+            self._known = links.last.hash, links.accounts
+
+
+@dataclass
+class Link:
+    """The open end of the chain, within a transaction."""
+
+    writer: Writer
+    last: Row | None
+    accounts: dict[str, Account]
+    """Of budgets, as of ``last``."""
+
+    def add(self, budget: str, kind: str, release: str | None, body: dict[str, Any]) -> None:
+        """Add a record."""
+        row = link(self.last, budget, kind, release, body)
+        self.writer.append(row)
+        self.last = row
+
+
+def _before(reader: Reader, row: Row) -> bytes:
+    """The hash of the record before this one."""
+    if row.number == 1:
+        return ROOT
+    before = reader.at(row.number - 1)
+    if before is None:
+        raise TamperedLedgerError(f"Record {row.number - 1} of the ledger is missing.", _RESTORE)
+    return before.hash
+
+
+_RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
+
+
+def _check_seen(reader: Reader, last: Row | None, seen: Head | None) -> None:
+    """Refuse a ledger without a record that this process has seen in it."""
+    if seen is None:
+        return
+    row = last if last is not None and last.number == seen.number else reader.at(seen.number)
+    if row is None or row.hash != seen.hash:
+        raise TamperedLedgerError(
+            "The ledger does not hold what it held before: an older copy, or another ledger, was put in "
+            "its place. It is not used.",
+            _RESTORE,
+        )
+
+
+@dataclass(frozen=True)
+class StoredBook:
+    """The charges of one budget in a ledger; a `Book`."""
+
+    chain: Chain
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredBook) and (self.chain.store.address, self.name) == (
+            other.chain.store.address,
+            other.name,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.chain.store.address, self.name))
+
+    def account(self) -> Account:
+        """As `Book`."""
+        with self.chain.reading() as reader:
+            return self.account_in(reader)
+
+    def declare(self, change: Callable[[Account], Terms]) -> None:
+        """As `Book`; nothing is written where nothing changes."""
+        account = self.account()
+        if change(account) == account.terms:
+            return
+        with self.chain.writing() as links:
+            account = self._account_of(links)
+            terms = change(account)
+            if terms != account.terms:
+                links.add(self.name, "redeclare", None, terms_body(terms, datetime.now(UTC)))
+                links.accounts[self.name] = replace(account, terms=terms)
+
+    def charge(self, make: Callable[[Account], Entry], release: str | None) -> Entry:
+        """As `Book`."""
+        with self.chain.writing() as links:
+            account = self._account_of(links)
+            if release is not None and (row := links.writer.released(self.name, release)) is not None:
+                refuse_again(self._answered(links.writer, entry_of(row, account.terms), row))
+            entry = make(account)
+            links.add(self.name, "charge", release, charge_body(entry))
+            links.accounts[self.name] = entry.after
+        return entry
+
+    def answer(self, number: int, risk: float | None) -> None:
+        """As `Book`."""
+        body = {"charge": number} if risk is None else {"charge": number, "dr_ha": risk}
+        with self.chain.writing() as links:
+            if number > self._account_of(links).charges:
+                raise no_such_charge()
+            links.add(self.name, "answer", None, body)
+
+    def entries(self) -> tuple[Account, list[Entry]]:
+        """As `Book`."""
+        with self.chain.reading() as reader:
+            terms = self._terms(reader)
+            account = self.account_in(reader, terms)
+            entries: list[Entry] = []
+            for row in reader.rows(self.name):
+                if row.kind == "charge":
+                    entries.append(entry_of(row, terms))
+                elif row.kind == "answer":
+                    number, risk = answer_of(row)
+                    if not 1 <= number <= len(entries):
+                        raise TamperedLedgerError(
+                            f"Record {row.number} of the ledger answers a charge that is not there.", _RESTORE
+                        )
+                    entries[number - 1] = noted(entries[number - 1], risk)
+            return account, entries
+
+    def _terms(self, reader: Reader) -> Terms:
+        opened = reader.latest(self.name, "open")
+        row = reader.latest(self.name, "redeclare") or opened
+        if row is None or opened is None:
+            raise LedgerError(
+                f"The ledger holds no budget {self.name!r}.",
+                "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) opens one.",
+            )
+        check(row, _before(reader, row))
+        terms, first = terms_of(row), terms_of(opened)
+        if (terms.total, terms.accounting) != (first.total, first.accounting):
+            raise TamperedLedgerError(
+                f"Record {row.number} of the ledger gives a budget another total.", _RESTORE
+            )
+        return terms
+
+    def account_in(self, reader: Reader, terms: Terms | None = None) -> Account:
+        """The sums that the last charge holds, after a look whether it follows from the one before it."""
+        terms = self._terms(reader) if terms is None else terms
+        row = reader.latest(self.name, "charge")
+        if row is not None:
+            check(row, _before(reader, row))
+        return account_of(row, terms)
+
+    def _account_of(self, links: Link) -> Account:
+        """The account, looked up where it is not known."""
+        if self.name not in links.accounts:
+            links.accounts[self.name] = self.account_in(links.writer)
+        return links.accounts[self.name]
+
+    def _answered(self, reader: Reader, entry: Entry, row: Row) -> Entry:
+        """The charge, answered if it was."""
+        for later in reader.rows(self.name, row.number):
+            if later.kind == "answer" and answer_of(later)[0] == entry.number:
+                return noted(entry, None)
+        return entry

@@ -1,0 +1,253 @@
+"""What a budget is told and what it keeps: its terms, its charges, and their sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, rule
+from pdprivacy.accounting.rules import add_all
+from pdprivacy.errors import BudgetError, ParameterError
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, loss, show
+
+__all__ = ["Account", "Entry", "Losses", "Terms", "counted_by", "near"]
+
+Losses: TypeAlias = Sequence[tuple[Loss, int]]
+"""Losses, each with how often it is charged."""
+
+ZERO = Fraction(0)
+MOST = 10**290
+MOST_SQUARED = 10**140
+MOST_BITS = 12_000
+"""Of the denominator of a sum: Python writes no number of more than 4300 digits."""
+
+RHO_DIGITS = 12
+
+
+_rule = lru_cache(maxsize=64)(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a budget is for: the cap, the rule that enforces it, whose data it protects, as declared how.
+
+    ``declaration`` is the fingerprint of a `Domain`; None, as for ``unit``, before the first protection.
+    """
+
+    total: Loss
+    accounting: Accounting = "basic"
+    unit: Unit | None = None
+    declaration: str | None = None
+
+    def __post_init__(self) -> None:
+        amount = self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon
+        if amount > MOST:
+            name = "rho" if isinstance(self.total, ZCDP) else "epsilon"
+            raise ParameterError(f"{name!r} must be at most 1e290.")
+        if self.accounting != "basic" and not isinstance(self.total, ZCDP) and amount > MOST_SQUARED:
+            raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
+        _rule(self.accounting, self.total)  # refuses what does not fit together
+
+    @property
+    def rule(self) -> Rule:
+        """What may be charged."""
+        return _rule(self.accounting, self.total)
+
+    def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
+        """Refuse another cap or rule than the one that was fixed when the budget was opened."""
+        if total is not None and total != self.total:
+            raise ParameterError(
+                f"The 'budget' has another total: {spelled(self.total)}, not {spelled(total)}.",
+                "leave epsilon, delta and rho out: they were fixed when it was opened.",
+            )
+        if accounting is not None and accounting != self.accounting:
+            raise ParameterError(
+                f"The 'budget' counts by accounting={self.accounting!r}, which was fixed when it was opened.",
+                "leave accounting out.",
+            )
+
+    def check_unit(self, unit: Unit | None) -> None:
+        """Refuse losses between other neighbours: they do not add up."""
+        if unit is not None and self.unit is not None and unit != self.unit:
+            raise BudgetError(
+                f"This budget counts losses between {self.unit.neighbors!r} neighbours; "
+                f"they do not add up with {unit.neighbors!r} ones.",
+                "use the same neighbors= for every protection that shares a budget.",
+            )
+
+
+def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
+    """What the rule counts of a charge: sums count what was asked, rules in rho what the noise says."""
+    if terms.accounting == "basic" and not isinstance(terms.total, ZCDP):
+        return ((cost, count),)
+    return tuple(
+        (event.loss if event.noise is None else ZCDP(_rounded_up(event.noise.multiplier)), number)
+        for event, number in events
+    )
+
+
+def _rounded_up(multiplier: Fraction) -> Fraction:
+    """At least the rho of Gaussian noise, in few digits, so that sums stay short.
+
+    Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
+    """
+    rho = 1 / (2 * multiplier**2)
+    context = Context(prec=RHO_DIGITS, rounding=ROUND_CEILING)
+    return Fraction(context.divide(Decimal(rho.numerator), Decimal(rho.denominator)))
+
+
+def near(number: Fraction) -> float:
+    """The nearest double; infinite beyond the largest."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def spelled(total: Loss) -> str:
+    """A cap in words."""
+    if isinstance(total, ZCDP):
+        return f"rho {show(total.rho)}"
+    return f"epsilon {show(total.epsilon)}, delta {show(total.delta)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state of a budget: its terms and the sums of its charges.
+
+    ``spent``: what the rule asks of the charges. ``asked``: the sums of the epsilons and deltas that
+    were asked for; ``unstated``: whether some charge stated none.
+    """
+
+    terms: Terms
+    spent: Spent = field(default_factory=Spent)
+    asked: tuple[Fraction, Fraction] = (ZERO, ZERO)
+    unstated: bool = False
+    charges: int = 0
+
+    def after(self, item: Loss, count: int, counted: Losses) -> Account:
+        """With one charge more, of which the rule counts ``counted``.
+
+        Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
+        """
+        spent = add_all(self.terms.rule, self.spent, counted)
+        unstated = self.unstated or isinstance(item, ZCDP)
+        after = Account(self.terms, spent, self.stated(item, count), unstated, self.charges + 1)
+        for number in (spent.epsilon, spent.delta, spent.squares, spent.rho, *after.asked):
+            if number > MOST**2 or number.denominator.bit_length() > MOST_BITS:
+                raise BudgetError(
+                    "The sum of all losses would be too large, or have too many digits to be kept exactly.",
+                    "state losses in decimals of few digits.",
+                )
+        return after
+
+    def stated(self, item: Loss, count: int) -> tuple[Fraction, Fraction]:
+        """What is asked for with a charge more: a loss in rho states nothing."""
+        epsilon, delta = self.asked
+        if isinstance(item, ZCDP):
+            return self.asked
+        return epsilon + item.epsilon * count, delta + item.delta * count if item.delta else delta
+
+    def declared(self, unit: Unit | None, declaration: str | None, redeclare: bool = False) -> Terms:
+        """The terms for data of this unit, declared so; None asks for nothing.
+
+        Raises BudgetError where they were others before: ``redeclare`` allows another declaration, and
+        another unit before the first charge.
+        """
+        terms = self.terms
+        wanted = replace(
+            terms,
+            unit=terms.unit if unit is None else unit,
+            declaration=terms.declaration if declaration is None else declaration,
+        )
+        if terms.unit is not None and self.charges:
+            terms.check_unit(unit)
+        moved = terms.unit not in (None, wanted.unit) or terms.declaration not in (None, wanted.declaration)
+        if moved and not redeclare:
+            raise BudgetError(
+                "The data of this budget was protected before with another declaration or other neighbors.",
+                "redeclare=True, if it is the same data declared anew; other data needs another name.",
+            )
+        return wanted
+
+    def to_json(self) -> dict[str, Any]:
+        """Total and spent for the metadata of a release: [epsilon, delta]; ``accounting`` where not by sums.
+
+        Under a cap in rho they are [rho, 0], and ``currency`` says so.
+        """
+        total, spent = self.total, self.terms.rule.spent(self.spent)
+        found: dict[str, Any] = {
+            "total": [near(total.amount), near(total.delta)],
+            "spent": [near(spent.amount), near(spent.delta)],
+        }
+        if self.terms.accounting != "basic":
+            found["accounting"] = self.terms.accounting
+        if isinstance(self.terms.total, ZCDP):
+            found["currency"] = "rho"
+        return found
+
+    @property
+    def total(self) -> Amount:
+        """The cap as an amount of its currency, and delta."""
+        cap = self.terms.total
+        return Amount(cap.rho) if isinstance(cap, ZCDP) else Amount(cap.epsilon, cap.delta)
+
+    @property
+    def composed(self) -> Pure | Approx | None:
+        """All losses that were asked for together, by sums; None before the first.
+
+        None, too, where some were stated in rho alone, or the deltas sum to one or more.
+        """
+        epsilon, delta = self.asked
+        return loss(epsilon, delta) if epsilon and delta < 1 and not self.unstated else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge: what it cost, what for, and when.
+
+    Attributes
+    ----------
+    number : 1, 2, 3, ... in its budget.
+    label, mechanism : what was released, by which noise.
+    loss, count : the loss as asked for, and how often.
+    counted : what the budget's rule counts in its place: the same, or losses in rho.
+    events : what was released, for accountings applied later.
+    time : in UTC.
+    after : the account after the charge.
+    release : the id of the release, where it was given one.
+    answered : whether the answer is known to have been handed out.
+    dr_ha : the disclosure risk of what was released, where it was estimated.
+    """
+
+    number: int
+    label: str
+    mechanism: str
+    loss: Loss
+    count: int
+    counted: Losses
+    events: Events
+    time: datetime
+    after: Account = field(repr=False)
+    release: str | None = None
+    answered: bool = False
+    dr_ha: float | None = None
+
+    @property
+    def so_far(self) -> Pure | Approx | None:
+        """What it and all charges before it were asked to cost together; see `Account.composed`."""
+        return self.after.composed
+
+    @property
+    def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
+        """Epsilon and delta as asked for, of all ``count``; and the rho that was counted."""
+        rho = sum((one.rho * number for one, number in self.counted if isinstance(one, ZCDP)), ZERO)
+        if isinstance(self.loss, ZCDP):
+            return None, None, rho
+        return self.loss.epsilon * self.count, self.loss.delta * self.count, rho

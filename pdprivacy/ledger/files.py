@@ -1,0 +1,316 @@
+"""Files of a ledger on disk: which they are, who may write them, and how a new one is put in place.
+
+SQLite guards a database with POSIX locks, which a process loses as soon as it closes any descriptor of the
+file (``shutil.copy`` does). Another process may then take itself for the last one, and unlink a log that is
+still written to. So nothing here opens the database to look at it; a lock file serialises writers;
+and each transaction starts and ends with a look at the files that lie at the path, and takes the locks anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from pdprivacy.errors import LedgerError
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = [
+    "NOTHING",
+    "Files",
+    "Hold",
+    "Lock",
+    "Mark",
+    "clash",
+    "draft",
+    "has_log",
+    "keep_for_ever",
+    "look",
+    "mark",
+    "place",
+    "refuse_odd_file",
+    "refuse_odd_place",
+    "sweep",
+]
+
+NOTHING = "Nothing was entered."
+SHARED_LOCK = (0x40000002, 510)  # of the database: who holds it keeps others from unlinking the log
+SWITCH_LOCK = (128, 1)  # of the -shm: who holds it keeps others from clearing the index of the log
+SMALLEST = 512  # bytes of a database page, at least
+NO_LINKS = {  # what file systems without hard links answer; not every system knows every name
+    getattr(errno, name, None) for name in ("EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")
+}
+
+Mark = tuple[int, int]
+
+
+class Files(NamedTuple):
+    """The device and inode of the database, its log and the index of its log; None for what is not there."""
+
+    main: Mark | None
+    log: Mark | None
+    shm: Mark | None
+
+
+def mark(path: str) -> Mark | None:
+    """The device and inode at a path; opens nothing."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def look(path: str) -> Files:
+    """The files that lie at the path of a ledger now."""
+    return Files(mark(path), mark(path + "-wal"), mark(path + "-shm"))
+
+
+def clash(now: Files, known: Iterable[Files]) -> bool:
+    """Whether connections that know other files keep this process from opening those at the path.
+
+    SQLite keeps one state per inode of the database in a process: with it, the log and its index have to be
+    those that are known. Another database must not be given a log or an index that belongs to a known one.
+    """
+    for files in known:
+        if files.main == now.main:
+            if files != now:
+                return True
+        elif {files.log, files.shm} & {now.log, now.shm} - {None}:
+            return True
+    return False
+
+
+def refuse_odd_place(path: str) -> None:
+    """Refuse a path that no ledger can have, with a LedgerError."""
+    if not os.path.isdir(os.path.dirname(path)):
+        raise LedgerError(f"The directory of the ledger {path!r} does not exist. {NOTHING}", "make it first.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise LedgerError(f"{path!r} is no ledger: it is not a plain file. {NOTHING}")
+
+
+def refuse_odd_file(path: str) -> bool:
+    """Whether a file that can be a ledger is there; raises LedgerError for what can never be one."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        refuse_odd_place(path)
+        left = [path + end for end in ("-wal", "-journal") if _size(path + end)]
+        if left:
+            raise LedgerError(
+                f"The ledger {path!r} is missing, but {left[0]!r}, a part of it, is there. {NOTHING}",
+                "restore the ledger, or move what is left of it away to start a new one.",
+            ) from None
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        refuse_odd_place(path)
+    if found.st_size < SMALLEST:
+        raise LedgerError(
+            f"{path!r} is no ledger: it holds {found.st_size} bytes. {NOTHING}",
+            "restore it from a copy, or name a file that does not exist to start a new ledger.",
+        )
+    if found.st_nlink > 1:
+        _refuse_names(path)
+    return True
+
+
+def _refuse_names(path: str) -> None:
+    for _ in range(3):  # a new ledger has two names for a moment: the second look finds one
+        twins = [one for one in drafts(path) if mark(one) == mark(path)]
+        names = os.stat(path).st_nlink
+        if names <= 1 + len(twins):
+            return
+        time.sleep(0.001)
+    raise LedgerError(
+        f"The ledger {path!r} has {names} names (hard links), each with a log of its own. {NOTHING}",
+        "keep one of the names; use a symbolic link for another.",
+    )
+
+
+def has_log(path: str) -> bool:
+    """Whether records may lie beside the database, in a log that is not in it yet."""
+    return bool(_size(path + "-wal") or _size(path + "-journal"))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+class Lock:
+    """The lock on a file beside the ledger that one process at a time holds; none on Windows."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path + "-lock"
+        self.descriptor: int | None = None
+
+    def acquire(self, until: float) -> None:
+        """Wait for the lock, at most until that time of ``time.monotonic``; raises LedgerError after it."""
+        if sys.platform == "win32":
+            return
+        pause = 0.0002
+        while True:
+            self.descriptor = self._open()
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found = os.fstat(self.descriptor)
+                if mark(self.path) == (found.st_dev, found.st_ino):
+                    return  # and not a file that somebody has put another one in the place of
+            except BlockingIOError:
+                pass
+            except BaseException:
+                self.release()
+                raise
+            self.release()
+            if time.monotonic() > until:
+                raise LedgerError(
+                    f"Another process holds the ledger {self.path.removesuffix('-lock')!r}. {NOTHING}",
+                    "try again once it has finished; lsof or fuser on the -lock file names it.",
+                )
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.002)
+
+    def _open(self) -> int:
+        if sys.platform == "win32":
+            raise NotImplementedError
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except PermissionError:  # made by another user; locking it takes no right to write
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def release(self) -> None:
+        """Give the lock up, in forked processes that inherited its descriptor as well."""
+        descriptor = self.descriptor
+        if descriptor is None or sys.platform == "win32":
+            return
+        with suppress(OSError):  # closing gives it up, too, where nobody inherited it
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the descriptor alone: in a forked process, the lock is that of its parent."""
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+class Hold:
+    """The locks that SQLite believes it holds while a connection is open, to be taken again when lost.
+
+    Closing it takes them from every connection of the process, so it is closed after the last of them.
+    """
+
+    def __init__(self) -> None:
+        self.descriptors: list[int] = []
+
+    def open(self, path: str, files: Files) -> bool:
+        """Open the database and the index of its log, while a connection is; whether they are those files."""
+        if sys.platform != "win32":
+            for one, expected in ((path, files.main), (path + "-shm", files.shm)):
+                descriptor = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
+                self.descriptors.append(descriptor)
+                found = os.fstat(descriptor)
+                if (found.st_dev, found.st_ino) != expected:
+                    return False
+        return True
+
+    def take(self, until: float) -> None:
+        """Take the locks anew, which costs two system calls; BlockingIOError where others hold them."""
+        if sys.platform == "win32":
+            return
+        for descriptor, (start, size) in zip(self.descriptors, (SHARED_LOCK, SWITCH_LOCK), strict=False):
+            while True:
+                try:
+                    fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, size, start)
+                    break
+                except (BlockingIOError, PermissionError):  # either, says POSIX
+                    if time.monotonic() > until:
+                        raise
+                time.sleep(0.001)
+
+    def names(self) -> int:
+        """How many names (hard links) the database has."""
+        return os.fstat(self.descriptors[0]).st_nlink if self.descriptors else 1
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        while self.descriptors:
+            with suppress(OSError):
+                os.close(self.descriptors.pop())
+
+
+def keep_for_ever(thing: Any) -> None:
+    """See to it that an object is never finalised, not even at the end of the interpreter.
+
+    A connection whose files were taken away from it may neither be used nor closed: closing writes old pages
+    into the database, and unlinks whatever log lies at the path.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+DRAFT = re.compile(r"-new-[0-9]+-[0-9a-f]{32}(-wal|-shm|-journal)?")
+
+
+def drafts(path: str) -> list[str]:
+    """Unfinished ledgers that were meant for a path."""
+    folder, name = os.path.split(path)
+    with os.scandir(folder) as found:
+        names = [one.name for one in found if one.name.startswith(name)]
+    return [os.path.join(folder, one) for one in names if DRAFT.fullmatch(one.removeprefix(name))]
+
+
+def sweep(path: str) -> None:
+    """Remove what a crash left of unfinished ledgers; under the lock, as nobody makes one then."""
+    for one in drafts(path):
+        with suppress(FileNotFoundError):
+            os.unlink(one)
+
+
+@contextmanager
+def draft(path: str) -> Iterator[str]:
+    """The name of a file to make beside a path; what is left of it is removed in the end."""
+    name = f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
+    try:
+        yield name
+    finally:
+        for end in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                os.unlink(name + end)
+
+
+def place(name: str, path: str) -> None:
+    """Give a finished file its path, durably; FileExistsError where something is there already."""
+    _sync(name, os.O_RDWR)
+    try:
+        os.link(name, path)  # refuses what is there, where renaming would replace it
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "exists", path) from None
+        os.rename(name, path)
+    else:
+        os.unlink(name)
+    if sys.platform != "win32":
+        _sync(os.path.dirname(path), os.O_RDONLY)
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

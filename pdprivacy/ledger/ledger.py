@@ -1,0 +1,223 @@
+"""The ledger: the budgets of many tables, shared by many processes, kept for months."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from pdprivacy.accounting import Accounting
+from pdprivacy.errors import MissingLedgerError, ParameterError
+from pdprivacy.ledger import audit
+from pdprivacy.ledger.audit import Audit
+from pdprivacy.ledger.budget import Budget, check_name
+from pdprivacy.ledger.durable import Chain, StoredBook
+from pdprivacy.ledger.entry import Account, Terms
+from pdprivacy.ledger.records import terms_body
+from pdprivacy.ledger.store import Store
+from pdprivacy.privacy import Loss, Unit
+
+__all__ = ["Ledger"]
+
+FORMAT = 1
+"""Of the records."""
+
+
+class Ledger:
+    """Budgets that outlive the process, and that notebooks, pipelines and people share.
+
+    Pass it as ``budget=`` to `df.dp.protect`, with a ``name=`` for the data. A charge is on disk before a
+    cell is read; a crash, a power cut or a full disk may cost budget, but never lose a charge.
+
+    Parameters
+    ----------
+    address : the path of an SQLite file, made at the first protection, on a disk of this machine (SQLite
+        is not safe on network file systems); or the SQLAlchemy URL of a database server, such as
+        ``"postgresql://ledger@db/privacy"`` (extra ``server``).
+
+    Raises
+    ------
+    ParameterError : an address that is neither.
+    LedgerError : from every use: the ledger cannot be read or written.
+
+    Notes
+    -----
+    The records are append-only, and each holds a hash of all before it; see `audit`.
+
+    >>> import tempfile
+    >>> from pdprivacy import Pure
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(folder.name + "/budget.db")
+    >>> budget = ledger.open("survey-2026", Pure(2))
+    >>> _ = budget.charge(Pure(0.5), "mean of age")
+    >>> Ledger(folder.name + "/budget.db").budget("survey-2026").left
+    (1.5, 0.0)
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        self.chain = Chain(_store(address))
+
+    @property
+    def address(self) -> str:
+        """The absolute path, or the URL without its password."""
+        return self.chain.store.address
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.address!r})"
+
+    def open(
+        self,
+        name: str,
+        total: Loss | None = None,
+        accounting: Accounting | None = None,
+        *,
+        unit: Unit | None = None,
+        declaration: str | None = None,
+        redeclare: bool = False,
+    ) -> Budget:
+        """The budget of this name: opened if it is new, else the one that is there.
+
+        `df.dp.protect` calls it. ``total``: the cap, needed for a new one; ``accounting``: as of `Budget`.
+        ``unit`` and ``declaration``: whose data is protected, as declared how; None asks for nothing.
+
+        Raises
+        ------
+        BudgetError : the budget is for another unit or declaration, unless ``redeclare`` says that it is
+            meant. Losses between other neighbours do not add up, so a unit can be declared anew only before
+            the first charge.
+        ParameterError : no ``total`` for a new one; another total or accounting than that of the budget.
+        """
+        name = check_name(name, "name")
+        book = StoredBook(self.chain, name)
+        if not self._is_open(name):
+            self._open(name, total, accounting)
+
+        def declared(account: Account) -> Terms:
+            account.terms.check_same(total, accounting)
+            return account.declared(unit, declaration, redeclare)
+
+        book.declare(declared)
+        return Budget.of(book)
+
+    def _open(self, name: str, total: Loss | None, accounting: Accounting | None) -> None:
+        """Open a budget, unless somebody else just did."""
+        if total is None:
+            raise ParameterError(
+                f"'epsilon' is missing: the ledger holds no budget {name!r} yet.",
+                "epsilon=1.0 opens it; a budget that is there needs no epsilon.",
+            )
+        body = terms_body(Terms(total, accounting or "basic"), datetime.now(UTC))
+        with self.chain.writing() as links:
+            if links.last is None:
+                links.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
+            if links.writer.latest(name, "open") is None:
+                links.add(name, "open", None, body)
+
+    def _is_open(self, name: str) -> bool:
+        try:
+            with self.chain.reading() as reader:
+                return reader.latest(name, "open") is not None
+        except MissingLedgerError:
+            return False  # writing makes it
+
+    def budget(self, name: str) -> Budget:
+        """The budget of this name; LedgerError where there is none."""
+        budget = Budget.of(StoredBook(self.chain, check_name(name, "name")))
+        _ = budget.account
+        return budget
+
+    def entries(self, name: str) -> pd.DataFrame:
+        """One row per charge of the budget of this name, as `Budget.entries`."""
+        return self.budget(name).entries
+
+    def to_dp_events(self, name: str) -> Any:
+        """What was released of the data of this name, as an event of dp-accounting (extra ``pld``)."""
+        return self.budget(name).to_dp_events()
+
+    @property
+    def budgets(self) -> pd.DataFrame:
+        """One row per budget: total, spent and left (in epsilon, or rho, and delta), accounting, charges."""
+        rows: dict[str, Mapping[str, Any]] = {}
+        with self.chain.reading() as reader:
+            for name in reader.budgets():
+                account = StoredBook(self.chain, name).account_in(reader)
+                rows[name] = _summary(account)
+        columns = ["currency", "total", "spent", "left", "total_delta", "spent_delta", "left_delta"]
+        columns += ["accounting", "neighbors", "charges"]
+        found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return found.rename_axis(index="name")
+
+    @property
+    def head(self) -> str:
+        """The last record as text, ``"number:hash"``: keep it elsewhere, and give it to `audit` later."""
+        with self.chain.reading() as reader:
+            last = reader.last()
+        return "" if last is None else f"{last.number}:{last.hash.hex()}"
+
+    def audit(self, head: str | None = None) -> Audit:
+        """Read every record, and check that it is what was entered.
+
+        ``head``: a `head` of before, remembered elsewhere. Found are: a record changed, removed, swapped or
+        put in; sums that are not those of the charges; a charge over the cap; and, with a ``head``, an
+        older copy, or one that was made up afterwards: whoever can write the whole file can write another
+        whole chain, which only a head kept elsewhere can tell.
+
+        Raises
+        ------
+        TamperedLedgerError : naming what was found.
+        ParameterError : a ``head`` that is none.
+        """
+        return audit.audit(self.chain, head)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """A copy of this moment in a new file (SQLite only).
+
+        Raises LedgerError where the file is there already or cannot be written; ParameterError for a server,
+        which has backups of its own.
+        """
+        backup = getattr(self.chain.store, "backup", None)
+        if backup is None:
+            raise ParameterError("A ledger on a server is copied by the server's own tools.")
+        backup(path)
+
+    def close(self) -> None:
+        """Let go of files and connections; a later use opens them anew."""
+        self.chain.store.close()
+
+
+def _summary(account: Account) -> dict[str, Any]:
+    found = account.to_json()
+    left = account.terms.rule.left(account.spent)
+    return {
+        "currency": found.get("currency", "epsilon"),
+        "total": found["total"][0],
+        "spent": found["spent"][0],
+        "left": float(left.amount),
+        "total_delta": found["total"][1],
+        "spent_delta": found["spent"][1],
+        "left_delta": float(left.delta),
+        "accounting": account.terms.accounting,
+        "neighbors": None if account.terms.unit is None else account.terms.unit.neighbors,
+        "charges": account.charges,
+    }
+
+
+def _store(address: str | os.PathLike[str]) -> Store:
+    """The store at a path or a URL."""
+    if isinstance(address, str) and "://" in address:
+        from pdprivacy.ledger.server import ServerStore
+
+        return ServerStore(address)
+    if not isinstance(address, str | os.PathLike):
+        raise ParameterError(
+            f"'address' must be a path or a URL (got {type(address).__name__}).", 'Ledger("budget.db").'
+        )
+    if address == ":memory:":
+        raise ParameterError("A ledger is kept on disk.", "Budget(epsilon=1.0) is kept in memory.")
+    from pdprivacy.ledger.sqlite import SQLiteStore
+
+    return SQLiteStore(address)

@@ -1,0 +1,151 @@
+"""Terms and charges as the JSON of records, and back; every number is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from pdprivacy.accounting import Spent, from_json, to_json
+from pdprivacy.accounting.events import NUMBER, loss_json
+from pdprivacy.errors import PrivacyError, TamperedLedgerError
+from pdprivacy.ledger.chain import parse
+from pdprivacy.ledger.entry import MOST, Account, Entry, Losses, Terms
+from pdprivacy.ledger.store import Row
+from pdprivacy.privacy import Loss, Unit
+
+__all__ = ["account_of", "answer_of", "charge_body", "entry_of", "moment", "terms_body", "terms_of"]
+
+
+def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
+    """The body of a record that opens a budget or declares it anew."""
+    return {
+        "total": _loss_json(terms.total),
+        "accounting": terms.accounting,
+        "neighbors": None if terms.unit is None else terms.unit.neighbors,
+        "declaration": terms.declaration,
+        "time": time.isoformat(),
+    }
+
+
+def _plain(entry: Entry) -> bool:
+    """Whether what was released says no more than the loss."""
+    if len(entry.events) != 1:
+        return False
+    ((event, count),) = entry.events
+    return event.noise is None and event.loss == entry.loss and count == entry.count
+
+
+def terms_of(row: Row) -> Terms:
+    """The terms of a record that `terms_body` made."""
+    body = parse(row)
+    try:
+        neighbors, declaration = body["neighbors"], body["declaration"]
+        if not (declaration is None or isinstance(declaration, str)):
+            raise _odd(row)
+        unit = None if neighbors is None else Unit(neighbors)
+        return Terms(_loss_of(body["total"]), body["accounting"], unit, declaration)
+    except (PrivacyError, KeyError, TypeError, ValueError):
+        raise _odd(row) from None
+
+
+def charge_body(entry: Entry) -> dict[str, Any]:
+    """The body of a charge."""
+    after = entry.after
+    asked = ((entry.loss, entry.count),)
+    body: dict[str, Any] = {
+        "charge": entry.number,
+        "label": entry.label,
+        "mechanism": entry.mechanism,
+        "loss": _losses_json(asked)[0],
+        "time": entry.time.isoformat(),
+        "spent": [str(getattr(after.spent, name)) for name in Spent.__slots__],
+        "asked": [str(number) for number in after.asked],
+        "unstated": after.unstated,
+    }
+    # what says nothing beyond the loss is left out
+    if entry.counted != asked:
+        body["counted"] = _losses_json(entry.counted)
+    if not _plain(entry):
+        body["events"] = to_json(entry.events)
+    return body
+
+
+def entry_of(row: Row, terms: Terms) -> Entry:
+    """The charge of a record that `charge_body` made, not answered."""
+    body = parse(row)
+    try:
+        ((event, count),) = from_json([body["loss"]])
+        time = moment(body["time"])
+        texts = (body["label"], body["mechanism"])
+        number, unstated = body["charge"], body["unstated"]
+        epsilon, delta = map(_fraction, body["asked"])
+        spent = Spent(*map(_fraction, body["spent"]))
+        asked = ((event.loss, count),)
+        counted = asked if "counted" not in body else _losses_of(body["counted"])
+        events = [(event, count)] if "events" not in body else from_json(body["events"])
+        sound = all(isinstance(text, str) for text in texts) and type(number) is int and number > 0
+        sound = sound and event.noise is None and len(counted) > 0 and len(events) > 0
+        if not sound or type(unstated) is not bool:
+            raise _odd(row)
+    except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise _odd(row) from None
+    after = Account(terms, spent, (epsilon, delta), unstated, number)
+    return Entry(number, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
+
+
+def moment(text: Any) -> datetime:
+    """The time of a record, in UTC; ValueError or TypeError for what is none."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is not UTC or not 2000 < time.year < 2200:
+        raise ValueError
+    return time
+
+
+def account_of(row: Row | None, terms: Terms) -> Account:
+    """The account after the charge of a record; the one before the first where there is none."""
+    return Account(terms) if row is None else entry_of(row, terms).after
+
+
+def answer_of(row: Row) -> tuple[int, float | None]:
+    """Which charge a record says is answered, and the risk of what was released."""
+    body = parse(row)
+    number, risk = body.get("charge"), body.get("dr_ha")
+    if type(number) is not int or not (risk is None or (isinstance(risk, float) and 0 <= risk <= 1)):
+        raise _odd(row)
+    return number, risk
+
+
+def _losses_json(losses: Losses) -> list[dict[str, Any]]:
+    return [{"loss": loss_json(item), "count": count} for item, count in losses]
+
+
+def _losses_of(entries: Any) -> Losses:
+    return tuple((event.loss, count) for event, count in from_json(entries))
+
+
+def _loss_json(item: Loss) -> dict[str, Any]:
+    return _losses_json(((item, 1),))[0]
+
+
+def _loss_of(entry: Mapping[str, Any]) -> Loss:
+    ((event, _),) = from_json([entry])
+    return event.loss
+
+
+def _fraction(text: object) -> Fraction:
+    """A sum of losses, as it was written: in lowest terms, not negative."""
+    if not isinstance(text, str) or not NUMBER.fullmatch(text):
+        raise TypeError
+    number = Fraction(text)
+    if number > MOST**2 or str(number) != text:
+        raise ValueError
+    return number
+
+
+def _odd(row: Row) -> TamperedLedgerError:
+    return TamperedLedgerError(
+        f"Record {row.number} of the ledger is not what was entered.",
+        "restore the ledger from a copy; ledger.audit() says what else was altered.",
+    )

@@ -1,0 +1,135 @@
+"""A budget as people read it: a table of charges, text, and HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import pandas as pd
+
+from pdprivacy.ledger.entry import Account, Entry, near
+from pdprivacy.privacy import ZCDP, show
+
+__all__ = ["MOST_ROWS", "markup", "plain", "table"]
+
+MOST_ROWS = 1000
+"""Charges that are shown one by one."""
+
+Row = tuple[str, str, str]
+
+
+def table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """One row per charge; see `Budget.entries`."""
+    amounts = [entry.amounts for entry in entries]
+    columns = {
+        "release": [entry.label for entry in entries],
+        "mechanism": [entry.mechanism for entry in entries],
+        "epsilon": _floats([epsilon for epsilon, _, _ in amounts]),
+        "delta": _floats([delta for _, delta, _ in amounts]),
+        "rho": _floats([rho or None for _, _, rho in amounts]),
+        "time": pd.to_datetime([entry.time for entry in entries], utc=True),
+        "answered": pd.Series([entry.answered for entry in entries], dtype=bool).to_numpy(),
+        "dr_ha": pd.Series(_reached(entries), dtype="float64").to_numpy(),
+        "id": pd.Series([entry.release for entry in entries], dtype=object).to_numpy(),
+    }
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(entries) + 1, name="charge"))
+
+
+def plain(account: Account, entries: Sequence[Entry]) -> str:
+    """The summary, and a line per charge."""
+    lines = [_head(account)]
+    lines += [f"  {what:<6} {amount:<18} {delta}".rstrip() for what, amount, delta in _summary(account)]
+    if account.charges > len(entries):
+        return "\n".join([*lines, f"  {account.charges:,} charges, listed by .entries"])
+    costs = [_cost(entry) for entry in entries]
+    widths = [
+        max((len(part) for part in column), default=0)
+        for column in (
+            [entry.label for entry in entries],
+            [amount for amount, _ in costs],
+            [entry.mechanism for entry in entries],
+        )
+    ]
+    for entry, (amount, delta), risk in zip(entries, costs, _reached(entries), strict=True):
+        line = (
+            f"  {entry.number:>4}  {entry.label:<{widths[0]}}  {amount:<{max(widths[1], 16)}} {delta:<14} "
+            f"{entry.mechanism:<{widths[2]}}  {_percent(risk, 'risk ')}"
+        )
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def markup(account: Account, entries: Sequence[Entry]) -> str:
+    """The same as an HTML table."""
+    known = any(entry.dr_ha is not None for entry in entries)
+    named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
+    head = "".join(
+        f"<tr><th>{what}</th><td>{_value(amount)}</td><td>{_value(delta)}</td></tr>"
+        for what, amount, delta in _summary(account)
+    )
+    rows = "".join(
+        f"<tr><th>{entry.number}. {html.escape(entry.label)}</th>"
+        f"<td>{_value(amount, named)}</td><td>{_value(delta)}</td><td>{html.escape(entry.mechanism)}</td>"
+        f"{f'<td>{_percent(risk)}</td>' if known else ''}</tr>"
+        for entry, (amount, delta), risk in (
+            (entry, _cost(entry), risk) for entry, risk in zip(entries, _reached(entries), strict=True)
+        )
+    )
+    if account.charges > len(entries):
+        rows = f"<tr><th>{account.charges:,} charges, listed by .entries</th></tr>"
+    return (
+        f"<table><caption>{html.escape(_head(account))}</caption>"
+        f"<thead><tr><th></th><th>{named}</th><th>delta</th><th>mechanism</th>"
+        f"{'<th>risk</th>' if known else ''}</tr></thead>"
+        f"<tbody>{head}{rows}</tbody></table>"
+    )
+
+
+def _head(account: Account) -> str:
+    terms = account.terms
+    unit = "" if terms.unit is None else f", neighbors {terms.unit.neighbors}"
+    return f"Privacy budget{unit}{'' if terms.accounting == 'basic' else f', accounting {terms.accounting}'}"
+
+
+def _summary(account: Account) -> list[Row]:
+    """(what, epsilon or rho, delta) of total, spent and left."""
+    terms = account.terms
+    amounts = [account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent)]
+    named = "rho" if isinstance(terms.total, ZCDP) else "epsilon"
+    return [
+        (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
+        for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
+    ]
+
+
+def _cost(entry: Entry) -> tuple[str, str]:
+    epsilon, delta, rho = entry.amounts
+    if epsilon is None or delta is None:
+        return f"rho {show(rho)}", ""
+    return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+
+
+def _value(named: str, expected: str | None = None) -> str:
+    """The number of ``epsilon 0.1``; whole where it is in another currency than the column's."""
+    name, _, number = named.partition(" ")
+    return named if expected is not None and name != expected else number
+
+
+def _floats(numbers: Sequence[Fraction | None]) -> list[float]:
+    return [math.nan if number is None else near(number) for number in numbers]
+
+
+def _reached(entries: Sequence[Entry]) -> list[float]:
+    """The largest risk up to each entry; NaN before the first that has one."""
+    risks, most = [], math.nan
+    for entry in entries:
+        if entry.dr_ha is not None and not entry.dr_ha <= most:
+            most = entry.dr_ha
+        risks.append(most)
+    return risks
+
+
+def _percent(risk: float, before: str = "") -> str:
+    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} % of records"

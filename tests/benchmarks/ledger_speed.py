@@ -1,0 +1,293 @@
+"""Speed of the ledger against bare durable inserts of SQLite, runs interleaved on one disk; run by hand.
+
+    python tests/benchmarks/ledger_speed.py [entries] [--folder FOLDER] [--charges CHARGES]
+
+One million entries by default, in a temporary folder below the current one: a disk, not memory, because what
+is measured is what it costs to be durable. A ratio is the median over rounds of what ours took over what the
+other took. Where each waits for the disk, they take turns within a round, insert by insert.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from pdprivacy import Budget, Ledger, Pure
+from pdprivacy.accounting import Event
+from pdprivacy.ledger import Account, Entry
+from pdprivacy.ledger.records import charge_body
+
+ROUNDS = 9
+LABEL = "mean of age where (age > 30 and region == 'north')"
+COST = Pure("1/1000")
+TOTAL = Pure(10**9)
+THREADS, PROCESSES = 16, 4
+WRITTEN = 20_000  # records of a transaction while the large ledger is made
+SCHEMA = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
+
+missed = 0
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def row(what: str, values: list[float], target: float | None, unit: str = "") -> None:
+    """One line of the report: the median of ``values`` against ``target``."""
+    global missed
+    middle = statistics.median(values)
+    mark = ""
+    if target is not None:
+        held = middle <= target
+        missed += not held
+        mark = f"{target:>9.3g}  {'ok' if held else 'MISSED'}"
+    spread = f"({min(values):.3g}..{max(values):.3g})"
+    print(f"{what:<66}{middle:>9.3f} {unit:<3}{spread:>18}{mark}", flush=True)
+
+
+# ---------------------------------------------------------------- what a durable record costs at least
+
+
+class Bare:
+    """Rows in a table of SQLite, each durable: what no ledger in SQLite can beat."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+        self.connection.execute("PRAGMA journal_mode=WAL")
+        self.connection.execute("PRAGMA synchronous=FULL")
+        self.connection.execute("CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, body TEXT)")
+        self.lock = threading.Lock()
+
+    def insert(self, text: str) -> None:
+        with self.lock:
+            self.connection.execute("BEGIN IMMEDIATE")
+            self.connection.execute("INSERT INTO rows (body) VALUES (?)", (text,))
+            self.connection.execute("COMMIT")
+
+
+def body_of(ledger: Ledger) -> str:
+    """The text of the last record."""
+    with ledger.chain.reading() as reader:
+        last = reader.last()
+        assert last is not None
+        return last.body + "x" * 100  # the columns beside it, and the hash
+
+
+def in_threads(work: Callable[[], None], number: int) -> float:
+    """Seconds until all threads have done the work."""
+    threads = [threading.Thread(target=work) for _ in range(number)]
+
+    def run() -> None:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return seconds(run)
+
+
+def in_processes(kind: str, path: Path, number: int, charges: int) -> float:
+    """Seconds per insert, while that many processes insert at once, start-up left out."""
+    command = [sys.executable, __file__, "--work", kind, "--folder", str(path), "--charges", str(charges)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(number)]
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    start = time.perf_counter()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    took = time.perf_counter() - start
+    for worker in workers:
+        worker.communicate()
+    return took / (number * charges)
+
+
+def work(kind: str, path: Path, charges: int) -> None:
+    """What a process of `in_processes` does."""
+    if kind == "charge":
+        budget = Ledger(path).budget("survey")
+        one: Callable[[], object] = lambda: budget.charge(COST, LABEL, "laplace")  # noqa: E731
+    else:
+        bare, text = Bare(path), "x" * 450
+        one = lambda: bare.insert(text)  # noqa: E731
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(charges):
+        one()
+    print("done", flush=True)
+    sys.stdin.readline()
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def charging(folder: Path, charges: int) -> None:
+    """Charges against bare inserts: one after the other, from threads, from processes."""
+    ledger = Ledger(folder / "charges.db")
+    budget = ledger.open("survey", TOTAL)
+    budget.charge(COST, LABEL, "laplace")
+    bare, text = Bare(folder / "bare.db"), body_of(ledger)
+
+    def ours() -> None:
+        for _ in range(charges):
+            budget.charge(COST, LABEL, "laplace")
+
+    def theirs() -> None:
+        for _ in range(charges):
+            bare.insert(text)
+
+    ours()
+    theirs()
+    pairs = []
+    for _ in range(ROUNDS):
+        took = [0.0, 0.0]
+        for _ in range(charges):
+            took[0] += seconds(lambda: budget.charge(COST, LABEL, "laplace"))
+            took[1] += seconds(lambda: bare.insert(text))
+        pairs.append((took[0] / charges, took[1] / charges))
+    row("charge", [1000 * one for one, _ in pairs], None, "ms")
+    row("bare durable insert of as much text", [1000 * other for _, other in pairs], None, "ms")
+    row("charge / bare durable insert", [one / other for one, other in pairs], 1.5)
+    ratios = [in_threads(ours, THREADS) / in_threads(theirs, THREADS) for _ in range(5)]
+    row(f"charges of {THREADS} threads / bare inserts of as many threads", ratios, 1.5)
+    ledger.close()
+    bare.connection.close()
+    pairs = [
+        (
+            in_processes("charge", folder / "charges.db", PROCESSES, charges),
+            in_processes("bare", folder / "bare.db", PROCESSES, charges),
+        )
+        for _ in range(3)
+    ]
+    row(f"charge, {PROCESSES} processes at once", [1000 * one for one, _ in pairs], None, "ms")
+    row(f"bare insert, {PROCESSES} processes at once", [1000 * other for _, other in pairs], None, "ms")
+    row(
+        f"charges of {PROCESSES} processes / bare inserts of as many",
+        [one / other for one, other in pairs],
+        1.5,
+    )
+
+
+def releasing(folder: Path) -> None:
+    """A whole release with the budget in a ledger, against one with it in memory."""
+    frame = pd.DataFrame({"age": np.random.default_rng(1).integers(1, 120, 10_000)})
+    kept = frame.dp.protect(SCHEMA, epsilon=10**9, budget=Ledger(folder / "release.db"), name="survey")
+    plain = frame.dp.protect(SCHEMA, budget=Budget(epsilon=10**9))
+
+    def ours() -> object:
+        return kept.dp.mean("age", epsilon=0.001)
+
+    def theirs() -> object:
+        return plain.dp.mean("age", epsilon=0.001)
+
+    ours()
+    theirs()
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(10 * ROUNDS)]
+    row("mean of 10,000 rows, budget in a ledger", [1000 * one for one, _ in pairs], None, "ms")
+    row("mean of 10,000 rows, budget in memory", [1000 * other for _, other in pairs], None, "ms")
+    row("mean with ledger / without", [one / other for one, other in pairs], None)
+
+
+def make(path: Path, entries: int) -> None:
+    """A ledger of that many charges of one budget, made by the store itself."""
+    ledger = Ledger(path)
+    ledger.open("survey", TOTAL)
+    terms, asked, events = ledger.budget("survey").account.terms, ((COST, 1),), [(Event(COST), 1)]
+    account = Account(terms)
+    for start in range(0, entries, WRITTEN):
+        with ledger.chain.writing() as links:
+            for _ in range(min(WRITTEN, entries - start)):
+                account = account.after(COST, 1, asked)
+                now = datetime.now(UTC)
+                entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
+                links.add("survey", "charge", None, charge_body(entry))
+    ledger.close()
+
+
+def large(folder: Path, entries: int) -> None:
+    """A ledger of many entries: opened anew, charged, audited."""
+    path = folder / "large.db"
+    took = seconds(lambda: make(path, entries))
+    print(f"(ledger of {entries:,} entries made in {took:.0f} s, {path.stat().st_size / 1e6:.0f} MB)")
+
+    def total() -> object:
+        ledger = Ledger(path)
+        spent = ledger.budget("survey").spent
+        ledger.close()
+        return spent
+
+    total()
+    row(
+        f"{entries:,} entries: open, and read the total", [1000 * seconds(total) for _ in range(21)], 50, "ms"
+    )
+    code = (
+        "import sys, time, pdprivacy.ledger.sqlite; start = time.perf_counter();"
+        "pdprivacy.Ledger(sys.argv[1]).budget('survey').spent; print(time.perf_counter() - start)"
+    )
+    fresh = [
+        1000 * float(subprocess.check_output([sys.executable, "-c", code, str(path)], text=True))
+        for _ in range(5)
+    ]
+    row("  the same in a fresh process, imports left out", fresh, 50, "ms")
+    small, big = Ledger(folder / "small.db").open("survey", TOTAL), Ledger(path).budget("survey")
+    for budget in (small, big):
+        budget.charge(COST, LABEL)
+    ratios = [
+        seconds(lambda: big.charge(COST, LABEL)) / seconds(lambda: small.charge(COST, LABEL))
+        for _ in range(50 * ROUNDS)
+    ]
+    row(f"charge of {entries:,} entries / of a few", ratios, 1.5)
+    audits = [seconds(Ledger(path).audit)]
+    if audits[0] < 30:
+        audits += [seconds(Ledger(path).audit) for _ in range(2)]
+    row(f"{entries:,} entries: audit", audits, 10, "s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("entries", nargs="?", type=float, default=10**6)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
+    parser.add_argument("--charges", type=int, default=100, help="of each run")
+    parser.add_argument("--work", choices=["charge", "bare"], help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.work:
+        work(chosen.work, chosen.folder, chosen.charges)
+        return
+    print(
+        f"SQLite {sqlite3.sqlite_version}, pandas {pd.__version__}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} processors"
+    )
+    print(f"{'what':<66}{'median':>9} {'':<3}{'(min..max)':>18}{'target':>9}")
+    with tempfile.TemporaryDirectory(dir=chosen.folder, prefix="ledger_speed_") as name:
+        folder = Path(name)
+        charging(folder, chosen.charges)
+        releasing(folder)
+        large(folder, int(chosen.entries))
+    print(f"{missed} targets missed" if missed else "all within target")
+
+
+if __name__ == "__main__":
+    main()

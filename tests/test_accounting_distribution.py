@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from itertools import product
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtr
+
+from pdprivacy.accounting import (
+    Event,
+    GaussianNoise,
+    epsilon,
+    optimal_epsilon,
+    pld_epsilon,
+    to_dp_events,
+    zcdp_epsilon,
+)
+from pdprivacy.accounting.distribution import COARSE, grid_slack
+from pdprivacy.errors import MissingExtraError, ParameterError
+from pdprivacy.privacy import ZCDP, Approx, Pure
+
+
+def gaussian(multiplier, steps=2**20, moves=1, loss=None):
+    return Event(loss or ZCDP(10**6), GaussianNoise(Fraction(multiplier), moves, steps))
+
+
+def of_gaussian(level, multiplier):
+    """The hockey-stick divergence of continuous Gaussian noise, at any level, by positive terms."""
+    x = np.abs(level)
+    upper, lower = 1 / (2 * multiplier) - x * multiplier, -1 / (2 * multiplier) - x * multiplier
+    scaled = np.exp(-upper * upper / 2) / 2
+    first = np.where(upper < 0, scaled * erfcx(np.maximum(-upper, 0) / math.sqrt(2)), ndtr(upper))
+    found = first - scaled * erfcx(-lower / math.sqrt(2))
+    return np.where(level < 0, -np.expm1(-x) + np.exp(-x) * found, found)
+
+
+def truth(losses, multiplier, delta):
+    """The epsilon of randomized responses beside continuous Gaussian noise, without transforms or cells.
+
+    The divergence is the mean of that of the noise over the loss of the responses.
+    """
+    sums, weights, kept = np.zeros(1), np.ones(1), 1.0
+    for (level, reveals), count in losses.items():
+        kept *= (1 - reveals) ** count
+        p = 1 / (1 + math.exp(-level))
+        j = np.arange(count + 1)
+        binomial = [math.comb(count, int(i)) * p**i * (1 - p) ** (count - i) for i in j]
+        sums = np.add.outer(sums, (2 * j - count) * level).ravel()
+        weights = np.outer(weights, binomial).ravel()
+
+    def excess(level):
+        return 1 - kept * (1 - math.fsum(weights * of_gaussian(level - sums, multiplier))) - delta
+
+    if excess(0) <= 0:
+        return 0.0
+    return brentq(excess, 0, sums.max() + 60 / multiplier + 60 / multiplier**2, xtol=1e-13)
+
+
+CASES = {
+    "noise": ({}, [1, 3], 2),
+    "noise that says little": ({}, [40], 1),
+    "noise that says much": ({}, ["1/20"], 1),
+    "one response": ({(0.1, 0.0): 1}, [2], 1),
+    "responses": ({(0.1, 0.0): 40, (0.25, 0.0): 3}, [4, 5], 7),
+    "no common unit": ({(1 / 7, 0.0): 9, (0.3, 0.0): 5, (math.pi / 10, 0.0): 4}, [2], 1),
+    "revealing": ({(0.2, 1e-10): 10, (1.5, 0.0): 2}, ["7/2"], 3),
+    "large": ({(5.0, 0.0): 4}, ["1/2"], 1),
+    "small": ({(1e-4, 0.0): 100}, [1000], 1),
+}
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-8])
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_the_truth_but_for_the_width_of_its_cells(case, delta):
+    losses, multipliers, count = CASES[case]
+    events = [(Event(Approx(level, reveals)), often) for (level, reveals), often in losses.items()]
+    events += [(gaussian(size), count) for size in multipliers]
+    together = 1 / math.sqrt(sum(count / Fraction(size) ** 2 for size in multipliers))
+    wanted, found = truth(losses, together, delta), pld_epsilon(events, delta)
+    if not wanted:  # even at epsilon zero there is less delta
+        assert found < 1e-6
+        return
+    assert wanted * (1 - 1e-12) <= found
+    # what is taken off delta for transforms costs more, the smaller delta is
+    rounding = 1e-3 if case == "no common unit" else 2e-5
+    assert found <= wanted * (1 + rounding + 1e-11 / delta)
+
+
+@pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-9])
+def test_losses_alone_compose_optimally(delta):
+    losses = {Pure(0.1): 50, Pure(0.3): 7, Approx(0.5, 1e-11): 2}
+    found = pld_epsilon([(Event(item), count) for item, count in losses.items()], delta)
+    wanted = optimal_epsilon(losses, delta)
+    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6 + 1e-10 / delta)
+
+
+def test_many_losses_of_one_kind_are_summed_exactly():
+    wanted = optimal_epsilon({Pure(0.001): 200_000}, 1e-8)
+    found = pld_epsilon([(Event(Pure(0.001)), 200_000)], 1e-8)
+    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6)
+
+
+def test_noise_says_more_than_its_loss_and_its_rho():
+    events = [(gaussian(10, loss=Approx("0.4", 1e-5)), 10), (Event(Pure(0.1)), 20)]
+    assert epsilon(events, 1e-3, "pld") < 0.9 * epsilon(events, 1e-3, "zcdp")
+    assert epsilon(events, 1e-3, "pld") < 0.4 * epsilon(events, 1e-3, "optimal")
+
+
+# The grid.
+
+
+def masses(steps, reach, center):
+    k = np.arange(-reach, reach + 1)
+    weights = np.exp(-((k - center) ** 2) / (2 * steps**2))
+    return weights / weights.sum()
+
+
+def exact(steps, distances, level):
+    """The divergence of discrete Gaussian noise on numbers whose centres are ``distances`` steps apart."""
+    reach = 10 * steps + max(distances)
+    one, other = np.ones(1), np.ones(1)
+    for distance in distances:
+        one = np.outer(one, masses(steps, reach, 0)).ravel()
+        other = np.outer(other, masses(steps, reach, distance)).ravel()
+    return float(np.maximum(one - math.exp(level) * other, 0).sum())
+
+
+LATTICE = [
+    (steps, distances)
+    for steps, distances in product([4, 8, 16, 64], [(1,), (2,), (4,), (9,), (1, 1), (3, 2)])
+    if len(distances) == 1 or steps <= 16
+]
+
+
+@pytest.mark.parametrize(("steps", "distances"), LATTICE)
+@pytest.mark.parametrize("tails", [4, 6, 9])
+def test_the_grid_adds_no_more_than_its_slack(steps, distances, tails):
+    norm = math.hypot(*distances)
+    slack = grid_slack(GaussianNoise(Fraction(steps / norm), len(distances), steps), tails)
+    for level in np.linspace(0, 3 * norm / steps, 13):
+        smooth = float(of_gaussian(level - float(slack.epsilon), steps / norm))
+        bound = math.exp(slack.up) * smooth + float(slack.tail)
+        assert exact(steps, distances, level) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("distances", [(1,), (4,), (1, 1)])
+def test_the_grid_does_add_something(distances):
+    steps, norm = 4, math.hypot(*distances)
+    levels = np.linspace(0, 3 * norm / steps, 61)
+    more = [exact(steps, distances, level) - float(of_gaussian(level, steps / norm)) for level in levels]
+    assert max(more) > 1e-6
+
+
+@pytest.mark.parametrize("steps", [4, 16, 64])
+@pytest.mark.parametrize("distance", [0, 3])
+def test_the_two_ratios_of_the_proof_hold_point_by_point(steps, distance):
+    slack = grid_slack(GaussianNoise(Fraction(1), 1, steps), tails=5)  # a reach of 6 deviations
+    j = np.arange(-6 * steps, 6 * steps + 1)
+    rounded = ndtr((j + 0.5) / steps) - ndtr((j - 0.5) / steps)
+    ratio = masses(steps, 12 * steps, 0)[6 * steps : 18 * steps + 1] / rounded
+    accurate = np.abs(j) < 3 * steps  # differences of normal probabilities cancel further out
+    assert ratio[accurate].max() <= math.exp(slack.up) * (1 + 1e-11)
+    assert ratio.min() >= math.exp(-slack.down) * (1 - 1e-6)
+    assert math.log(ratio.min()) < -0.8 * float(slack.down)  # at the edge: the bound is no larger than needed
+
+
+def test_the_slack_counts_numbers_and_is_nothing_on_the_grids_of_releases():
+    one, many = (grid_slack(GaussianNoise(Fraction(2), moves, 2**20)) for moves in (1, 100))
+    assert (many.up, many.down, many.tail) == (100 * one.up, 100 * one.down, 100 * one.tail)
+    assert 0 < one.epsilon < 1e-10
+    assert 0 < one.tail < Fraction(1, 10**346)
+
+
+def test_on_a_coarse_grid_the_loss_counts():
+    coarse, fine = gaussian(5, 64, loss=Approx(1, 1e-7)), gaussian(5, 2**11, loss=Approx(1, 1e-7))
+    assert grid_slack(coarse.noise).epsilon > COARSE >= grid_slack(fine.noise).epsilon
+    assert pld_epsilon([(coarse, 3)], 1e-5) == pld_epsilon([(Event(coarse.loss), 3)], 1e-5)
+    assert pld_epsilon([(fine, 3)], 1e-5) < pld_epsilon([(coarse, 3)], 1e-5)
+    with pytest.raises(ParameterError, match=r"^A zero-concentrated loss alone has no privacy loss"):
+        pld_epsilon([(gaussian(5, 64), 1)], 1e-5)
+
+
+def test_a_coarser_grid_costs_its_slack():
+    plain = pld_epsilon([(gaussian(2), 5)], 1e-5)
+    for steps, moves in ((2**11, 1), (2**12, 3)):
+        added = float(5 * grid_slack(GaussianNoise(Fraction(2), moves, steps)).epsilon)
+        found = pld_epsilon([(gaussian(2, steps, moves), 5)], 1e-5)
+        assert added > 5e-5
+        assert plain + 0.99 * added <= found <= plain + 1.05 * added
+
+
+# What is out of reach.
+
+
+@pytest.mark.parametrize("delta", [0, 1e-11, 9e-11, 1e-300])
+def test_deltas_that_floats_cannot_tell_are_refused(delta):
+    with pytest.raises(ParameterError, match=r"'delta' from 1e-10 on"):
+        pld_epsilon([(gaussian(1), 1)], delta)
+
+
+def test_the_error_of_transforms_is_taken_off_delta():
+    kinds = [(Event(Pure(Fraction(tenths, 10))), 1) for tenths in range(1, 9)]
+    assert pld_epsilon([*kinds, (gaussian(1), 1)], 1e-9) > pld_epsilon(kinds, 1e-9)
+    with pytest.raises(ParameterError, match=r"^'delta' is too small for a distribution of so many kinds"):
+        pld_epsilon([*kinds, (gaussian(1), 1)], 2e-10)
+
+
+def test_a_delta_below_those_of_the_losses_is_refused():
+    with pytest.raises(ParameterError, match=r"^'delta' is too small beside the deltas of the losses\.$"):
+        pld_epsilon([(Event(Approx(1, 1e-3)), 2)], 1e-3)
+
+
+def test_too_many_losses_are_refused():
+    with pytest.raises(ParameterError, match=r"at most 1e6 losses"):
+        pld_epsilon([(Event(Pure(1)), 10**6 + 1)], 1e-3)
+    uneven = [(Event(Pure(Fraction(1, 10**6 + kind))), 1000) for kind in range(80)]
+    with pytest.raises(ParameterError, match=r"too many kinds of losses without a common unit"):
+        pld_epsilon(uneven, 1e-3)
+
+
+def test_errors_of_dp_accounting_are_not_shown(monkeypatch):
+    def broken(*arguments, **options):
+        raise OverflowError("math range error")
+
+    monkeypatch.setattr(dp_accounting.pld.privacy_loss_distribution, "from_gaussian_mechanism", broken)
+    with pytest.raises(ParameterError, match=r"^Losses of this size are out of reach") as caught:
+        pld_epsilon([(gaussian(1), 1)], 1e-5)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+# Export.
+
+
+def accounted(events, delta, kind=PLDAccountant):
+    return kind().compose(to_dp_events(events)).get_epsilon(delta)
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6])
+@pytest.mark.parametrize("case", ["noise", "one response", "responses", "no common unit", "large"])
+def test_the_accountant_of_dp_accounting_is_not_below_the_truth(case, delta):
+    losses, multipliers, count = CASES[case]
+    events = [(Event(Pure(level)), often) for (level, _), often in losses.items()]
+    events += [(gaussian(size), count) for size in multipliers]
+    together = 1 / math.sqrt(sum(count / Fraction(size) ** 2 for size in multipliers))
+    wanted, found = truth(losses, together, delta), accounted(events, delta)
+    assert wanted - 1e-9 <= found <= wanted + 1e-4 * (1 + sum(losses.values()))
+
+
+@pytest.mark.parametrize("event", [Event(Pure(0.3)), gaussian(4)], ids=["pure", "gaussian"])
+def test_counts_are_kept(event):
+    one, ten, single = [(event, 10)], [(event, 1)] * 10, [(event, 1)]
+    assert to_dp_events(one) == to_dp_events(ten)
+    assert accounted(one, 1e-6) == accounted(ten, 1e-6) > 2 * accounted(single, 1e-6)
+    by_hand = PLDAccountant()
+    for _ in range(10):
+        by_hand.compose(to_dp_events(single))
+    assert accounted(one, 1e-6) == pytest.approx(by_hand.get_epsilon(1e-6), rel=1e-3)
+
+
+def test_each_kind_has_its_event():
+    found = to_dp_events([(gaussian("1/3"), 2), (Event(Pure("1/3")), 4), (Event(Pure(0.1)), 1)])
+    *pure, noise = sorted(found.events, key=lambda event: type(event.event).__name__, reverse=False)
+    assert [event.count for event in (*pure, noise)] == [1, 4, 2]
+    assert isinstance(noise.event, dp_accounting.GaussianDpEvent)
+    assert Fraction(noise.event.noise_multiplier) <= Fraction(1, 3)
+    assert all(isinstance(one.event, dp_accounting.dp_event.DiscreteLaplaceDpEvent) for one in pure)
+    assert [one.event.sensitivity for one in pure] == [1, 1]
+    assert pure[0].event.noise_parameter == 0.1
+    assert Fraction(pure[1].event.noise_parameter) >= Fraction(1, 3)
+
+
+@pytest.mark.skipif(
+    not hasattr(dp_accounting, "ZCDpEvent"), reason="dp-accounting before 0.6 has no such event"
+)
+def test_zero_concentrated_losses_are_exported():
+    events = [(Event(ZCDP(0.01)), 3), (gaussian(10), 2)]
+    found = accounted(events, 1e-6, RdpAccountant)
+    assert zcdp_epsilon(Fraction(4, 100), 1e-6) * (1 - 1e-9) <= found <= 1.05 * epsilon(events, 1e-6)
+
+
+def test_what_has_no_event_is_refused(monkeypatch):
+    for event in (Event(Approx(1, 1e-6)), gaussian(1, 16, loss=Approx(1, 1e-6))):
+        with pytest.raises(ParameterError, match=r"events of a positive delta for Gaussian noise only"):
+            to_dp_events([(event, 1)])
+    with pytest.raises(ParameterError, match=r"^'events' must hold at least one event"):
+        to_dp_events([])
+    monkeypatch.delattr(dp_accounting.dp_event, "ZCDpEvent", raising=False)
+    with pytest.raises(ParameterError, match=r"no event of a zero-concentrated loss"):
+        to_dp_events([(Event(ZCDP(1)), 1)])
+
+
+def test_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    for call in (
+        lambda: pld_epsilon([(Event(Pure(1)), 1)], 1e-3),
+        lambda: to_dp_events([(Event(Pure(1)), 1)]),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install \"pdprivacy\[pld\]\""):
+            call()

@@ -1,0 +1,410 @@
+"""The command line of a ledger, as a curator runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import pdprivacy
+from pdprivacy import Pure
+from pdprivacy.ledger import command, text
+from pdprivacy.privacy import ZCDP, Approx
+
+HANG = 120  # seconds after which a process is taken to hang
+POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+NAME = "Erhebung ä–Ω 2026"
+
+
+class Done(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(capsys) -> Callable[..., Done]:
+    """The command line in this process."""
+
+    def run(*arguments: object) -> Done:
+        capsys.readouterr()
+        return Done(command.main([str(one) for one in arguments]), *capsys.readouterr())
+
+    return run
+
+
+def process(*arguments: object, **more) -> subprocess.CompletedProcess:
+    """The command line in a process of its own; ``more`` as of `subprocess.run`."""
+    environment = {**os.environ, **more.pop("env", {})}
+    given = {"capture_output": True, "encoding": "utf-8", "timeout": HANG, "check": False, **more}
+    return subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "pdprivacy", *map(str, arguments)], env=environment, **given
+    )
+
+
+def failed(done: Done | subprocess.CompletedProcess, code: int) -> str:
+    """What a command that failed said: one line, and nothing of Python's."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith("\n")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """A ledger of three budgets: two charges, one of them answered; a charge by rho; none."""
+    place = tmp_path / "budget.db"
+    ledger = pdprivacy.Ledger(place)
+    budget = ledger.open(NAME, Approx(2, 1e-6))
+    budget.answered(budget.charge(Pure("1/3"), "mean of age", "laplace", release_id="week 1").number, 0.25)
+    budget.charge(Pure(0.1), "count where (region == 'süd')", "geometric")
+    ledger.open("rho", ZCDP(1)).charge(ZCDP(0.125), "count\nwith \x1b[31mred", "gaussian")
+    ledger.open("untouched", Pure(1))
+    ledger.close()
+    return place
+
+
+@pytest.fixture
+def tampered(path) -> Path:
+    """The same ledger with a charge made smaller."""
+    import sqlite3
+
+    connection = sqlite3.connect(path)
+    held = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE name = 'records_stay_the_same'"
+    ).fetchall()
+    connection.execute("DROP TRIGGER records_stay_the_same")
+    connection.execute(
+        """UPDATE records SET body = replace(body, '"1/10"', '"1/11"') WHERE kind = 'charge'"""
+    )
+    for _, statement in held:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+# show
+
+
+def test_show_gives_one_line_per_budget(run, path):
+    done = run("ledger", "show", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *lines = [re.split(r"  +", line) for line in done.stdout.splitlines()]
+    assert [dict(zip(head, line, strict=True)) for line in lines] == [
+        {
+            "name": NAME, "currency": "epsilon", "total": "2", "spent": "13/30", "left": "47/30",
+            "total delta": "1e-06", "spent delta": "0", "left delta": "1e-06",
+            "accounting": "basic", "neighbors": "-", "charges": "2", "unanswered": "1",
+        },
+        {
+            "name": "rho", "currency": "rho", "total": "1", "spent": "0.125", "left": "0.875",
+            "total delta": "0", "spent delta": "0", "left delta": "0",
+            "accounting": "basic", "neighbors": "-", "charges": "1", "unanswered": "1",
+        },
+        {
+            "name": "untouched", "currency": "epsilon", "total": "1", "spent": "0", "left": "1",
+            "total delta": "0", "spent delta": "0", "left delta": "0",
+            "accounting": "basic", "neighbors": "-", "charges": "0", "unanswered": "0",
+        },
+    ]  # fmt: skip
+
+
+def test_show_of_a_name_is_the_budget_as_it_shows_itself(run, path):
+    done = run("ledger", "show", path, "--name", NAME)
+    assert done.returncode == 0
+    assert done.stdout == repr(pdprivacy.Ledger(path).budget(NAME)) + "\n"
+    assert "count where (region == 'süd')" in done.stdout
+
+
+def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
+    budget = pdprivacy.Ledger(tmp_path / "many.db").open("many", Pure(2000))
+    monkeypatch.setattr(text, "MOST_ROWS", 5)
+    for number in range(8):
+        budget.charge(Pure(1), f"count {number}")
+    done = run("ledger", "show", tmp_path / "many.db", "--name", "many")
+    assert len(done.stdout.splitlines()) == 4 + 8
+    assert "count 7" in done.stdout.splitlines()[-1]
+
+
+def test_what_could_move_a_cursor_is_spelled_out(run, path):
+    done = run("ledger", "show", path, "--name", "rho")
+    assert r"count\nwith \x1b[31mred" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) == 4 + 1
+
+
+def test_names_are_escaped_where_the_output_is_ascii(path):
+    for arguments in (["show", path], ["show", path, "--name", NAME], ["audit", path], ["export", path]):
+        done = process("ledger", *arguments, env={"PYTHONIOENCODING": "ascii"})
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.isascii()
+    assert (
+        r"Erhebung \xe4\u2013\u03a9 2026"
+        in process("ledger", "show", path, env={"PYTHONIOENCODING": "ascii"}).stdout
+    )
+    missing = process("ledger", "show", path, "--name", "süd", env={"PYTHONIOENCODING": "ascii"})
+    assert r"'s\xfcd'" in failed(missing, 2)
+
+
+# audit
+
+
+def test_audit_finds_no_fault_and_gives_the_head(run, path):
+    done = run("ledger", "audit", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    found, head = done.stdout.splitlines()
+    ledger = pdprivacy.Ledger(path)
+    assert found == "No fault found: records 8, budgets 3, charges 3, unanswered 2"
+    assert head == f"head {ledger.head}"
+    ledger.budget(NAME).charge(Pure(0.1), "one more")
+    again = run("ledger", "audit", path, "--head", head.removeprefix("head "))
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.splitlines()[1] == f"head {ledger.head}" != head
+
+
+def test_audit_tells_tampering_by_its_exit_code(tampered):
+    words = failed(process("ledger", "audit", tampered), 1)
+    assert "The ledger is not what was entered: record 5 does not follow from the one before it" in words
+
+
+def test_audit_with_a_head_tells_an_older_copy(run, path, tmp_path):
+    ledger = pdprivacy.Ledger(path)
+    ledger.backup(tmp_path / "older.db")
+    ledger.budget(NAME).charge(Pure(0.1), "one more")
+    assert run("ledger", "audit", tmp_path / "older.db").returncode == 0
+    assert "record 9 is missing" in failed(
+        run("ledger", "audit", tmp_path / "older.db", "--head", ledger.head), 1
+    )
+
+
+def test_audit_with_a_head_tells_another_chain(run, path, tmp_path):
+    other = pdprivacy.Ledger(tmp_path / "other.db")
+    for number in range(8):
+        other.open(f"made up {number}", Pure(1))
+    head = pdprivacy.Ledger(path).head
+    assert "is not the one that was remembered" in failed(
+        run("ledger", "audit", other.address, "--head", head), 1
+    )
+
+
+@pytest.mark.parametrize("head", ["", "8", "8:", "8:00", "0:" + 64 * "0", "8:" + 64 * "G"])
+def test_a_head_that_is_none_is_refused(run, path, head):
+    assert "'head' must be what ledger.head gave" in failed(run("ledger", "audit", path, f"--head={head}"), 2)
+
+
+# export
+
+
+def lines_of(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_chain_can_be_verified_from_an_export_alone(run, path):
+    done = run("ledger", "export", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    before = bytes(32)
+    for number, record in enumerate(lines_of(done.stdout), 1):
+        assert list(record) == ["number", "budget", "kind", "release", "body", "hash"]
+        body = json.dumps(record["body"], sort_keys=True, separators=(",", ":"))
+        before = blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
+        assert (record["number"], record["hash"]) == (number, before.hex())
+        assert [record["body"][name] for name in ("budget", "kind", "release")] == [
+            record[name] for name in ("budget", "kind", "release")
+        ]
+    assert f"{number}:{before.hex()}" == pdprivacy.Ledger(path).head
+
+
+def test_export_of_a_name_has_its_records_alone(run, path):
+    everything = lines_of(run("ledger", "export", path).stdout)
+    found = lines_of(run("ledger", "export", path, "--name", NAME).stdout)
+    assert found == [record for record in everything if record["budget"] == NAME]
+    assert [record["kind"] for record in found] == ["open", "charge", "answer", "charge"]
+    assert found[1]["release"] == "week 1"
+    assert found[2]["body"]["dr_ha"] == 0.25
+
+
+def test_export_to_a_file_is_the_same_and_replaces_none(run, path, tmp_path):
+    place = tmp_path / "records.jsonl"
+    done = run("ledger", "export", path, "--output", place)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    content = place.read_bytes()
+    assert content.decode() == run("ledger", "export", path).stdout
+    assert "exists already. Nothing was exported." in failed(
+        run("ledger", "export", path, "--output", place), 2
+    )
+    assert "exists already" in failed(run("ledger", "export", path, "--output", path), 2)
+    assert place.read_bytes() == content
+    assert "cannot be written" in failed(run("ledger", "export", path, "--output", tmp_path / "no" / "x"), 2)
+
+
+def test_an_export_that_fails_leaves_no_file(path, tmp_path, capsys, monkeypatch):
+    def stop(row):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_json", stop)
+    place = tmp_path / "records.jsonl"
+    assert command.main(["ledger", "export", str(path), "--output", str(place)]) == 130
+    assert not place.exists()
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+@pytest.mark.parametrize("body", ["[1]", '{"budget":""}', '{\n"budget":"","kind":"ledger","release":null}'])
+def test_export_writes_no_line_that_is_no_record(run, path, body):
+    import sqlite3
+
+    connection = sqlite3.connect(path)
+    statement = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'records_stay_the_same'"
+    ).fetchone()
+    connection.execute("DROP TRIGGER records_stay_the_same")
+    connection.execute("UPDATE records SET body = ? WHERE number = 1", [body])
+    connection.execute(*statement)
+    connection.commit()
+    connection.close()
+    assert "Record 1 of the ledger is not what was entered." in failed(run("ledger", "export", path), 1)
+
+
+# What is not there, and what is no command.
+
+
+@pytest.mark.parametrize("name", ["show", "audit", "export"])
+def test_no_ledger_is_made_where_there_is_none(run, tmp_path, name):
+    assert "There is no ledger" in failed(run("ledger", name, tmp_path / "none.db"), 2)
+    assert "directory" in failed(run("ledger", name, tmp_path / "none" / "none.db"), 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["show", "audit", "export"])
+def test_what_is_no_ledger_is_refused(run, tmp_path, name):
+    text = tmp_path / "text.db"
+    text.write_text("no database\n" * 100)
+    for address in (text, tmp_path):
+        failed(run("ledger", name, address), 2)
+    assert list(tmp_path.iterdir()) == [text]
+    assert "'path' must name a file" in failed(run("ledger", name, ""), 2)
+
+
+@pytest.mark.parametrize("name", ["show", "export"])
+def test_a_name_that_is_none_is_refused(run, path, name):
+    assert "The ledger holds no budget 'Erhebung'." in failed(
+        run("ledger", name, path, "--name", "Erhebung"), 2
+    )
+    assert "'name' must be 1 to 200" in failed(run("ledger", name, path, "--name="), 2)
+
+
+def test_a_secret_in_a_url_is_not_repeated(run, tmp_path):
+    pytest.importorskip("sqlalchemy")
+    url = "postgresql://ada:s3cr3t@127.0.0.1:1/none?connect_timeout=2"
+    for command_ in ("show", "audit", "export"):
+        assert "s3cr3t" not in failed(run("ledger", command_, url), 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["ledger"],
+        ["ledger", "frobnicate", "x"],
+        ["ledger", "show"],
+        ["ledger", "audit", "x", "--name", "y"],
+        ["ledger", "show", "x", "--head", "y"],
+        ["ledger", "show", "x", "--nam", "y"],
+        ["budget", "show", "x"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_command_is_explained(run, arguments):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: python -m pdprivacy")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_commands_that_the_documentation_shows_are_commands(run, path, tmp_path, monkeypatch):
+    page = Path(__file__).parents[1] / "docs" / "ledger.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("python -m pdprivacy")]
+    monkeypatch.chdir(tmp_path)
+    ledger = pdprivacy.Ledger(path)
+    ledger.open("survey-2026", Pure(1))
+    for line in lines:
+        arguments = [
+            ledger.head if one.endswith("...") else one for one in shlex.split(line, comments=True)[3:]
+        ]
+        assert run(*arguments)[::2] == (0, ""), line
+    assert len(lines) == 4
+
+
+def test_help_is_there(run):
+    done = run("ledger", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in ("show", "audit", "export"))
+
+
+# Outputs that take nothing, and interrupts.
+
+
+@POSIX
+@pytest.mark.parametrize("arguments", [["show"], ["audit"], ["export"], ["show", "--help"]], ids=" ".join)
+def test_a_pipe_that_nobody_reads_is_no_error(path, arguments):
+    read, write = os.pipe()
+    os.close(read)
+    first, *more = arguments
+    done = process("ledger", first, path, *more, capture_output=False, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode in ((0, 141) if more else (141,))  # argparse may have dropped the help by itself
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["show", "audit", "export"])
+def test_an_output_that_is_full_is_told(path, name):
+    with open("/dev/full", "w") as full:
+        done = process("ledger", name, path, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == "The output could not be written: No space left on device.\n"
+
+
+@POSIX
+def test_outputs_that_are_closed_are_told(path):
+    audit = '"$0" -m pdprivacy ledger audit "$1"'
+    script = f"{audit} >&-; echo $?; {audit} >&- 2>&-; echo $?"
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=True,
+    )
+    assert done.stdout.split() == ["2", "2"]
+    assert done.stderr == "There is no output to write to.\n"
+
+
+@POSIX
+def test_an_interrupt_is_quiet(path):
+    code = (
+        "import os, signal, sys; from pdprivacy.ledger import command;"
+        "command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
+        "sys.exit(command.main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "ledger", "audit", str(path)],
+        capture_output=True, text=True, timeout=HANG, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
