@@ -9,7 +9,7 @@
 ('geometric', 0.5)
 """
 
-from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity
+from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
 from pdprivacy._version import __version__
 from pdprivacy.accessor import register as _register
 from pdprivacy.domain import Column, Domain
@@ -38,6 +38,7 @@ __all__ = [
     "read_schema",
     "risk",
     "sensitivity",
+    "suppression",
 ]
 
 _register()

@@ -53,6 +53,7 @@ class Metadata:
     filters : the conditions of `query` that the records meet.
     releases : how many independent releases the numbers are.
     rows : the number of records where it is public, or None.
+    release_id : the id that the release was given, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
     """
 
@@ -81,6 +82,7 @@ class Metadata:
     constraint: str | None = None
     releases: int = 1
     rows: int | None = None
+    release_id: str | None = None
     dr_ha: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -140,7 +140,15 @@ def test_the_public_names():
     names = pdprivacy.__all__
     assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
     modules = {name for name in names if inspect.ismodule(getattr(pdprivacy, name))}
-    assert modules == {"accounting", "errors", "mechanism", "postprocess", "risk", "sensitivity"}
+    assert modules == {
+        "accounting",
+        "errors",
+        "mechanism",
+        "postprocess",
+        "risk",
+        "sensitivity",
+        "suppression",
+    }
     public = {name for name in vars(pdprivacy) if not name.startswith("_")} | {"__version__"}
     assert {name for name in public if not inspect.ismodule(getattr(pdprivacy, name))} == set(names) - modules
 

@@ -178,7 +178,7 @@ def test_a_new_budget_is_untouched():
     assert budget.unit is None
     assert budget.entries.empty
     assert list(budget.entries) == [
-        *("release", "mechanism", "epsilon", "delta", "rho", "time", "answered", "dr_ha", "id")
+        *("release", "mechanism", "epsilon", "delta", "rho", "time", "answered", "dr_ha", "release_id")
     ]
     assert budget.composed is None
 

@@ -282,7 +282,7 @@ def test_a_release_of_one_id_is_charged_and_made_once(path):
             again.dp.count(epsilon=0.25, release_id="nightly 7")
     assert private.dp.budget.spent == (0.25, 0)
     private.dp.count(epsilon=0.25, release_id="nightly 8")
-    assert private.dp.budget.entries["id"].tolist() == ["nightly 7", "nightly 8"]
+    assert private.dp.budget.entries["release_id"].tolist() == ["nightly 7", "nightly 8"]
 
 
 def test_a_charge_whose_answer_was_lost_stays_and_is_not_answered_later(ledger, monkeypatch):
@@ -403,7 +403,7 @@ def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
     [
         [("DELETE FROM records WHERE number = ?", (7,))],
         [("DELETE FROM records WHERE number = ?", (1,))],
-        [("UPDATE records SET budget = 'two' WHERE number = ?", (3,))],
+        [("UPDATE records SET budget = 'three' WHERE number = ?", (3,))],
         [("UPDATE records SET kind = 'answer' WHERE number = ?", (3,))],
         [("UPDATE records SET release = NULL WHERE number = ?", (3,))],
         [("UPDATE records SET release = 'r9' WHERE number = ?", (3,))],
@@ -417,19 +417,11 @@ def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
         [("UPDATE records SET body = ? WHERE number = 3", ("[]",))],
         [("UPDATE records SET body = ? WHERE number = 3", ("[" * 10**5,))],
         [("UPDATE records SET hash = ? WHERE number = 3", ("text",))],
-        [("UPDATE records SET hash = NULL WHERE number = ?", (3,))],
     ],
     ids=lambda change: change[0][0][:60] + str(change[0][1])[:12],
 )
 def test_records_removed_swapped_or_mislabelled_are_found(filled, change):
-    connection = raw(filled)
-    made = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()[0]
-    connection.close()
-    assert "records" in made
-    try:
-        altered(filled, *change)
-    except sqlite3.IntegrityError:
-        pytest.skip("the table itself refuses it")
+    altered(filled, *change)
     with pytest.raises(TamperedLedgerError):
         Ledger(filled).audit()
 
@@ -651,7 +643,7 @@ for kill in range(kills):
     found = pdprivacy.Ledger(path).audit()
     assert found.unanswered <= kill + 1, (found, kill)
 entries = ledger.entries("x")
-answered = set(entries["id"][entries["answered"]])
+answered = set(entries["release_id"][entries["answered"]])
 lost = [name for name in told if name not in answered]
 print(len(told), len(entries), len(answered), len(lost))
 """
@@ -669,7 +661,7 @@ def test_a_killed_process_loses_nothing_that_it_told(path):
     assert lost == 0
     assert told > 300
     # whatever was told was answered; at most one charge and one untold answer per kill
-    assert told <= answered + 300
+    assert told <= answered
     assert answered <= charged <= answered + 300
 
 

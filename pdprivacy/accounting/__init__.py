@@ -14,7 +14,7 @@ from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsil
 from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
-from pdprivacy.accounting.reports import Bound, epsilon, report
+from pdprivacy.accounting.reports import Bound, Method, epsilon, report
 from pdprivacy.accounting.rules import Accounting, Amount, Basic, Concentrated, Filter, Rule, rule
 from pdprivacy.accounting.sums import Losses, Spent, compose, shares, times
 
@@ -30,6 +30,7 @@ __all__ = [
     "Filter",
     "GaussianNoise",
     "Losses",
+    "Method",
     "Rule",
     "Spent",
     "compose",

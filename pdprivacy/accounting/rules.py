@@ -138,7 +138,7 @@ class Concentrated:
         if so_far.delta:
             raise BudgetError(
                 "This budget adds up rhos, and a loss with a positive delta has none.",
-                "charge ZCDP(rho), for Gaussian noise 1 / (2 * noise_multiplier**2), or Pure(epsilon).",
+                'plain Gaussian noise has one, and noise without delta; accounting="filter" takes others.',
             )
         return Amount(so_far.concentrated)
 
@@ -220,7 +220,7 @@ class Filter:
         if after.delta and self.slack == self.total.delta:
             raise BudgetError(
                 "This budget leaves no delta to losses: the conversion of rho takes all of it.",
-                'accounting="filter" takes losses with a positive delta.',
+                'plain Gaussian noise needs none; accounting="filter" takes other losses with a delta.',
             )
         if after.delta > self.total.delta - self.slack:
             return False
@@ -274,7 +274,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     if isinstance(total, Pure) or not total.delta:
         raise ParameterError(
             f"accounting={name!r} needs a cap with a positive delta.",
-            'Approx(epsilon=1, delta=1e-6), or accounting="basic".',
+            'epsilon=1, delta=1e-6; or accounting="basic".',
         )
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
 
@@ -295,7 +295,7 @@ def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -
         raise BudgetExceeded(
             f"The release asks for delta {show(asked.delta)}, but {show(left.delta)} of "
             f"{show(total.delta)} is left.",
-            'mechanism="laplace" and mechanism="geometric" need no delta.',
+            'mechanism="laplace" and mechanism="geometric" need no delta, nor do their plans (delta=0).',
         )
     if asked.rho and isinstance(enforced, Filter):
         room = max(ZERO, enforced.largest - so_far.concentrated)
@@ -317,7 +317,9 @@ def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
 
 def _too_much(currency: str, asked: Fraction, left: Fraction, total: Fraction | None) -> BudgetExceeded:
     whole = "" if total is None else f" of {show(total)}"
-    return BudgetExceeded(
-        f"The release asks for {currency} {show(asked)}, but {show(left)}{whole} is left.",
-        f"ask for {currency}={show(left)} or less." if left > 0 else None,
-    )
+    fact = f"The release asks for {currency} {show(asked)}, but {show(left)}{whole} is left."
+    if currency == "rho":
+        return BudgetExceeded(
+            fact, f"ZCDP({show(left)}) fits; private.dp.remaining(delta) tells which epsilon does."
+        )
+    return BudgetExceeded(fact, f"ask for epsilon={show(left)} or less." if left > 0 else None)

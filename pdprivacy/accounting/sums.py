@@ -146,7 +146,7 @@ class Spent:
         return self.squares / 2 + self.rho
 
 
-def shares(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
+def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, ...]:
     """Positive ``weights`` as exact shares that sum to one.
 
     Raises ParameterError where a weight is not a positive number.
@@ -155,9 +155,9 @@ def shares(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
     ['2/3', '1/3']
     """
     if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
-        raise ParameterError(f"'split' must hold positive weights (got {got(weights)}).", "split=[2, 1].")
-    numbers = [rational(weight, "split") for weight in weights]
+        raise ParameterError(f"{name!r} must hold positive weights (got {got(weights)}).", f"{name}=[2, 1].")
+    numbers = [rational(weight, name) for weight in weights]
     if not numbers or min(numbers) <= 0:
-        raise ParameterError("'split' must hold positive weights.")
+        raise ParameterError(f"{name!r} must hold positive weights.")
     total = sum(numbers)
     return tuple(number / total for number in numbers)

@@ -11,11 +11,15 @@ from typing import Protocol
 from pdprivacy.errors import AlreadyCharged, BudgetError, ParameterError
 from pdprivacy.ledger.entry import Account, Entry, Terms
 
-__all__ = ["Book", "MemoryBook", "noted", "refuse_again"]
+__all__ = ["Book", "MemoryBook", "no_such_charge", "noted", "refuse_again"]
 
 
 class Book(Protocol):
     """The charges of one budget, in order. Each method is one transaction: whole or not at all."""
+
+    @property
+    def name(self) -> str:
+        """Of the budget in a ledger; empty in memory."""
 
     def account(self) -> Account:
         """The terms and sums of this moment."""
@@ -41,6 +45,8 @@ class Book(Protocol):
 
 class MemoryBook:
     """Charges in a list, which ends with the process."""
+
+    name = ""
 
     def __init__(self, terms: Terms) -> None:
         self._account = Account(terms)

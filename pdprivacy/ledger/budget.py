@@ -37,7 +37,7 @@ __all__ = ["Budget", "total_of"]
 
 MOST = 10**290
 MOST_TEXT = 200
-"""Characters of a release id."""
+"""Characters of a name."""
 
 
 def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None = None) -> Loss:
@@ -268,13 +268,13 @@ class Budget:
 
     @property
     def entries(self) -> pd.DataFrame:
-        """One row per charge: release, mechanism, epsilon, delta, rho, time, answered, dr_ha, id.
+        """One row per charge: release, mechanism, epsilon, delta, rho, time, answered, dr_ha, release_id.
 
         ``epsilon``, ``delta``: as asked for; ``rho``: what counts in their place under an accounting in
-        rho, else NaN. ``answered``: whether the answer is known to have been handed out: a charge without
-        one is spent all the same. ``dr_ha``: the largest disclosure risk from homogeneity attacks of the
-        tables released so far, each at what the budget had spent by then: the expected risk, averaged
-        over records, estimated from released counts alone; NaN before the first table of sensitive
+        rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
+        charge without one is spent all the same. ``dr_ha``: the largest disclosure risk from homogeneity
+        attacks of the tables released so far, each at what the budget had spent by then: the expected risk,
+        averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
         return text.table(self._book.entries()[1])
@@ -311,10 +311,15 @@ class Budget:
         return accountings.to_dp_events(self.events)
 
     def __repr__(self) -> str:
-        return text.plain(*self._listed())
+        return text.plain(*self._listed(), self.name)
 
     def _repr_html_(self) -> str:
-        return text.markup(*self._listed())
+        return text.markup(*self._listed(), self.name)
+
+    @property
+    def name(self) -> str:
+        """Its name in a ledger; empty in memory."""
+        return self._book.name
 
     def _listed(self) -> tuple[Account, list[Entry]]:
         """The account, and the charges if they are not too many to be shown."""

@@ -10,7 +10,7 @@ from typing import Any
 from pdprivacy.errors import TamperedLedgerError
 from pdprivacy.ledger.store import Row
 
-__all__ = ["ROOT", "canonical", "check", "digest", "link", "parse"]
+__all__ = ["ROOT", "altered", "canonical", "check", "digest", "link", "parse"]
 
 ROOT = bytes(32)
 """The hash before the first record."""
@@ -50,11 +50,16 @@ def parse(row: Row) -> dict[str, Any]:
     if not isinstance(body, dict) or any(
         body.get(name, "") != getattr(row, name) for name in ("budget", "kind", "release")
     ):
-        raise TamperedLedgerError(
-            f"Record {row.number} of the ledger is not what was entered.",
-            "restore the ledger from a copy; ledger.audit() says what else was altered.",
-        )
+        raise altered(row)
     return body
+
+
+def altered(row: Row) -> TamperedLedgerError:
+    """For a record that is not what was entered."""
+    return TamperedLedgerError(
+        f"Record {row.number} of the ledger is not what was entered.",
+        "restore the ledger from a copy; ledger.audit() says what else was altered.",
+    )
 
 
 def check(row: Row, before: bytes) -> None:

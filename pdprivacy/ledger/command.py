@@ -17,8 +17,8 @@ from typing import TextIO
 
 from pdprivacy.errors import ParameterError, PrivacyError, TamperedLedgerError
 from pdprivacy.ledger import text
-from pdprivacy.ledger.budget import check_name
-from pdprivacy.ledger.chain import parse
+from pdprivacy.ledger.budget import check_name, printable
+from pdprivacy.ledger.chain import altered, parse
 from pdprivacy.ledger.durable import StoredBook
 from pdprivacy.ledger.entry import Account
 from pdprivacy.ledger.ledger import Ledger
@@ -101,8 +101,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _show(ledger: Ledger, name: str | None) -> None:
     if name is not None:
-        account, entries = StoredBook(ledger.chain, check_name(name, "name")).entries()
-        print(text.plain(account, [replace(one, label=_escaped(one.label)) for one in entries]))
+        name = check_name(name, "name")
+        account, entries = StoredBook(ledger.chain, name).entries()
+        shown = [
+            replace(one, label=printable(one.label), mechanism=printable(one.mechanism)) for one in entries
+        ]
+        print(text.plain(account, shown, name))
         return
     with ledger.chain.reading() as reader:
         open_charges = _unanswered(reader)
@@ -120,7 +124,7 @@ def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     terms = account.terms
     amounts = (account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent))
     return (
-        _escaped(name),
+        printable(name),
         "rho" if isinstance(terms.total, ZCDP) else "epsilon",
         *(show(one.amount) for one in amounts),
         *(show(one.delta) for one in amounts),
@@ -164,10 +168,7 @@ def _json(row: Row) -> str:
     """The line of a record; the body as it was hashed, byte by byte."""
     parse(row)
     if not (row.body.isascii() and row.body.isprintable()):
-        raise TamperedLedgerError(
-            f"Record {row.number} of the ledger is not what was entered.",
-            "restore the ledger from a copy; ledger.audit() says what else was altered.",
-        )
+        raise altered(row)
     columns = {name: getattr(row, name) for name in ("number", "budget", "kind", "release")}
     return f'{json.dumps(columns)[:-1]}, "body": {row.body}, "hash": "{row.hash.hex()}"}}\n'
 
@@ -196,15 +197,10 @@ def _written(path: str | None) -> Iterator[TextIO]:
         raise
 
 
-def _escaped(words: str) -> str:
-    """A text on one line: whatever could move a cursor is spelled out."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in words)
-
-
 def _failed(words: str, code: int) -> int:
     """Say in one line on stderr what is the matter; the exit code."""
     with suppress(OSError):
-        print(_escaped(words.replace("\n", " ")), file=sys.stderr)
+        print(printable(words.replace("\n", " ")), file=sys.stderr)
     return code
 
 

@@ -45,6 +45,8 @@ _HELD = ("another program holds it", "try again once that has finished.")
 _CLOSED = ("it may not be opened or written here", "look at the rights on the file and on its directory.")
 _FULL = ("the disk is full, or a limit on the size of files is reached", "make room, then try again.")
 _BROKEN = ("the disk or the operating system failed", "look at the log of the system, then try again.")
+_TOO_MANY = ("too many files are open", "close some, or raise the limit (ulimit -n).")
+_GONE = ("its folder is gone, or its path cannot be used", "look at the path, and at the links on it.")
 _READ_ONLY = ("it is read-only here, or the rights to change it are missing", _CLOSED[1])
 REASONS = {
     sqlite3.SQLITE_BUSY: _HELD,
@@ -73,6 +75,13 @@ SYSTEM = {
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
     errno.EROFS: _READ_ONLY,
+    errno.EMFILE: _TOO_MANY,
+    errno.ENFILE: _TOO_MANY,
+    errno.ENOENT: _GONE,
+    errno.ENOTDIR: _GONE,
+    errno.EISDIR: _GONE,
+    errno.ELOOP: _GONE,
+    errno.ENAMETOOLONG: _GONE,
     errno.EAGAIN: _HELD,
 }
 
@@ -85,6 +94,8 @@ def told(error: BaseException, path: str, fate: str = "") -> LedgerError:
         reason = SYSTEM.get(error.errno or 0, _BROKEN)
     elif isinstance(error, MemoryError):
         reason = REASONS[sqlite3.SQLITE_NOMEM]
+    elif code is None and type(error) is sqlite3.DatabaseError:
+        reason = _MALFORMED
     elif code is None:
         reason = ("SQLite could not read or take a value as text or number", _MALFORMED[1])
     else:
@@ -206,6 +217,8 @@ def copy(source: sqlite3.Connection, path: str) -> None:
         try:
             source.backup(connection)
             put_right(connection, path)
+            if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+                raise sqlite3.DatabaseError("damaged")
         finally:
             connection.close()
         _put_in_place(name, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,13 +31,13 @@ class Head(NamedTuple):
 _seen: dict[str, Head] = {}
 """The last record of each ledger that this process has seen: older copies put in its place are told by it."""
 
-_seeing = threading.Lock()
+_seeing = threading.RLock()  # a handler of a signal may look while this thread does
 
 
 def _unlock() -> None:
     """Let a forked child see: no thread of its own holds the lock."""
     global _seeing
-    _seeing = threading.Lock()
+    _seeing = threading.RLock()  # a handler of a signal may look while this thread does
 
 
 if hasattr(os, "register_at_fork"):
@@ -48,7 +49,7 @@ class Chain:
 
     def __init__(self, store: Store, seen: Head | None = None) -> None:
         self.store = store
-        self._known: tuple[bytes, dict[str, Account]] = (b"", {})
+        self.known: tuple[bytes, dict[str, Account]] = (b"", {})
         if seen is not None:
             self.see(seen)
 
@@ -79,22 +80,41 @@ class Chain:
         if last is not None:
             self.see(Head(last.number, last.hash))
 
-    @contextmanager
-    def writing(self) -> Iterator[Link]:
+    def writing(self) -> Adding:
         """Add to the chain; what was added is durable, and remembered, once the block has been left."""
-        seen = self.seen
-        with self.store.writing() as writer:
+        return Adding(self)
+
+
+class Adding:
+    """A block that adds to the chain. No generator: an interrupt would leave that suspended."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._transaction = chain.store.writing()
+        self._links: Link | None = None
+
+    def __enter__(self) -> Link:
+        chain, seen = self._chain, self._chain.seen
+        writer = self._transaction.__enter__()
+        try:
             last = writer.last()
             _check_seen(writer, last, seen)
             if last is not None and (seen is None or last.number > seen.number):
                 check(last, _before(writer, last))
             # what is known of budgets stands as long as nothing was added by others
-            head, accounts = self._known
-            links = Link(writer, last, dict(accounts) if last is not None and last.hash == head else {})
-            yield links
-        if links.last is not None:
-            self.see(Head(links.last.number, links.last.hash))
-            self._known = links.last.hash, links.accounts
+            head, accounts = chain.known
+            self._links = Link(writer, last, dict(accounts) if last is not None and last.hash == head else {})
+            return self._links
+        except BaseException:
+            self._transaction.__exit__(*sys.exc_info())
+            raise
+
+    def __exit__(self, *error: Any) -> None:
+        self._transaction.__exit__(*error)
+        links = self._links
+        if error[0] is None and links is not None and links.last is not None:
+            self._chain.see(Head(links.last.number, links.last.hash))
+            self._chain.known = links.last.hash, links.accounts
 
 
 @dataclass

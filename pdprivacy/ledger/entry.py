@@ -46,6 +46,10 @@ class Terms:
     declaration: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.total, Pure | Approx | ZCDP):
+            raise ParameterError(
+                f"'total' must be Pure, Approx or ZCDP (got {type(self.total).__name__}).", "Pure(2)."
+            )
         amount = self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon
         if amount > MOST:
             name = "rho" if isinstance(self.total, ZCDP) else "epsilon"
@@ -172,7 +176,8 @@ class Account:
         if moved and not redeclare:
             raise BudgetError(
                 "The data of this budget was protected before with another declaration or other neighbors.",
-                "redeclare=True, if it is the same data declared anew; other data needs another name.",
+                "budget=ledger, name=..., redeclare=True, for the same data declared anew; another name for "
+                "other data.",
             )
         return wanted
 
@@ -246,8 +251,13 @@ class Entry:
 
     @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
-        """Epsilon and delta as asked for, of all ``count``; and the rho that was counted."""
-        rho = sum((one.rho * number for one, number in self.counted if isinstance(one, ZCDP)), ZERO)
+        """Epsilon and delta as asked for, of all ``count``; and the rho that was counted, where rho is."""
+        terms = self.after.terms
+        in_rho = terms.accounting != "basic" or isinstance(terms.total, ZCDP)
+        counted = Spent()
+        for one, number in self.counted:
+            counted = counted.add(one, number)
+        rho = counted.concentrated if in_rho else ZERO
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho

@@ -13,6 +13,7 @@ import errno
 import os
 import re
 import stat
+import struct
 import sys
 import time
 import uuid
@@ -38,6 +39,8 @@ __all__ = [
     "look",
     "mark",
     "place",
+    "print_of",
+    "refuse_mount",
     "refuse_odd_file",
     "refuse_odd_place",
     "sweep",
@@ -45,6 +48,9 @@ __all__ = [
 
 NOTHING = "Nothing was entered."
 SHARED_LOCK = (0x40000002, 510)  # of the database: who holds it keeps others from unlinking the log
+WRITE_LOCK = 120  # of the -shm: who holds it writes
+FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux
+INDEX_PAGE = 14  # of the -shm: the size of a page, then how many frames the log holds
 SWITCH_LOCK = (128, 1)  # of the -shm: who holds it keeps others from clearing the index of the log
 SMALLEST = 512  # bytes of a database page, at least
 NO_LINKS = {  # what file systems without hard links answer; not every system knows every name
@@ -76,6 +82,12 @@ def look(path: str) -> Files:
     return Files(mark(path), mark(path + "-wal"), mark(path + "-shm"))
 
 
+def print_of(path: str) -> tuple[int, ...]:
+    """What changes whenever the database is written to."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def clash(now: Files, known: Iterable[Files]) -> bool:
     """Whether connections that know other files keep this process from opening those at the path.
 
@@ -91,40 +103,40 @@ def clash(now: Files, known: Iterable[Files]) -> bool:
     return False
 
 
-def refuse_odd_place(path: str) -> None:
+def refuse_odd_place(path: str, fate: str = NOTHING) -> None:
     """Refuse a path that no ledger can have, with a LedgerError."""
     if not os.path.isdir(os.path.dirname(path)):
-        raise LedgerError(f"The directory of the ledger {path!r} does not exist. {NOTHING}", "make it first.")
+        raise LedgerError(f"The directory of the ledger {path!r} does not exist. {fate}", "make it first.")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise LedgerError(f"{path!r} is no ledger: it is not a plain file. {NOTHING}")
+        raise LedgerError(f"{path!r} is no ledger: it is not a plain file. {fate}")
 
 
-def refuse_odd_file(path: str) -> bool:
+def refuse_odd_file(path: str, fate: str = NOTHING) -> bool:
     """Whether a file that can be a ledger is there; raises LedgerError for what can never be one."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        refuse_odd_place(path)
+        refuse_odd_place(path, fate)
         left = [path + end for end in ("-wal", "-journal") if _size(path + end)]
         if left:
             raise LedgerError(
-                f"The ledger {path!r} is missing, but {left[0]!r}, a part of it, is there. {NOTHING}",
+                f"The ledger {path!r} is missing, but {left[0]!r}, a part of it, is there. {fate}",
                 "restore the ledger, or move what is left of it away to start a new one.",
             ) from None
         return False
     if not stat.S_ISREG(found.st_mode):
-        refuse_odd_place(path)
+        refuse_odd_place(path, fate)
     if found.st_size < SMALLEST:
         raise LedgerError(
-            f"{path!r} is no ledger: it holds {found.st_size} bytes. {NOTHING}",
+            f"{path!r} is no ledger: it holds {found.st_size} bytes. {fate}",
             "restore it from a copy, or name a file that does not exist to start a new ledger.",
         )
     if found.st_nlink > 1:
-        _refuse_names(path)
+        _refuse_names(path, fate)
     return True
 
 
-def _refuse_names(path: str) -> None:
+def _refuse_names(path: str, fate: str) -> None:
     for _ in range(3):  # a new ledger has two names for a moment: the second look finds one
         twins = [one for one in drafts(path) if mark(one) == mark(path)]
         names = os.stat(path).st_nlink
@@ -132,9 +144,23 @@ def _refuse_names(path: str) -> None:
             return
         time.sleep(0.001)
     raise LedgerError(
-        f"The ledger {path!r} has {names} names (hard links), each with a log of its own. {NOTHING}",
+        f"The ledger {path!r} has {names} names (hard links), each with a log of its own. {fate}",
         "keep one of the names; use a symbolic link for another.",
     )
+
+
+def refuse_mount(path: str) -> None:
+    """Refuse a file that is mounted by itself, which has a log on each side of the mount."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            points = {line.split(" ")[4] for line in mounts}
+    except (OSError, IndexError):  # no Linux, or no /proc
+        return
+    if re.sub(r"[ \t\n\\]", lambda odd: f"\\{ord(odd[0]):03o}", path) in points:
+        raise LedgerError(
+            f"The ledger {path!r} is mounted as a single file, so its log is another one here. {NOTHING}",
+            "mount the folder that it is in.",
+        )
 
 
 def has_log(path: str) -> bool:
@@ -188,7 +214,9 @@ class Lock:
         try:
             return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except PermissionError:  # made by another user; locking it takes no right to write
-            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            with suppress(FileNotFoundError):
+                return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            raise
 
     def release(self) -> None:
         """Give the lock up, in forked processes that inherited its descriptor as well."""
@@ -240,6 +268,28 @@ class Hold:
                     if time.monotonic() > until:
                         raise
                 time.sleep(0.001)
+
+    def holds_write_lock(self) -> bool:
+        """Whether the lock that SQLite has just taken to write is on the very index that is open here.
+
+        Else a connection of somebody else in this process made SQLite go on with an index that is no longer
+        at the path. Asked of Linux, which alone tells a process of its own locks.
+        """
+        if sys.platform == "win32" or not hasattr(fcntl, "F_OFD_GETLK"):
+            return True
+        if len(self.descriptors) < 2 or sys.maxsize < 2**32:
+            return True
+        asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, WRITE_LOCK, 1, 0)
+        found = struct.unpack(FLOCK, fcntl.fcntl(self.descriptors[1], fcntl.F_OFD_GETLK, asked))
+        return bool(found[0] != fcntl.F_UNLCK and found[4] == os.getpid())
+
+    def whole_log(self, path: str) -> bool:
+        """Whether the log holds as much as its index says; asked within a transaction."""
+        if len(self.descriptors) < 2:
+            return True
+        page, frames = struct.unpack("=HI", os.pread(self.descriptors[1], 6, INDEX_PAGE))
+        size = 65536 if page == 1 else page
+        return not frames or os.stat(path + "-wal").st_size >= 32 + frames * (size + 24)
 
     def names(self) -> int:
         """How many names (hard links) the database has."""

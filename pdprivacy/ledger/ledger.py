@@ -69,6 +69,18 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def open(
         self,
         name: str,
@@ -146,7 +158,7 @@ class Ledger:
             for name in reader.budgets():
                 account = StoredBook(self.chain, name).account_in(reader)
                 rows[name] = _summary(account)
-        columns = ["currency", "total", "spent", "left", "total_delta", "spent_delta", "left_delta"]
+        columns = ["left", "spent", "total", "currency", "left_delta", "spent_delta", "total_delta"]
         columns += ["accounting", "neighbors", "charges"]
         found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
         return found.rename_axis(index="name")
@@ -209,6 +221,11 @@ def _summary(account: Account) -> dict[str, Any]:
 def _store(address: str | os.PathLike[str]) -> Store:
     """The store at a path or a URL."""
     if isinstance(address, str) and "://" in address:
+        if not address.startswith("postgres"):
+            raise ParameterError(
+                "'address' must be a path, or the URL of a PostgreSQL database.",
+                'Ledger("budget.db"), or Ledger("postgresql://clerk@db.example.org/privacy").',
+            )
         from pdprivacy.ledger.server import ServerStore
 
         return ServerStore(address)

@@ -9,13 +9,16 @@ from typing import Any
 
 from pdprivacy.accounting import Spent, from_json, to_json
 from pdprivacy.accounting.events import NUMBER, loss_json
-from pdprivacy.errors import PrivacyError, TamperedLedgerError
-from pdprivacy.ledger.chain import parse
+from pdprivacy.errors import LedgerError, PrivacyError
+from pdprivacy.ledger.chain import altered, parse
 from pdprivacy.ledger.entry import MOST, Account, Entry, Losses, Terms
 from pdprivacy.ledger.store import Row
 from pdprivacy.privacy import Loss, Unit
 
 __all__ = ["account_of", "answer_of", "charge_body", "entry_of", "moment", "terms_body", "terms_of"]
+
+
+FIRST_YEAR, LAST_YEAR = 2000, 2200
 
 
 def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
@@ -25,7 +28,7 @@ def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
         "accounting": terms.accounting,
         "neighbors": None if terms.unit is None else terms.unit.neighbors,
         "declaration": terms.declaration,
-        "time": time.isoformat(),
+        "time": _stamp(time),
     }
 
 
@@ -43,11 +46,11 @@ def terms_of(row: Row) -> Terms:
     try:
         neighbors, declaration = body["neighbors"], body["declaration"]
         if not (declaration is None or isinstance(declaration, str)):
-            raise _odd(row)
+            raise altered(row)
         unit = None if neighbors is None else Unit(neighbors)
         return Terms(_loss_of(body["total"]), body["accounting"], unit, declaration)
     except (PrivacyError, KeyError, TypeError, ValueError):
-        raise _odd(row) from None
+        raise altered(row) from None
 
 
 def charge_body(entry: Entry) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def charge_body(entry: Entry) -> dict[str, Any]:
         "label": entry.label,
         "mechanism": entry.mechanism,
         "loss": _losses_json(asked)[0],
-        "time": entry.time.isoformat(),
+        "time": _stamp(entry.time),
         "spent": [str(getattr(after.spent, name)) for name in Spent.__slots__],
         "asked": [str(number) for number in after.asked],
         "unstated": after.unstated,
@@ -88,17 +91,27 @@ def entry_of(row: Row, terms: Terms) -> Entry:
         sound = all(isinstance(text, str) for text in texts) and type(number) is int and number > 0
         sound = sound and event.noise is None and len(counted) > 0 and len(events) > 0
         if not sound or type(unstated) is not bool:
-            raise _odd(row)
+            raise altered(row)
     except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
-        raise _odd(row) from None
+        raise altered(row) from None
     after = Account(terms, spent, (epsilon, delta), unstated, number)
     return Entry(number, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
+
+
+def _stamp(time: datetime) -> str:
+    """The time of a record as text; LedgerError where no clock can be right that tells it."""
+    if not FIRST_YEAR < time.year < LAST_YEAR:
+        raise LedgerError(
+            f"The clock of this machine says that it is the year {time.year}. Nothing was entered.",
+            "set the clock right: a ledger tells when each charge was made.",
+        )
+    return time.isoformat()
 
 
 def moment(text: Any) -> datetime:
     """The time of a record, in UTC; ValueError or TypeError for what is none."""
     time = datetime.fromisoformat(text)
-    if time.tzinfo is not UTC or not 2000 < time.year < 2200:
+    if time.tzinfo is not UTC or not FIRST_YEAR < time.year < LAST_YEAR:
         raise ValueError
     return time
 
@@ -113,7 +126,7 @@ def answer_of(row: Row) -> tuple[int, float | None]:
     body = parse(row)
     number, risk = body.get("charge"), body.get("dr_ha")
     if type(number) is not int or not (risk is None or (isinstance(risk, float) and 0 <= risk <= 1)):
-        raise _odd(row)
+        raise altered(row)
     return number, risk
 
 
@@ -142,10 +155,3 @@ def _fraction(text: object) -> Fraction:
     if number > MOST**2 or str(number) != text:
         raise ValueError
     return number
-
-
-def _odd(row: Row) -> TamperedLedgerError:
-    return TamperedLedgerError(
-        f"Record {row.number} of the ledger is not what was entered.",
-        "restore the ledger from a copy; ledger.audit() says what else was altered.",
-    )

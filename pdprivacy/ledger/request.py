@@ -41,11 +41,16 @@ class BudgetRequest:
         """The request of the arguments of `df.dp.protect`."""
         if not (budget is None or isinstance(budget, Budget | Ledger)):
             raise ParameterError(
-                f"'budget' must be a pdprivacy.Budget or a pdprivacy.Ledger (got {type(budget).__name__})."
+                f"'budget' must be a pdprivacy.Budget or a pdprivacy.Ledger (got {type(budget).__name__}).",
+                'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
             )
         if not isinstance(redeclare, bool):
             raise ParameterError(f"'redeclare' must be True or False (got {got(redeclare)}).")
         in_ledger = isinstance(budget, Ledger)
+        if in_ledger and name is None:
+            raise ParameterError(
+                "'name' is missing: a ledger keeps a budget per name.", 'name="survey-2026".'
+            )
         if in_ledger != (name is not None) or (redeclare and not in_ledger):
             raise ParameterError(
                 "'name' and 'redeclare' are for a budget in a ledger, which needs a name.",

@@ -10,10 +10,11 @@ from __future__ import annotations
 import atexit
 import os
 import sqlite3
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from types import FrameType
 from typing import NamedTuple
 
 from pdprivacy.errors import LedgerError, MissingLedgerError
@@ -24,11 +25,14 @@ from pdprivacy.ledger.files import (
     Files,
     Hold,
     Lock,
+    Mark,
     clash,
     has_log,
     keep_for_ever,
     look,
     mark,
+    print_of,
+    refuse_mount,
     refuse_odd_file,
     refuse_odd_place,
     sweep,
@@ -36,17 +40,69 @@ from pdprivacy.ledger.files import (
 
 __all__ = ["Reading", "Shared", "shared"]
 
+HELD_PATIENCE = 0.5  # seconds that a fork waits for other processes
 FORK_PATIENCE = 10.0  # seconds that a fork waits for transactions and readers of other threads
 EXIT_PATIENCE = 1.0
+BRIEF = 0.02  # seconds that SQLite itself waits when a reader opens
+WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 RESTART = "restart this process, and copy a ledger by ledger.backup(path), which needs no restart."
 
 
 class Reading(NamedTuple):
-    """A connection that reads, the files it reads, and the thread that made it."""
+    """A connection that reads, the files it reads, the state of the database, and the thread that made it.
+
+    No files where it takes the database for one that nobody writes to.
+    """
 
     connection: sqlite3.Connection
     files: Files | None
+    state: tuple[int, ...]
     thread: int
+
+
+class Turn:
+    """A block in which no other process, and no other thread, writes.
+
+    An interrupt may come at any line, and comes once: whatever gives back is run twice. It is no generator,
+    which an interrupt may leave suspended for as long as somebody keeps the exception.
+    """
+
+    def __init__(self, here: Shared, patience: float) -> None:
+        self._here, self._patience = here, patience
+
+    def __enter__(self) -> float:
+        here = self._here
+        entered = sys._getframe(1)
+        while entered.f_code.co_name == "__enter__" and entered.f_back is not None:
+            entered = entered.f_back
+        if here.owner == threading.get_ident():
+            if here.entered is None or _runs(here.entered):
+                raise LedgerError(
+                    f"This thread is writing to the ledger {here.path!r} already. {NOTHING}",
+                    "leave the block of the first transaction before the next one.",
+                )
+            # an interrupt came just when the block was left: who entered it is gone
+            here.rollback(failed=True)
+            here.give_turn()
+        try:
+            return here.take_turn(self._patience, entered)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._here.give_turn()
+        finally:
+            self._here.give_turn()
+
+
+def _runs(frame: FrameType) -> bool:
+    """Whether a function of this thread has not ended yet."""
+    now: FrameType | None = sys._getframe(1)
+    while now is not None and now is not frame:
+        now = now.f_back
+    return now is frame
 
 
 class Shared:
@@ -59,6 +115,7 @@ class Shared:
         self.gate = threading.RLock()  # for opening and closing connections; taken last
         self.lock = Lock(path)
         self.owner: int | None = None
+        self.entered: FrameType | None = None  # whose block it is
         self.connection: sqlite3.Connection | None = None
         self.files: Files | None = None
         self.hold = Hold()
@@ -68,40 +125,37 @@ class Shared:
         self.patience: float | None = None  # of the connection, with other programs
         self.seen = False
 
-    @contextmanager
-    def alone(self, patience: float) -> Iterator[float]:
-        """No other transaction in any process; gives the time until which to wait."""
+    def alone(self, patience: float) -> Turn:
+        """No other transaction in any process, within a block that is told until when to wait."""
+        return Turn(self, patience)
+
+    def take_turn(self, patience: float, entered: FrameType) -> float:
+        """Wait for all others; gives the time until which to wait. ``entered``: whose block it is."""
         me = threading.get_ident()
         until = time.monotonic() + patience
-        if self.owner == me:
+        if not self.turn.acquire(timeout=patience):
             raise LedgerError(
-                f"This thread is writing to the ledger {self.path!r} already. {NOTHING}",
-                "leave the block of the first transaction before the next one.",
+                f"Another thread of this process holds the ledger {self.path!r}. {NOTHING}",
+                "try again once it has finished.",
             )
-        try:  # an interrupt may come at any line; what was not taken is not given back
-            if not self.turn.acquire(timeout=patience):
-                raise LedgerError(
-                    f"Another thread of this process holds the ledger {self.path!r}. {NOTHING}",
-                    "try again once it has finished.",
-                )
-            self.owner = me
-            try:
-                if self.connection is None:
-                    refuse_odd_place(self.path)
-                self.lock.acquire(until)
-            except OSError as error:
-                raise told(error, self.path, NOTHING) from None
-            yield until
-        finally:
-            self._give_back(me)
+        self.entered = entered
+        self.owner = me
+        try:
+            if self.connection is None:
+                refuse_odd_place(self.path)
+            self.lock.acquire(until)
+        except OSError as error:
+            raise told(error, self.path, NOTHING) from None
+        return until
 
-    def _give_back(self, me: int) -> None:
-        if self.owner == me:
+    def give_turn(self) -> None:
+        """Let others go on; what was not taken, or given already, is not given again."""
+        if self.owner == threading.get_ident():
             if self.process == os.getpid():
                 self.lock.release()
             else:
                 self.lock.forget()
-            self.owner = None
+            self.owner = self.entered = None
         with suppress(RuntimeError):  # not taken
             self.turn.release()
 
@@ -132,6 +186,9 @@ class Shared:
                 connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}").fetchall()
                 self.patience = patience
             connection.execute("BEGIN IMMEDIATE")
+            if not self.hold.holds_write_lock() or not self.hold.whole_log(self.path):
+                self._give_up(connection)
+                raise self._exchanged(NOTHING)
         except FAULTS as error:
             self.drop()
             raise told(error, self.path, NOTHING) from None
@@ -161,13 +218,20 @@ class Shared:
         )
 
     def _exchanged(self, fate: str) -> LedgerError:
+        if mark(self.path) in _FORKED:
+            return LedgerError(
+                f"This process was forked while the ledger {self.path!r} was being used. {fate}",
+                "start the process anew, or fork when no other thread uses the ledger.",
+            )
         return LedgerError(
             f"The files of the ledger {self.path!r} were exchanged while this process used them; copying "
-            f"them within the process, with shutil for example, lets that happen. {fate}",
+            f"them within the process, or a connection of SQLite that others opened in it, lets that happen. "
+            f"{fate}",
             RESTART,
         )
 
     def _open(self, until: float) -> None:
+        refuse_mount(self.path)
         if not refuse_odd_file(self.path):
             if self.seen:
                 raise self._gone()
@@ -184,6 +248,7 @@ class Shared:
             self.hold = Hold()
             self.holds.append(self.hold)
             held = self.hold.open(self.path, files)
+            self.hold.take(until)
             if not held or files.main != before.main or None in files or clash(files, self.known()):
                 raise self._exchanged(NOTHING)
         except BaseException:
@@ -205,6 +270,14 @@ class Shared:
         else:
             keep_for_ever(connection)
             _ABANDONED.append(files)
+
+    def _give_up(self, connection: sqlite3.Connection) -> None:
+        """Refuse this ledger from now on, as SQLite takes other files of it for the right ones."""
+        with suppress(*FAULTS):
+            connection.execute("ROLLBACK")  # nothing was written
+        if self.files is not None:
+            _ABANDONED.append(self.files._replace(log=(-1, -1)))
+        self.abandon()
 
     def abandon(self) -> None:
         """Never use the connection again, nor close it."""
@@ -270,29 +343,45 @@ class Shared:
 
     def read(self, patience: float) -> Reading:
         """A connection that reads this moment."""
-        with self.gate:
-            if not refuse_odd_file(self.path):
-                raise MissingLedgerError(
-                    f"There is no ledger {self.path!r} yet.",
-                    "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) makes it.",
-                )
-            before = look(self.path)
-            if clash(before, self.known()):
-                raise self._exchanged("Nothing was read.")
-            connection, files = self._snapshot(patience)
-            reading = Reading(connection, files, threading.get_ident())
+        until = time.monotonic() + patience
+        while True:
+            try:
+                with self.gate:  # others open and close meanwhile: whoever has to wait leaves it
+                    return self._read()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in WAITING or time.monotonic() > until:
+                    raise
+            time.sleep(0.005)
+
+    def _read(self) -> Reading:
+        if not refuse_odd_file(self.path):
+            raise MissingLedgerError(
+                f"There is no ledger {self.path!r} yet.",
+                "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) makes it.",
+            )
+        if not self.seen:
+            refuse_mount(self.path)
+        before = look(self.path)
+        if clash(before, self.known()):
+            raise self._exchanged("Nothing was read.")
+        reading = self._snapshot()
+        try:
             self.readings.append(reading)
             self.seen = True
+            files = reading.files
             if files is not None and (files.main != before.main or clash(files, self.known())):
-                self.leave(reading)
                 raise self._exchanged("Nothing was read.")
-            return reading
+        except BaseException:
+            self.leave(reading)
+            raise
+        return reading
 
-    def _snapshot(self, patience: float) -> tuple[sqlite3.Connection, Files | None]:
+    def _snapshot(self) -> Reading:
+        me, state = threading.get_ident(), print_of(self.path)
         try:
-            connection = database.reader(self.path, patience)
+            connection = database.reader(self.path, BRIEF)
             try:
-                return connection, look(self.path)
+                return Reading(connection, look(self.path), state, me)
             except BaseException:
                 connection.close()
                 raise
@@ -301,14 +390,18 @@ class Shared:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or has_log(self.path):
                 raise
-        return database.reader(self.path, patience, immutable=True), None
+        return Reading(database.reader(self.path, BRIEF, immutable=True), None, state, me)
 
     def refuse_torn(self, reading: Reading) -> None:
         """Refuse what was read, where it may not be of one moment."""
         try:
-            same = self.process == os.getpid() and reading.files in (None, look(self.path))
+            if reading.files is None:
+                same = print_of(self.path) == reading.state and not has_log(self.path)
+            else:
+                same = reading.files == look(self.path)
         except OSError as error:
             raise told(error, self.path) from None
+        same = same and self.process == os.getpid()
         if not same:
             raise self._exchanged("What was read may be wrong.")
 
@@ -318,7 +411,8 @@ class Shared:
             keep_for_ever(reading.connection)
             return
         with self.gate:
-            self.readings.remove(reading)
+            with suppress(ValueError):
+                self.readings.remove(reading)
             with suppress(*FAULTS):
                 reading.connection.close()
             self._let_go()
@@ -350,7 +444,10 @@ class Shared:
             self.gate.acquire()
         if self.connection is not None:
             with suppress(LedgerError, *FAULTS):
-                self.lock.acquire(until)
+                self.lock.acquire(min(until, time.monotonic() + HELD_PATIENCE))
+            with suppress(*FAULTS):
+                # who holds the lock has the files open, so this is not the last connection to them
+                self.hold.take(until)
                 self.drop()
             self.lock.release()
 
@@ -367,11 +464,13 @@ class Shared:
             if connection is not None:
                 keep_for_ever(connection)
             if files is not None:  # SQLite takes the locks of the parent for its own: no files are right here
+                _FORKED.append(files.main)
                 _ABANDONED.append(files._replace(log=(-1, -1)))
 
 
 _SHARED: dict[str, Shared] = {}
 _ABANDONED: list[Files] = []
+_FORKED: list[Mark | None] = []
 _REGISTER = threading.RLock()
 _PROCESS = os.getpid()
 

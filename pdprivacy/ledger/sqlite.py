@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from pdprivacy.errors import LedgerError, ParameterError, got
+from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
 from pdprivacy.ledger import database
 from pdprivacy.ledger.database import FAULTS, Records, told
 from pdprivacy.ledger.files import NOTHING, refuse_odd_file
@@ -19,6 +19,52 @@ from pdprivacy.ledger.shared import Reading, Shared, shared
 __all__ = ["SQLiteStore"]
 
 PATIENCE = 60.0  # seconds that a transaction waits for others
+
+
+class Writing:
+    """A transaction: entered if its block ends without an error. Like `Turn`, it survives interrupts."""
+
+    def __init__(self, here: Shared, patience: float) -> None:
+        self._here, self._patience = here, patience
+        self._turn = here.alone(patience)
+        self._until = 0.0
+        self._records: Records | None = None
+        self._taken = False
+
+    def __enter__(self) -> Records:
+        try:
+            self._until = self._turn.__enter__()
+            self._taken = True
+            self._records = self._here.begin(self._until, self._patience)
+            return self._records
+        except BaseException:
+            self._leave_twice()
+            raise
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        records = self._records
+        try:
+            if kind is None and records is not None:
+                records.end()
+                self._here.commit(records, self._until)
+        finally:
+            self._leave_twice()
+
+    def _leave_twice(self) -> None:
+        try:
+            self._leave()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if not self._taken:  # an error of the turn itself gives back what it took
+            return
+        records = self._records
+        if records is not None:
+            records.end()
+        self._here.rollback(records is None or records.failed)
+        self._turn.__exit__()
+        self._taken = False
 
 
 class SQLiteStore:
@@ -36,12 +82,12 @@ class SQLiteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise ParameterError(f"'path' must be a path (got {got(path)}).", 'SQLiteStore("budget.db")')
+            raise ParameterError(f"'path' must be a path (got {got(path)}).", 'Ledger("budget.db").')
         if not os.fspath(path) or "\0" in os.fspath(path):
-            raise ParameterError(f"'path' must name a file (got {got(path)}).", 'SQLiteStore("budget.db")')
+            raise ParameterError(f"'path' must name a file (got {got(path)}).", 'Ledger("budget.db").')
         if not isinstance(patience, int | float) or not 0 <= patience < math.inf:
             raise ParameterError(f"'patience' must be a number of seconds (got {got(patience)}).")
-        self._path = os.path.abspath(os.fspath(path))
+        self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
         self._here: Shared | None = None
         self._patience = min(float(patience), 1e6)
 
@@ -64,20 +110,8 @@ class SQLiteStore:
             raise told(error, self._path, NOTHING) from None
         return here
 
-    @contextmanager
-    def writing(self) -> Iterator[Records]:
-        here = self._shared()
-        with here.alone(self._patience) as until:
-            records = None
-            try:
-                records = here.begin(until, self._patience)
-                yield records
-                records.end()
-                here.commit(records, until)
-            finally:
-                if records is not None:
-                    records.end()
-                here.rollback(records is None or records.failed)
+    def writing(self) -> Writing:
+        return Writing(self._shared(), self._patience)
 
     @contextmanager
     def reading(self) -> Iterator[Records]:
@@ -90,16 +124,21 @@ class SQLiteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Reading]:
-        here = self._shared()
+        here, reading = self._shared(), None
         try:
-            reading = here.read(self._patience)
-        except FAULTS as error:
-            raise told(error, self._path) from None
-        try:
-            yield reading
+            try:
+                reading = here.read(self._patience)
+            except FAULTS as error:
+                raise told(error, self._path) from None
+            try:
+                yield reading
+            except TamperedLedgerError:
+                here.refuse_torn(reading)
+                raise
             here.refuse_torn(reading)
         finally:
-            here.leave(reading)
+            if reading is not None:
+                here.leave(reading)
 
     def close(self) -> None:
         with suppress(LedgerError):
@@ -122,7 +161,7 @@ class SQLiteStore:
         target = SQLiteStore(path).address
         with self._reading() as reading:
             try:
-                if os.path.lexists(target) or refuse_odd_file(target):
+                if os.path.lexists(target) or refuse_odd_file(target, "No copy was made."):
                     raise FileExistsError(target)
                 database.copy(reading.connection, target)
             except FileExistsError:

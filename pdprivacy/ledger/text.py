@@ -32,14 +32,14 @@ def table(entries: Sequence[Entry]) -> pd.DataFrame:
         "time": pd.to_datetime([entry.time for entry in entries], utc=True),
         "answered": pd.Series([entry.answered for entry in entries], dtype=bool).to_numpy(),
         "dr_ha": pd.Series(_reached(entries), dtype="float64").to_numpy(),
-        "id": pd.Series([entry.release for entry in entries], dtype=object).to_numpy(),
+        "release_id": pd.Series([entry.release for entry in entries], dtype=object).to_numpy(),
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(1, len(entries) + 1, name="charge"))
 
 
-def plain(account: Account, entries: Sequence[Entry]) -> str:
-    """The summary, and a line per charge."""
-    lines = [_head(account)]
+def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
+    """The summary, and a line per charge; of a budget that has a name, also which are not answered."""
+    lines = [_head(account, name)]
     lines += [f"  {what:<6} {amount:<18} {delta}".rstrip() for what, amount, delta in _summary(account)]
     if account.charges > len(entries):
         return "\n".join([*lines, f"  {account.charges:,} charges, listed by .entries"])
@@ -56,12 +56,13 @@ def plain(account: Account, entries: Sequence[Entry]) -> str:
         line = (
             f"  {entry.number:>4}  {entry.label:<{widths[0]}}  {amount:<{max(widths[1], 16)}} {delta:<14} "
             f"{entry.mechanism:<{widths[2]}}  {_percent(risk, 'risk ')}"
+            f"{'  not answered' if name and not entry.answered else ''}"
         )
         lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def markup(account: Account, entries: Sequence[Entry]) -> str:
+def markup(account: Account, entries: Sequence[Entry], name: str = "") -> str:
     """The same as an HTML table."""
     known = any(entry.dr_ha is not None for entry in entries)
     named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
@@ -80,17 +81,19 @@ def markup(account: Account, entries: Sequence[Entry]) -> str:
     if account.charges > len(entries):
         rows = f"<tr><th>{account.charges:,} charges, listed by .entries</th></tr>"
     return (
-        f"<table><caption>{html.escape(_head(account))}</caption>"
+        f"<table><caption>{html.escape(_head(account, name))}</caption>"
         f"<thead><tr><th></th><th>{named}</th><th>delta</th><th>mechanism</th>"
         f"{'<th>risk</th>' if known else ''}</tr></thead>"
         f"<tbody>{head}{rows}</tbody></table>"
     )
 
 
-def _head(account: Account) -> str:
+def _head(account: Account, name: str) -> str:
     terms = account.terms
+    called = f" {name!r}" if name else ""
     unit = "" if terms.unit is None else f", neighbors {terms.unit.neighbors}"
-    return f"Privacy budget{unit}{'' if terms.accounting == 'basic' else f', accounting {terms.accounting}'}"
+    accounting = "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
+    return f"Privacy budget{called}{unit}{accounting}"
 
 
 def _summary(account: Account) -> list[Row]:

@@ -16,7 +16,7 @@ from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
-from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
+from pdprivacy.privacy import ZCDP, Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Released
 from pdprivacy.releases.planning import VERBS
@@ -39,7 +39,8 @@ class ReleasePlan:
 
     Attributes
     ----------
-    cost : what is charged for all of them.
+    cost : what is charged for all of them. A budget whose accounting is not "basic" counts each release
+        by itself instead, which is less than ``apart`` too.
     apart : what they would cost one by one, by sums.
     """
 
@@ -50,13 +51,15 @@ class ReleasePlan:
     apart: Pure | Approx
 
     def __repr__(self) -> str:
-        lines = [f"Plan of {len(self.asked)} releases, not yet charged"]
+        lines = [f"Plan of {len(self.asked)} release{'s'[: len(self.asked) != 1]}, not yet charged"]
         for what, cost in (("together", self.cost), ("one by one", self.apart)):
             lines.append(f"  {what:<10}  epsilon {show(cost.epsilon):<20} delta {show(cost.delta)}")
-        lines += [
-            f"  {number:>4}  {one.label}  epsilon {show(one.cost.epsilon)}  delta {show(one.cost.delta)}"
-            for number, one in enumerate(self.asked, 1)
-        ]
+        accounting = self.protected.budget.accounting
+        if accounting != "basic" or isinstance(self.protected.budget.total, ZCDP):
+            lines[1] = f"  counted one by one in the budget, by its accounting ({accounting})"
+        for (label, cost), run in groupby((one.label, one.cost) for one in self.asked):
+            times = f"{sum(1 for _ in run)} x"
+            lines.append(f"  {times:>6}  {label}  epsilon {show(cost.epsilon)}  delta {show(cost.delta)}")
         return "\n".join(lines)
 
     def release(self, release_id: str | None = None) -> list[Released]:
@@ -108,7 +111,8 @@ class _Call:
         options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
         if not parts or not isinstance(parts[0], str) or "epsilon" not in options:
             raise ParameterError(
-                "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords.",
+                "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords, "
+                "'epsilon' among them.",
                 'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
             )
         check_one_of("the release", parts[0], sorted(VERBS))
@@ -183,7 +187,7 @@ def plan_releases(
     """
     if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence) or not calls:
         raise ParameterError(
-            f"'calls' must be a list of releases (got {got(calls)}).",
+            f"'calls' must be a list of releases, one at least (got {got(calls)}).",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     listed = tuple(_Call.of(one) for one in calls)

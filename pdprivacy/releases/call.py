@@ -334,6 +334,7 @@ def attach(
             "constraint": call.constraint,
             "releases": request.releases,
             "rows": _rows(protected, call),
+            "release_id": call.release_id,
             **more,
         },
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy.accounting import Concentrated, Event, Filter, shares
+from pdprivacy.accounting import Concentrated, Event, Filter, Rule, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget
 from pdprivacy.mechanism import noise_multiplier
@@ -46,12 +45,12 @@ def split(
             raise ParameterError(f"'into' must be from 1 to 1e6 shares (got {got(into)}).")
         return [whole / int(into)] * int(into)
     if isinstance(into, Mapping):
-        return dict(zip(into, (whole * share for share in shares(list(into.values()))), strict=True))
-    if isinstance(into, str) or not isinstance(into, Sequence):
+        return dict(zip(into, (whole * share for share in shares(list(into.values()), "into")), strict=True))
+    if isinstance(into, str) or not isinstance(into, Sequence | np.ndarray | pd.Series):
         raise ParameterError(
             f"'into' must be a number of shares, or weights (got {got(into)}).", "into=[2, 1]."
         )
-    return [whole * share for share in shares(into)]
+    return [whole * share for share in shares(list(into), "into")]
 
 
 def remaining(protected: Protected, delta: Rational = 0) -> float:
@@ -78,25 +77,23 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
 
     def fits(epsilon: float) -> bool:
         exact = Fraction(repr(epsilon))
-        return epsilon > 0 and rule.fits(spent, _counted(rule, exact, slack))
+        return epsilon > 0 and rule.fits(spent, _loss_counted(rule, exact, slack))
 
     if not slack or not isinstance(rule, Concentrated | Filter):
         left = rule.left(spent)
-        if slack > left.delta and slack:
-            return 0.0
         bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
         return _largest(fits, bound)
     return _largest(fits, None)
 
 
-def _counted(rule: Any, epsilon: Fraction, delta: Fraction) -> Loss:
+def _loss_counted(rule: Rule, epsilon: Fraction, delta: Fraction) -> Loss:
     """What the rule counts of a release of this loss."""
     if delta and isinstance(rule, Concentrated | Filter):
         return ZCDP(1 / (2 * noise_multiplier(epsilon, delta, "analytic") ** 2))
     return loss(epsilon, delta)
 
 
-def _largest(fits: Any, near: float | None) -> float:
+def _largest(fits: Callable[[float], bool], near: float | None) -> float:
     """The largest double that fits: just below ``near``, or searched for."""
     if near is not None:
         for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):
@@ -141,7 +138,7 @@ def partition(
 
     Raises
     ------
-    DeclarationError : a column without declared labels. BudgetExceeded : nothing is charged.
+    DeclarationError : a column without declared cells. BudgetExceeded : nothing is charged.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})

@@ -1,0 +1,268 @@
+"""Suppression on small finite universes, by trying everything: for teaching and for tests.
+
+A database is a tuple of records; the order means nothing to what is measured. A suppression gives, for a
+database, the probability of each set of kept positions; a mechanism gives, for a database, the probability
+of each output. All databases up to a size, all kept sets and all outputs are gone through, so the work grows
+exponentially with the size: it is meant for five records, not for five hundred. Sums are in floating point,
+to about 1e-14 of themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, combinations_with_replacement
+from typing import TypeAlias, TypeVar
+
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.privacy import Neighbors, rational
+from pdprivacy.suppression.decimals import check_delta, check_whole
+
+__all__ = [
+    "Database",
+    "Kept",
+    "Mechanism",
+    "Suppression",
+    "checked_law",
+    "databases",
+    "exact_delta",
+    "exact_epsilon",
+    "hockey_stick",
+    "independent",
+    "least_epsilon",
+    "neighbor_pairs",
+    "output_law",
+    "without_replacement",
+]
+
+Database: TypeAlias = tuple[Hashable, ...]
+Kept: TypeAlias = frozenset[int]
+Outputs: TypeAlias = Mapping[Hashable, float]
+Suppression: TypeAlias = Callable[[Database], Mapping[Kept, float]]
+Mechanism: TypeAlias = Callable[[Database], Outputs]
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+LONGEST = 700
+"""The largest epsilon of which the exponential is a float."""
+
+
+def databases(universe: Iterable[Hashable], size: int) -> Iterator[Database]:
+    """All databases of at most ``size`` records of the universe, each in one order; records may repeat.
+
+    Raises
+    ------
+    ParameterError : an empty universe, records that repeat in it, or a size below 0.
+
+    >>> list(databases("ab", 2))
+    [(), ('a',), ('b',), ('a', 'a'), ('a', 'b'), ('b', 'b')]
+    """
+    records = _records(universe)
+    for count in range(check_whole(size, "size", 0) + 1):
+        yield from combinations_with_replacement(records, count)
+
+
+def neighbor_pairs(
+    universe: Iterable[Hashable], size: int, neighbors: Neighbors = "add_remove"
+) -> Iterator[tuple[Database, Database]]:
+    """Every pair of neighbours of at most ``size`` records; they differ in the last record.
+
+    ``add_remove``: the second has one record more. ``replace_one``: the last records are different, and each
+    pair comes once.
+
+    Raises
+    ------
+    ParameterError : as `databases`, or unknown neighbours.
+
+    >>> list(neighbor_pairs("ab", 1))
+    [((), ('a',)), ((), ('b',))]
+    >>> list(neighbor_pairs("ab", 1, "replace_one"))
+    [(('a',), ('b',))]
+    """
+    check_one_of("neighbors", neighbors, ("add_remove", "replace_one"))
+    records = _records(universe)
+    most = check_whole(size, "size", 0)
+    for common in databases(records, most - 1) if most else ():
+        if neighbors == "add_remove":
+            yield from ((common, (*common, record)) for record in records)
+        else:
+            yield from (((*common, one), (*common, other)) for one, other in combinations(records, 2))
+
+
+def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
+    """The suppression that keeps each record by a coin of its own; ``keep`` gives their probabilities.
+
+    Poisson sampling gives the same probability to all; an outlier score gives each its own, which depends on
+    the database.
+
+    Raises
+    ------
+    ParameterError : when it is used: not one probability per record, or one outside [0, 1].
+
+    >>> law = independent(lambda database: [0.25] * len(database))(("a", "b"))
+    >>> law[frozenset({1})]
+    0.1875
+    """
+
+    def law(database: Database) -> dict[Kept, float]:
+        chances = [float(chance) for chance in keep(database)]
+        if len(chances) != len(database) or not all(0 <= chance <= 1 for chance in chances):
+            raise ParameterError("'keep' must give one probability per record.")
+        found: dict[Kept, float] = {frozenset(): 1.0}
+        for place, chance in enumerate(chances):
+            without = {kept: mass * (1 - chance) for kept, mass in found.items()}
+            found = without | {kept | {place}: mass * chance for kept, mass in found.items()}
+        return {kept: mass for kept, mass in found.items() if mass > 0}
+
+    return law
+
+
+def without_replacement(count: int) -> Suppression:
+    """The sampling of ``count`` records, all sets of them alike; of all records where there are fewer.
+
+    Raises
+    ------
+    ParameterError : a count that is not a whole number of 0 or more.
+
+    >>> len(without_replacement(2)(("a", "b", "c")))
+    3
+    """
+    sampled = check_whole(count, "count", 0)
+
+    def law(database: Database) -> dict[Kept, float]:
+        sets = list(combinations(range(len(database)), min(sampled, len(database))))
+        return {frozenset(kept): 1 / len(sets) for kept in sets}
+
+    return law
+
+
+def output_law(database: Database, suppression: Suppression, mechanism: Mechanism) -> dict[Hashable, float]:
+    """The probability of each output of a mechanism that is run on what a suppression keeps.
+
+    Raises
+    ------
+    ParameterError : probabilities that are negative or do not add up to 1.
+
+    >>> tells_size = lambda database: {len(database): 1.0}
+    >>> output_law(("a", "b"), independent(lambda database: [0.5] * len(database)), tells_size)[1]
+    0.5
+    """
+    masses: dict[Hashable, list[float]] = {}
+    for kept, chance in checked_law(suppression(database), "suppression").items():
+        part = tuple(database[place] for place in sorted(kept))
+        for output, mass in checked_law(mechanism(part), "mechanism").items():
+            masses.setdefault(output, []).append(chance * mass)
+    return {output: math.fsum(parts) for output, parts in masses.items()}
+
+
+def hockey_stick(left: Outputs, right: Outputs, epsilon: float) -> float:
+    """The sum over outputs of what ``left`` has above ``e^epsilon`` times ``right``: the delta it needs.
+
+    Source: Balle, Barthe, Gaboardi (2018), Theorem 1. Raises ParameterError where epsilon is not in
+    [0, 700].
+
+    >>> hockey_stick({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, epsilon=0)
+    0.5
+    """
+    ratio = math.exp(_size(epsilon))
+    return math.fsum(max(0.0, mass - ratio * right.get(output, 0.0)) for output, mass in left.items())
+
+
+def least_epsilon(left: Outputs, right: Outputs, delta: float = 0.0) -> float:
+    """The least epsilon, not below 0, at which `hockey_stick` is at most ``delta``; may be infinite.
+
+    Exactly, from the sorted ratios of the two laws. Raises ParameterError where delta is not in [0, 1).
+
+    >>> round(least_epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 4)
+    1.0986
+    """
+    slack = float(check_delta(delta))
+    pairs = [(mass, right.get(output, 0.0)) for output, mass in left.items() if mass > 0]
+    pairs.sort(key=lambda pair: math.inf if pair[1] == 0 else pair[0] / pair[1], reverse=True)
+    most, above, below = 1.0, 0.0, 0.0
+    for mass, other in pairs:  # the outputs above a ratio are the worst set of outputs
+        above, below = above + mass, below + other
+        if above > slack:
+            most = max(most, math.inf if below == 0 else (above - slack) / below)
+    return math.log(most)
+
+
+def exact_epsilon(
+    universe: Iterable[Hashable],
+    size: int,
+    suppression: Suppression,
+    mechanism: Mechanism,
+    delta: float = 0.0,
+    neighbors: Neighbors = "add_remove",
+) -> float:
+    """The least epsilon of the whole at ``delta``, over all neighbours of at most ``size`` records.
+
+    Raises
+    ------
+    ParameterError : as `neighbor_pairs`, `output_law` and `least_epsilon`.
+
+    >>> keeps = independent(lambda database: [0.5] * len(database))
+    >>> tells = lambda database: {0: 0.75, 1: 0.25} if "b" in database else {0: 0.25, 1: 0.75}
+    >>> round(math.exp(exact_epsilon("ab", 2, keeps, tells)), 9)  # 1 + (3 - 1) / 2
+    2.0
+    """
+    laws = _output_laws(universe, size, suppression, mechanism, neighbors)
+    return max((least_epsilon(left, right, delta) for left, right in laws), default=0.0)
+
+
+def exact_delta(
+    universe: Iterable[Hashable],
+    size: int,
+    suppression: Suppression,
+    mechanism: Mechanism,
+    epsilon: float,
+    neighbors: Neighbors = "add_remove",
+) -> float:
+    """The least delta of the whole at ``epsilon``, over all neighbours of at most ``size`` records.
+
+    Raises
+    ------
+    ParameterError : as `neighbor_pairs`, `output_law` and `hockey_stick`.
+
+    >>> keeps = independent(lambda database: [0.5] * len(database))
+    >>> exact_delta("ab", 2, keeps, lambda database: {"b" in database: 1.0}, epsilon=1)
+    0.5
+    """
+    laws = _output_laws(universe, size, suppression, mechanism, neighbors)
+    return max((hockey_stick(left, right, epsilon) for left, right in laws), default=0.0)
+
+
+def _output_laws(
+    universe: Iterable[Hashable],
+    size: int,
+    suppression: Suppression,
+    mechanism: Mechanism,
+    neighbors: Neighbors,
+) -> Iterator[tuple[Outputs, Outputs]]:
+    """The laws of all neighbours, in both orders."""
+    for pair in neighbor_pairs(universe, size, neighbors):
+        left, right = (output_law(database, suppression, mechanism) for database in pair)
+        yield left, right
+        yield right, left
+
+
+def _records(universe: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    records = tuple(universe)
+    if not records or len(set(records)) < len(records):
+        raise ParameterError("'universe' must be one or more records, all different.")
+    return records
+
+
+def checked_law(law: Mapping[_Key, float], name: str) -> dict[_Key, float]:
+    """The positive probabilities of a law, as floats; raises ParameterError where they do not add up to 1."""
+    masses = {key: float(mass) for key, mass in law.items()}
+    if not all(mass >= 0 for mass in masses.values()) or abs(math.fsum(masses.values()) - 1) > 1e-9:
+        raise ParameterError(f"{name!r} must give probabilities that add up to 1.")
+    return {key: mass for key, mass in masses.items() if mass > 0}
+
+
+def _size(epsilon: float) -> float:
+    size = rational(epsilon, "epsilon")
+    if not 0 <= size <= LONGEST:
+        raise ParameterError(f"'epsilon' must be in [0, 700] (got {got(epsilon)}).")
+    return float(size)
