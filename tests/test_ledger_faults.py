@@ -20,6 +20,8 @@ from pdprivacy.errors import LedgerError
 from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
 
+pytestmark = pytest.mark.storage
+
 ROOT = Path(__file__).parents[1]
 
 # Makes the k-th call of a function fail, once or from then on. Memory that is no file is left alone.

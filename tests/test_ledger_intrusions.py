@@ -18,7 +18,10 @@ from pdprivacy.ledger import files
 
 ROOT = Path(pdprivacy.__file__).parents[1]
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals and locks of Linux")
+pytestmark = [
+    pytest.mark.storage,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals and locks of Linux"),
+]
 
 PREAMBLE = """
 import os, shutil, signal, sqlite3, subprocess, sys, time
@@ -133,7 +136,7 @@ def interrupt(*_):
     raise Interrupted
 
 signal.signal(signal.SIGALRM, interrupt)
-returned, interrupted, end = 0, 0, time.monotonic() + 8
+returned, interrupted, end = 0, 0, time.monotonic() + 5
 while time.monotonic() < end:
     try:
         try:

@@ -26,6 +26,8 @@ from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger import chain, database, shared
 from pdprivacy.ledger.sqlite import SQLiteStore
 
+pytestmark = pytest.mark.storage
+
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
@@ -998,7 +1000,7 @@ def killed(path, delay) -> list[int]:
 def test_what_was_told_to_be_entered_outlives_a_kill(path):
     chance = random.Random(1)
     last = append(SQLiteStore(path))
-    for turn in range(300):
+    for turn in range(150):
         told = killed(path, chance.uniform(0, 0.03))
         with SQLiteStore(path).reading() as reader:
             found = list(reader.rows(after=last))
@@ -1013,7 +1015,7 @@ def test_what_was_told_to_be_entered_outlives_a_kill(path):
         last = before.number
         if turn % 10 == 0:
             last = append(SQLiteStore(path))
-    assert last > 300
+    assert last > 150
     assert len(whole(path)) == last
 
 

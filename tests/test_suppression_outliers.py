@@ -76,7 +76,7 @@ def test_floors_are_the_maximum_over_p_at_epsilon_zero():
     assert outlier_floor(0.3, 0.3) == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_epsilons_are_never_below_a_dense_search(epsilon, one, other):
     m, M = sorted([one, other])
@@ -149,7 +149,7 @@ def test_equal_chances_are_poisson_sampling(epsilon, m):
     assert outlier_target(epsilon, m, m) == min(100, sampling_target(epsilon, rate).epsilon)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(LEVELS, LEVELS, CHANCES, CHANCES)
 def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, low, high):
     low, high = sorted([low, high])
@@ -159,7 +159,7 @@ def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, l
     assert cost >= sampling_epsilon(one, 1 - low).epsilon
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, high):
     low, high = sorted([low, high])
@@ -174,7 +174,7 @@ def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, h
         assert outlier_epsilon(inner * (1 + Fraction(1, 10**15)), low, high) > epsilon
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
     low, high = sorted([low, high])

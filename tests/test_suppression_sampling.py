@@ -98,7 +98,7 @@ def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, rate):
     assert inner.epsilon >= asked
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(RATIONALS, SHARES, st.fractions(min_value=0, max_value=1))
 @example(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
 @example(Fraction(10**5), Fraction(1, 10**9), Fraction(0))
@@ -111,7 +111,7 @@ def test_target_and_epsilon_are_inverses(epsilon, rate, part):
     assert back.delta == delta
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(RATIONALS, RATIONALS, SHARES, SHARES)
 def test_more_epsilon_or_a_higher_rate_costs_more(one, other, low, high):
     one, other = sorted([one, other])

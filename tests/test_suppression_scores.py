@@ -32,21 +32,21 @@ def brute(values, distance, bounds):
     return [math.fsum(between(one, other) for other in values) / len(values) for one in values]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(LISTS)
 def test_absolute_scores_are_those_of_brute_force(values):
     found = outlier_scores(np.array(values), "absolute", (0, 10))
     np.testing.assert_allclose(found, brute(values, "absolute", (0, 10)), rtol=0, atol=1e-14)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(["a", "b", "c", "dd"]), max_size=30))
 def test_discrete_scores_are_those_of_brute_force(labels):
     found = outlier_scores(labels, "discrete")
     np.testing.assert_array_equal(found, np.array(brute(labels, "discrete", None)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(arrays.arrays(float, st.tuples(st.integers(0, 15), st.just(3)), elements=st.floats(-2, 3)))
 def test_euclidean_scores_are_those_of_brute_force(values):
     bounds = [(0, 1), (-1, 2), (-5, 5)]
@@ -113,7 +113,7 @@ def test_no_records_have_no_scores():
     assert keep_probabilities([], 0.1, 0.2).shape == (0,)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(LISTS, st.integers(1, 99), st.integers(1, 99))
 def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(values, one, other):
     m, M = sorted([one / 100, other / 100])
