@@ -37,7 +37,7 @@ _seeing = threading.RLock()  # a handler of a signal may look while this thread 
 def _unlock() -> None:
     """Let a forked child see: no thread of its own holds the lock."""
     global _seeing
-    _seeing = threading.RLock()  # a handler of a signal may look while this thread does
+    _seeing = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

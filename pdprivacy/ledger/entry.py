@@ -59,6 +59,11 @@ class Terms:
         _rule(self.accounting, self.total)  # refuses what does not fit together
 
     @property
+    def in_rho(self) -> bool:
+        """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
+        return self.accounting != "basic" or isinstance(self.total, ZCDP)
+
+    @property
     def rule(self) -> Rule:
         """What may be charged."""
         return _rule(self.accounting, self.total)
@@ -88,7 +93,7 @@ class Terms:
 
 def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
     """What the rule counts of a charge: sums count what was asked, rules in rho what the noise says."""
-    if terms.accounting == "basic" and not isinstance(terms.total, ZCDP):
+    if not terms.in_rho:
         return ((cost, count),)
     return tuple(
         (event.loss if event.noise is None else ZCDP(_rounded_up(event.noise.multiplier)), number)
@@ -252,12 +257,10 @@ class Entry:
     @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Epsilon and delta as asked for, of all ``count``; and the rho that was counted, where rho is."""
-        terms = self.after.terms
-        in_rho = terms.accounting != "basic" or isinstance(terms.total, ZCDP)
         counted = Spent()
         for one, number in self.counted:
             counted = counted.add(one, number)
-        rho = counted.concentrated if in_rho else ZERO
+        rho = counted.concentrated if self.after.terms.in_rho else ZERO
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho

@@ -16,7 +16,7 @@ from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
-from pdprivacy.privacy import ZCDP, Approx, Pure, Rational, loss, rational, show
+from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Released
 from pdprivacy.releases.planning import VERBS
@@ -54,9 +54,9 @@ class ReleasePlan:
         lines = [f"Plan of {len(self.asked)} release{'s'[: len(self.asked) != 1]}, not yet charged"]
         for what, cost in (("together", self.cost), ("one by one", self.apart)):
             lines.append(f"  {what:<10}  epsilon {show(cost.epsilon):<20} delta {show(cost.delta)}")
-        accounting = self.protected.budget.accounting
-        if accounting != "basic" or isinstance(self.protected.budget.total, ZCDP):
-            lines[1] = f"  counted one by one in the budget, by its accounting ({accounting})"
+        terms = self.protected.budget.account.terms
+        if terms.in_rho:
+            lines[1] = f"  counted one by one in the budget, by its accounting ({terms.accounting})"
         for (label, cost), run in groupby((one.label, one.cost) for one in self.asked):
             times = f"{sum(1 for _ in run)} x"
             lines.append(f"  {times:>6}  {label}  epsilon {show(cost.epsilon)}  delta {show(cost.delta)}")

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from pdprivacy.accounting import Concentrated, Event, Filter, Rule, shares
+from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
-from pdprivacy.ledger import Budget
+from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.privacy import ZCDP, Loss, Rational, loss, positive, rational
+from pdprivacy.privacy import Rational, loss, positive, rational
 from pdprivacy.protection import Protected, divide
 from pdprivacy.releases.call import columns_of
 
@@ -73,24 +73,21 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     if not 0 <= slack < 1:
         raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
     account = protected.budget.account
-    rule, spent = account.terms.rule, account.spent
+    terms, rule, spent = account.terms, account.terms.rule, account.spent
 
     def fits(epsilon: float) -> bool:
-        exact = Fraction(repr(epsilon))
-        return epsilon > 0 and rule.fits(spent, _loss_counted(rule, exact, slack))
+        if epsilon <= 0:
+            return False
+        cost = loss(Fraction(repr(epsilon)), slack)
+        noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and terms.in_rho else None
+        ((counted, count),) = counted_by(terms, cost, 1, [(Event(cost, noise), 1)])
+        return rule.fits(spent, counted, count)
 
-    if not slack or not isinstance(rule, Concentrated | Filter):
+    if not slack or not terms.in_rho:
         left = rule.left(spent)
         bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
         return _largest(fits, bound)
     return _largest(fits, None)
-
-
-def _loss_counted(rule: Rule, epsilon: Fraction, delta: Fraction) -> Loss:
-    """What the rule counts of a release of this loss."""
-    if delta and isinstance(rule, Concentrated | Filter):
-        return ZCDP(1 / (2 * noise_multiplier(epsilon, delta, "analytic") ** 2))
-    return loss(epsilon, delta)
 
 
 def _largest(fits: Callable[[float], bool], near: float | None) -> float:
