@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
@@ -20,8 +20,10 @@ from pdprivacy.domain import Domain
 from pdprivacy.errors import NotProtectedError
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
+from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Neighbors, Rational
 from pdprivacy.protection import Protected
+from pdprivacy.transform.refused import REFUSED, refusal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +68,7 @@ class _Result:
         return metadata.interval(self._frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of a frame of `risk_curve`, `utility` or `tradeoff`, CONFIDENTIAL as these are.
+        """The picture of a `risk_curve`, `utility`, `tradeoff` or comparison, CONFIDENTIAL as these.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib.
 
@@ -97,7 +99,10 @@ class DataFrameDP(_Result):
         redeclare: bool = False,
         neighbors: Neighbors = "add_remove",
         public_rows: int | None = None,
+        unit: Hashable = None,
+        max_rows: int | None = None,
         on_invalid: Fate = "raise",
+        rng: RandomState = None,
     ) -> pd.DataFrame:
         """The frame bound to its declaration and a budget: a protected frame.
 
@@ -120,8 +125,13 @@ class DataFrameDP(_Result):
             "replace_one" (one record with other values; the number of rows is public).
         public_rows : under "add_remove", a number of rows that everybody knows the table to have
             at least.
+        unit : the column that names whose each record is, where one person may have several: neighbours then
+            differ in all records of one unit. It need not be declared, and must not hold nulls.
+        max_rows : with ``unit``, how many records of a unit are kept, any of them with the same probability;
+            all sensitivities grow with it. How many were left out is in `quality`.
         on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
             (numbers to the nearest bound, all else raises); "drop" (the record is left out).
+        rng : of the choice among the records of a unit; as of a release.
 
         Returns
         -------
@@ -153,11 +163,19 @@ class DataFrameDP(_Result):
             redeclare=redeclare,
             neighbors=neighbors,
             public_rows=public_rows,
+            unit=unit,
+            max_rows=max_rows,
             on_invalid=on_invalid,
+            rng=rng,
         )
 
     def _protected(self) -> Protected:
         return protection.find(self._frame)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in REFUSED:
+            raise refusal(name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     @property
     def budget(self) -> Budget:
@@ -169,6 +187,11 @@ class DataFrameDP(_Result):
         """What is declared about each column."""
         return self._protected().domain
 
+    @property
+    def lineage(self) -> pd.DataFrame:
+        """The steps between the raw frame and this one; see `pdprivacy.protection.lineage`."""
+        return protection.lineage(self._protected())
+
     count = _release(releases.count)
     sum = _release(releases.sum)
     mean = _release(releases.mean)
@@ -177,13 +200,32 @@ class DataFrameDP(_Result):
     cov = _release(releases.cov)
     corr = _release(releases.corr)
     proportion = _release(releases.proportion)
+    quantile = _release(releases.quantile)
+    median = _release(releases.median)
+    min = _release(releases.min)
+    max = _release(releases.max)
+    mode = _release(releases.mode)
+    top_k = _release(releases.top_k)
     value_counts = _release(releases.value_counts)
     histogram = _release(releases.histogram)
     crosstab = _release(releases.crosstab)
     pooled_var = _release(releases.pooled_var)
     pooled_cov = _release(releases.pooled_cov)
     groupby = _release(releases.groupby)
+    kmeans = _release(releases.kmeans)
+    kmedian = _release(releases.kmedian)
     query = _release(releases.query)
+    clip = _release(releases.clip)
+    assign = _release(releases.assign)
+    cut = _release(releases.cut)
+    recode = _release(releases.recode)
+    fillna = _release(releases.fillna)
+    dropna = _release(releases.dropna)
+    select = _release(releases.select)
+    sample = _release(releases.sample)
+    suppress_outliers = _release(releases.suppress_outliers)
+    compare_sampling = _release(releases.compare_sampling)
+    compare_suppression = _release(releases.compare_suppression)
     plan = _release(releases.plan)
     plan_releases = _release(releases.plan_releases)
     partition = _release(releases.partition)

@@ -9,6 +9,7 @@ cell of the data.
     ├── DeclarationError       the declaration lacks or contradicts something (also a ValueError)
     ├── InvalidDataError       the data does not meet its declaration (also a ValueError)
     ├── QueryError             a filter that is not record by record (also a ValueError)
+    ├── UnstableStepError      a step in which one record may change others (also an AttributeError)
     ├── TableTooLargeError     more declared cells than a table may have (also a ValueError)
     ├── NotProtectedError      the frame was never protected
     │   ├── DerivedFrameError  made from a protected frame by pandas
@@ -23,6 +24,7 @@ cell of the data.
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
 
     DeclarationWarning         a declaration that may have been read off the data (a UserWarning)
+    OmissionWarning            records left out for privacy, at a loss (a UserWarning)
 """
 
 from __future__ import annotations
@@ -45,11 +47,13 @@ __all__ = [
     "MissingLedgerError",
     "ModifiedFrameError",
     "NotProtectedError",
+    "OmissionWarning",
     "ParameterError",
     "PrivacyError",
     "QueryError",
     "TableTooLargeError",
     "TamperedLedgerError",
+    "UnstableStepError",
 ]
 
 
@@ -111,6 +115,10 @@ class QueryError(PrivacyError, ValueError):
     """A filter that is not a record-by-record condition on declared columns."""
 
 
+class UnstableStepError(PrivacyError, AttributeError):
+    """A step that looks at other records: one record may change what becomes of others."""
+
+
 class TableTooLargeError(PrivacyError, ValueError):
     """The declared cells of a table are more than can be released in one call."""
 
@@ -161,3 +169,7 @@ class MissingExtraError(PrivacyError, ImportError):
 
 class DeclarationWarning(UserWarning):
     """A declared bound coincides with the data, as if it had been read off it."""
+
+
+class OmissionWarning(UserWarning):
+    """Records are left out in the hope of more privacy, or of less noise, where that is a loss."""

@@ -16,24 +16,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.accounting import Event, GaussianNoise
+from pdprivacy.accounting import Event, Events, GaussianNoise
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget, Entry
-from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Geometric, Laplace, noise_multiplier
+from pdprivacy.mechanism import (
+    ExponentialMechanism,
+    Gaussian,
+    GeneralizedGaussian,
+    Geometric,
+    Laplace,
+    PermuteAndFlip,
+    noise_multiplier,
+)
 from pdprivacy.mechanism.core import GRID_BITS, power_below
+from pdprivacy.mechanism.selection import SELECTIONS, Choosing
 from pdprivacy.noise import UNBOUNDED, RandomState
+from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure, Unit, loss
 from pdprivacy.request import Bounding, Request
-from pdprivacy.statistic import Engine, Noisy, Part, Statistic, Whole
+from pdprivacy.statistic import Engine, Iterated, Labels, Noisy, Part, Quantile, Statistic, Walk, Whole
 
 __all__ = [
     "Measurement",
     "PartMechanism",
+    "Selection",
     "calibrate",
+    "choose",
     "events",
     "measure",
     "released_by",
+    "search",
+    "selectors",
     "total_cost",
+    "walking",
 ]
 
 PartMechanism: TypeAlias = Laplace | Gaussian | GeneralizedGaussian | Geometric
@@ -72,6 +87,9 @@ def measure(
 ) -> list[Measurement]:
     """Charge ``request`` for ``statistic``, then read it once and add noise, once per release.
 
+    Of an `Iterated` statistic each release is a round: it is read anew, made after the noisy parts of the
+    round before. All rounds are charged together, before anything is read.
+
     Parts get their noise one after the other: what bounds a part may depend on the noisy parts
     before it, never on exact ones.
 
@@ -93,8 +111,12 @@ def measure(
         unit=unit,
     )
     read = statistic.read(engine)
-    found = []
+    found: list[Measurement] = []
     for _ in range(request.releases):
+        if found and isinstance(statistic, Iterated):
+            statistic = statistic.after(found[-1].noisy)
+            assert statistic.parts == parts  # which the noise and the charge are of
+            read = statistic.read(engine)
         noisy: list[Noisy] = []
         for part, mechanism, whole in zip(parts, mechanisms, read, strict=True):
             limits = None if request.bounding is None else part.within(noisy)
@@ -106,6 +128,178 @@ def measure(
                 values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
             noisy.append(Noisy(values, mechanism.std))
         found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded, entry))
+    return found
+
+
+def search(
+    walk: Walk,
+    engine: Engine,
+    budget: Budget,
+    unit: Unit,
+    asked: Choosing,
+    label: str,
+    rng: RandomState,
+    release_id: str | None = None,
+) -> tuple[list[int], Measurement]:
+    """Charge ``asked``, then select step by step, by costs that follow from what was selected before.
+
+    All selections share the cost equally, and are charged together, before anything is read: one after the
+    other, each may depend on the outcomes before it.
+
+    Returns what was selected, and a measurement without parts. Raises as `measure`.
+    """
+    source = noise.source(rng)
+    mechanism = walking(walk, asked)
+    entry = budget.charge(
+        asked.cost,
+        label,
+        asked.title,
+        events=((Event(mechanism.loss), walk.selections),),
+        release_id=release_id,
+        unit=unit,
+    )
+    costs = walk.walk(engine)
+    selected = [mechanism.select(-next(costs), source)]
+    while len(selected) < walk.selections:
+        selected.append(mechanism.select(-costs.send(selected[-1]), source))
+    return selected, Measurement((), (), (), asked.cost, source.seeded, entry)
+
+
+def walking(walk: Walk, asked: Choosing) -> PermuteAndFlip | ExponentialMechanism:
+    """The mechanism of each selection of a walk that costs so much in all."""
+    each = asked.cost.epsilon / walk.selections
+    return SELECTIONS[asked.drawn](each, walk.sensitivity, walk.monotone)
+
+
+Choice: TypeAlias = Labels | Quantile
+ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | PartMechanism
+
+HARDLY = 100 * math.log(2)
+"""Candidates that all together have a probability below exp(-HARDLY) are looked at only if one is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was selected of each choice, places of labels or a grid step, and the charge that paid for it."""
+
+    mechanisms: tuple[ChoiceMechanism, ...]
+    selected: tuple[tuple[int, ...], ...]
+    cost: Pure | Approx
+    seeded: bool
+    entry: Entry | None = None
+
+
+def choose(
+    choices: Sequence[Choice],
+    engine: Engine,
+    budget: Budget,
+    unit: Unit,
+    asked: Choosing,
+    label: str,
+    rng: RandomState,
+    release_id: str | None = None,
+) -> list[Selection]:
+    """Charge ``asked`` for all ``choices``, then read their scores and select, once per release.
+
+    The sibling of `measure` for what is selected and not added up. The choices share the loss by their
+    weights, several labels of one choice share its part equally, one selected after the other; of noisy
+    counts, all of them are taken at once.
+
+    Raises
+    ------
+    ParameterError : a mechanism that does not fit; nothing is charged.
+    BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. Whatever fails later stays charged.
+    """
+    source = noise.source(rng)
+    mechanisms, taken_place = selectors(choices, asked)
+    entry = budget.charge(
+        asked.cost, label, asked.title, events=taken_place, release_id=release_id, unit=unit
+    )
+    each: list[list[tuple[int, ...]]] = [[] for _ in range(asked.releases)]
+    held: tuple[Any, Any] = (None, None)
+    for choice, mechanism in zip(choices, mechanisms, strict=True):
+        reads = choice.column if isinstance(choice, Labels) else choice.quantity
+        if held[0] != reads:  # several quantiles of a column are read once
+            held = reads, choice.read(engine)
+        if isinstance(choice, Labels):
+            for selected in each:
+                selected.append(_best(choice, mechanism, held[1], source))
+        else:
+            assert isinstance(mechanism, ExponentialMechanism)
+            for selected, step in zip(
+                each, _ranked(choice, mechanism, held[1], asked.releases, source), strict=True
+            ):
+                selected.append((step,))
+    return [Selection(mechanisms, tuple(selected), asked.cost, source.seeded, entry) for selected in each]
+
+
+def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
+    """The mechanism of each selection, from declared facts alone, and what takes place as events.
+
+    Raises ParameterError where a mechanism does not fit.
+    """
+    each = asked.each
+    if asked.drawn in ("geometric", "gaussian"):
+        if not all(isinstance(choice, Labels) for choice in choices):
+            raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
+        parts = tuple(choice.counts for choice in choices if isinstance(choice, Labels))
+        request = Request(
+            asked.cost.epsilon,
+            asked.cost.delta,
+            mechanism="gaussian" if asked.drawn == "gaussian" else "geometric",
+            releases=asked.releases,
+        )
+        noisy = calibrate(parts, request)
+        return noisy, events(parts, noisy, request)
+    found, taken_place = [], []
+    for choice in choices:
+        times = choice.count if isinstance(choice, Labels) else 1
+        epsilon = each.epsilon * choice.weight / times
+        mechanism = SELECTIONS[asked.drawn](epsilon, choice.sensitivity, choice.monotone)
+        found.append(mechanism)
+        taken_place.append((Event(mechanism.loss), times * asked.releases))
+    return tuple(found), tuple(taken_place)
+
+
+def _best(choice: Labels, mechanism: ChoiceMechanism, counts: Any, source: noise.Source) -> tuple[int, ...]:
+    """The places of as many labels as the choice asks for; null is none of them."""
+    size = choice.candidates
+    if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
+        # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
+        noisy = _add(counts, choice.counts, mechanism, source)[:size]
+        return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
+    left = np.arange(size)
+    scores = counts[:size]
+    found = []
+    for _ in range(choice.count):
+        place = mechanism.select(scores, source)
+        found.append(int(left[place]))
+        left, scores = np.delete(left, place), np.delete(scores, place)
+    return tuple(found)
+
+
+def _ranked(
+    choice: Quantile, mechanism: ExponentialMechanism, ranks: Any, releases: int, source: noise.Source
+) -> list[int]:
+    """One grid step per release: a run of steps of equal score, then any of them with the same probability.
+
+    Only records near the target are sorted; all others together are one candidate, which nearly no draw hits.
+    """
+    reach = math.ceil((HARDLY + math.log(choice.candidates)) * mechanism.scale) + 1
+    runs, others, least, beyond = choice.near(ranks, mechanism.scale, reach)
+
+    def load() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        nonlocal runs
+        more = beyond()
+        runs = runs.followed_by(more)
+        return more.lengths, more.deficits
+
+    rest = Rest(others, least, load) if others else None
+    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts, rest)
+    found = []
+    for _ in range(releases):
+        run = weights.draw(source)
+        found.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
     return found
 
 

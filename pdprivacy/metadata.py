@@ -35,10 +35,14 @@ class Metadata:
     mechanism : the noise.
     epsilon, delta : the whole cost of the call.
     neighbors : what the cost refers to.
+    unit : the column that names whose data a record is; None where each record is a unit.
+    lineage : the steps between the raw records and the release, but for filters.
     sensitivity, scale : a number, or one per part of the statistic by name.
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
-        number); a number for all, or nested lists in the shape of the values.
+        number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
+        and ``below_best``, how many records the score of what was selected is below the best one at
+        most, and ``rank``, of a minimum or maximum, the records from the end; a number, or one per choice.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
@@ -80,6 +84,8 @@ class Metadata:
     margins: bool = False
     filters: list[str] = field(default_factory=list)
     constraint: str | None = None
+    unit: str | None = None
+    lineage: list[str] = field(default_factory=list)
     releases: int = 1
     rows: int | None = None
     release_id: str | None = None
@@ -116,6 +122,9 @@ def fingerprint(released: Released) -> str:
         digest.update(kind.encode() + plain.tobytes())
     else:
         digest.update(b"not numbers")
+        held = [released] if isinstance(released, pd.Series) else [one for _, one in released.items()]
+        for column in held:
+            digest.update(_labels(pd.Index(column.tolist(), dtype=object, tupleize_cols=False)).encode())
     axes = released.axes if isinstance(released, pd.DataFrame) else [released.index]
     for axis in axes:
         digest.update(_labels(axis).encode())
@@ -178,6 +187,11 @@ def interval(released: Released) -> Released:
         raise MetadataError(
             "The numbers are not those that were released, so their errors are not known.",
             "take the interval from the released frame before changing it.",
+        )
+    if isinstance(metadata.error, Mapping) and "below_best" in metadata.error:
+        raise MetadataError(
+            "What was released was selected: its error is one of counts or ranks, not of its own value.",
+            "released.attrs['dp']['error'] says how many records it is off.",
         )
     values = released.to_numpy(dtype=np.float64)
     try:

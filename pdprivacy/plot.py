@@ -1,4 +1,4 @@
-"""Pictures of the curator's frames: risk against epsilon, distances of marginals, and the two together.
+"""Pictures of the curator's frames: risk against epsilon, distances of marginals, and what omission costs.
 
 They are made of exact counts, and each says so. matplotlib (the extra ``plot``) is imported when
 something is drawn; none of its settings is changed.
@@ -40,11 +40,14 @@ ORDERS = (
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """The picture of a frame of `risk_curve`, `utility` or `tradeoff`, on ``ax`` or in a new figure.
+    """The picture of a frame of one of these, on ``ax`` or in a new figure.
 
     risk_curve : the risk against epsilon, a line per column; dashed, its limits (the rows 0 and inf).
     utility : box plots over the marginals of each order, at each epsilon.
     tradeoff : the risk and the mean distances against epsilon; shaded, the recommended rows.
+    compare_sampling : the error against the rate, a line with its 95 % band per epsilon; dotted, that of all
+        records.
+    compare_suppression : the error with its interval at each (m, M); dotted, as before.
 
     Raises
     ------
@@ -61,12 +64,19 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     stored = getattr(frame, "attrs", {}).get("dp")
     facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
     kind = facts.get("confidential")
-    painters = {"risk_curve": _risk_curve, "utility": _utility, "tradeoff": _tradeoff}
+    painters = {
+        "risk_curve": _risk_curve,
+        "utility": _utility,
+        "tradeoff": _tradeoff,
+        "compare_sampling": _compared,
+        "compare_suppression": _compared,
+    }
     if not isinstance(frame, pd.DataFrame) or not isinstance(kind, str) or kind not in painters:
         raise MetadataError(
             "This frame has no picture.",
-            "these have: private.dp.risk_curve(...).dp.plot(), private.dp.utility(...).dp.plot() and "
-            "private.dp.tradeoff(...).dp.plot(), on the DataFrames as they were returned.",
+            "these have: "
+            + ", ".join(f"private.dp.{name}(...).dp.plot()" for name in painters)
+            + ", on the DataFrames as they were returned.",
         )
     drawn: Axes = painters[kind](frame, facts, ax)
     return drawn
@@ -391,3 +401,62 @@ def _recommend(ax: Any, epsilon: Floats, recommended: NDArray[np.bool_], top: fl
     )  # fmt: skip
     named.set_in_layout(False)
     return named.get_window_extent()
+
+
+def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
+    sampled = facts["confidential"] == "compare_sampling"
+    names = ["rate"] if sampled else ["m", "M"]
+    heads = ["error", "lower", "upper", "without", "without_upper"]
+    wanted = f"the index must be (epsilon, {', '.join(names)}), and the columns hold {', '.join(heads)}"
+    if list(frame.index.names) != ["epsilon", *names] or not set(heads) <= set(frame.columns):
+        raise _altered(facts, wanted)
+    try:
+        keys = np.array(frame.index.to_list(), dtype=np.float64)
+        values = frame[heads].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _altered(facts, wanted) from None
+    known = np.isfinite(values).all(axis=1)
+    if not known.any():
+        raise _altered(facts, "a row must hold numbers")
+    order = np.lexsort(keys.T[::-1])
+    keys, values, known = keys[order], values[order], known[order]
+    if not sampled:  # what is feasible nowhere takes no room
+        keys, values, known = keys[known], values[known], known[known]
+    levels, pairs = np.unique(keys[:, 0]), np.unique(keys[:, 1:], axis=0)
+    on = _axes(ax)
+    handles, labels, dotted = [], [], None
+    for place, level in enumerate(levels):
+        colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
+        rows = keys[:, 0] == level
+        places = keys[rows, 1]
+        if not sampled:  # side by side at each pair
+            at = [int(np.flatnonzero((pairs == key).all(axis=1))[0]) for key in keys[rows, 1:]]
+            places = np.array(at) + 0.6 * ((place + 0.5) / len(levels) - 0.5)
+        error, lower, upper, without, _ = values[rows].T
+        if sampled:
+            alone = marker if known[rows].sum() == 1 else ""
+            handles += on.plot(places, error, color=colour, linestyle=dashes, marker=alone, zorder=3)
+            on.fill_between(places, lower, upper, color=colour, alpha=0.2, linewidth=0, zorder=2)
+        else:
+            handles += on.plot(places, error, color=colour, linestyle="", marker=marker, zorder=3)
+            on.vlines(places, lower, upper, color=colour, linewidth=1.2, zorder=2)
+        labels.append(f"epsilon {level:g}")
+        dotted = on.axhline(float(without[0]), color=colour, linestyle=":", linewidth=1.2, zorder=2)
+    if sampled:
+        if len(pairs) > 1:
+            on.set_xlim(pairs[0, 0], pairs[-1, 0])
+        below = "sampling rate (the same guarantee at each)"
+    else:
+        names = [f"{m:g}, {M:g}" for m, M in pairs]
+        small = min(POINTS, 0.9 * on.bbox.width * 72 / on.figure.dpi / len(pairs))
+        on.set_xticks(np.arange(len(pairs)), names, rotation=90, fontsize=max(small, 4))
+        on.set_xlim(-0.5, len(pairs) - 0.5)
+        below = "probability to be left out, m and M (the same guarantee at each)"
+    words = [facts.get("statistic"), ", ".join(facts.get("columns") or [])]
+    what = " of ".join(str(word).replace("_", " ") for word in words if word)
+    error_name = str(facts.get("error", "error"))
+    if error_name.startswith(("mean percent", "probability")):
+        on.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    _label(on, below, f"{error_name}\n({what})" if what else error_name)
+    _head(on, float(np.nanmax(values[known])), [*handles, dotted], [*labels, "all records"], rows=0.3)
+    return on

@@ -178,17 +178,24 @@ def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
 class Unit:
     """Whose data is protected: two tables are neighbours if they differ in one unit.
 
-    ``neighbors="add_remove"``: one record more or less; the number of rows is private.
-    ``neighbors="replace_one"``: one record with other values; the number of rows is public.
+    ``neighbors="add_remove"``: one unit more or less. ``neighbors="replace_one"``: one unit with other
+    records. ``column``: the column that names the unit of each record; None where each record is one, and
+    their number is private under "add_remove", public under "replace_one".
     """
 
     neighbors: Neighbors = "add_remove"
+    column: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.neighbors, str) or self.neighbors not in get_args(Neighbors):
             raise ParameterError(
                 f"'neighbors' must be one of 'add_remove', 'replace_one' (got {got(self.neighbors)})."
             )
+        if not (self.column is None or isinstance(self.column, str)):
+            raise ParameterError(f"The column of a unit must be a string (got {type(self.column).__name__}).")
+
+    def __str__(self) -> str:
+        return self.neighbors if self.column is None else f"{self.neighbors} by {self.column!r}"
 
 
 def show(number: Fraction) -> str:

@@ -13,13 +13,15 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from pdprivacy import query as queries
+from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.conform import Conformed, Fate, conform
@@ -36,12 +38,31 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger import Budget, BudgetRequest, Ledger
 from pdprivacy.metadata import KEY
-from pdprivacy.privacy import Neighbors, Rational, Unit
+from pdprivacy.privacy import Approx, Neighbors, Pure, Rational, Unit
+from pdprivacy.secret import Secret
 from pdprivacy.statistic import Engine, Scope
+from pdprivacy.transform import Transform
 
-__all__ = ["Protected", "divide", "find", "protect", "restrict"]
+__all__ = ["Protected", "Step", "apply", "divide", "draw", "find", "lineage", "protect"]
 
 _MARK = "protected"
+
+Mask: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done to the records between the raw frame and a release.
+
+    ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
+    records are a secret part, which `law` says. ``condition``: what the records left meet.
+    """
+
+    text: str
+    stability: int | None = 1
+    condition: str | None = None
+    law: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +70,10 @@ class Protected:
     """What stands behind a protected frame; everything a release needs.
 
     ``snapshot``: the declared columns in memory of their own, so that no write reaches a release.
-    ``filters``: the conditions that its records meet. ``frame``: the protected frame, as long as it is
-    alive. ``supposed``: in a plan, what is read in place of the snapshot; nothing is charged then.
+    ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
+    here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
+    ``frame``: the protected frame, as long as it is alive. ``supposed``: in a plan, what is read in place of
+    the snapshot; nothing is charged then.
     """
 
     snapshot: pd.DataFrame = field(repr=False)
@@ -58,15 +81,34 @@ class Protected:
     unit: Unit
     budget: Budget
     scope: Scope
-    filters: tuple[str, ...]
     quality: pd.DataFrame = field(repr=False)
+    units: Integers | None = field(default=None, repr=False)
+    lineage: tuple[Step, ...] = ()
+    secret: Secret | None = None
+    seeded: bool = False
     frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
     supposed: Engine | None = field(default=None, repr=False)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The conditions that the records meet."""
+        return tuple(step.condition for step in self.lineage if step.condition is not None)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """All other steps."""
+        return tuple(step.text for step in self.lineage if step.condition is None)
 
     @property
     def engine(self) -> PandasEngine:
         """The exact sufficient statistics of the snapshot."""
         return PandasEngine(self.snapshot)
+
+    def paying(self, cost: Pure | Approx) -> AbstractContextManager[tuple[Pure | Approx, Budget]]:
+        """What a release that is to cost this may cost itself, and the budget to charge with that."""
+        if self.secret is None:
+            return nullcontext((cost, self.budget))
+        return self.secret.paying(cost, self.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +144,25 @@ def protect(
     redeclare: bool = False,
     neighbors: Neighbors = "add_remove",
     public_rows: int | None = None,
+    unit: Hashable = None,
+    max_rows: int | None = None,
     on_invalid: Fate = "raise",
+    rng: noise.RandomState = None,
 ) -> pd.DataFrame:
     """The frame, bound to its declaration and a budget; see `DataFrame.dp.protect`."""
-    unit = Unit(neighbors)
+    most = _most_rows(unit, max_rows, public_rows)
+    whose = Unit(neighbors, None if unit is None else str(unit))
+    source = noise.source(rng)
     if not isinstance(frame, pd.DataFrame):
         raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
+    if unit is not None and int((frame.columns == unit).sum()) != 1:
+        raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     asked = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
     _refuse_reprotection(frame, asked)
     domain = schemas.read_schema(schema)
     found = _meet(frame, schema, domain, on_invalid)
-    rows = _public_rows(len(found.frame), unit, public_rows, on_invalid)
+    rows = None if unit is not None else _public_rows(len(found.frame), whose, public_rows, on_invalid)
+    codes = None if unit is None else _units(found.frame[unit])
     if found.touching:
         named = ", ".join(repr(name) for name in found.touching)
         warnings.warn(
@@ -121,12 +171,79 @@ def protect(
             DeclarationWarning,
             stacklevel=3,
         )
-    purse = asked.open(unit, domain.fingerprint())
+    purse = asked.open(whose, domain.fingerprint())
+    if codes is not None:
+        # how many records a unit has is private, so the number of all of them is
+        kept = _bounded(codes, most, source)
+        quality = _with_dropped(found.quality, unit, int(len(kept) - kept.sum()))
+        scope = Scope(neighbors, None, filtered=True, contribution=most)
+        lineage = (Step(f"protect(unit={unit!r}, max_rows={most})", most),)
+        left = found.frame if kept.all() else found.frame.loc[kept]
+        facts = Protected(_copied(left, domain), domain, whose, purse, scope, quality, codes[kept], lineage)
+        return _register(left, replace(facts, seeded=source.seeded))
     # how many records are left out is private: a neighbour's record may be one of them
     filtered = on_invalid == "drop"
     scope = Scope(neighbors, None if filtered else rows, filtered)
-    snapshot = _copied(found.frame, domain)
-    return _register(found.frame, Protected(snapshot, domain, unit, purse, scope, (), found.quality))
+    return _register(
+        found.frame, Protected(_copied(found.frame, domain), domain, whose, purse, scope, found.quality)
+    )
+
+
+def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
+    """How many records of a unit are kept: one where each record is a unit."""
+    if (unit is None) != (max_rows is None):
+        raise ParameterError(
+            "'unit' and 'max_rows' go together: whose records they are, and how many of each are kept.",
+            'unit="person_id", max_rows=3.',
+        )
+    if unit is None:
+        return 1
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int | np.integer) or max_rows < 1:
+        raise ParameterError(f"'max_rows' must be a positive whole number (got {got(max_rows)}).")
+    if public_rows is not None:
+        raise ParameterError(
+            "'public_rows' cannot be combined with 'unit': how many rows are kept is private."
+        )
+    return int(max_rows)
+
+
+def _units(names: pd.Series[Any]) -> Integers:
+    """The unit of each record, as a number; refuses records of nobody."""
+    try:
+        codes, _ = pd.factorize(names)
+    except TypeError:
+        raise InvalidDataError("The column of the unit must hold hashable names.") from None
+    if (codes < 0).any():
+        raise InvalidDataError(
+            "The column of the unit holds nulls, and a record of nobody cannot be counted.",
+            "leave such records out before df.dp.protect(...), or give each a name of its own.",
+        )
+    return codes.astype(np.int64)
+
+
+def _bounded(codes: Integers, most: int, source: noise.Source) -> Mask:
+    """Which records are kept: at most so many of each unit, any of them with the same probability."""
+    kept = np.ones(len(codes), dtype=bool)
+    times = np.bincount(codes)
+    crowded = np.flatnonzero(times[codes] > most)
+    if len(crowded):
+        # sorted by unit, in random order within each: the first ones stay
+        order = crowded[np.lexsort((noise.shuffled_keys(len(crowded), source), codes[crowded]))]
+        of = codes[order]
+        first = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
+        place = np.arange(len(of)) - np.repeat(first, np.diff(np.r_[first, len(of)]))
+        kept[order[place >= most]] = False
+    return kept
+
+
+def _with_dropped(quality: pd.DataFrame, unit: Hashable, dropped: int) -> pd.DataFrame:
+    """The curator's figures with the records that were too many of their unit."""
+    names = list(quality.index)
+    rows = dict(zip(names, quality.to_dict("records"), strict=True))
+    row = rows.setdefault(unit, dict.fromkeys(quality.columns, 0))
+    row["dropped"] += dropped
+    index = pd.Index(list(rows), name=quality.index.name, tupleize_cols=False)
+    return pd.DataFrame(list(rows.values()), index=index, columns=quality.columns)
 
 
 def _refuse_reprotection(frame: pd.DataFrame, asked: BudgetRequest) -> None:
@@ -138,11 +255,11 @@ def _refuse_reprotection(frame: pd.DataFrame, asked: BudgetRequest) -> None:
             "The frame is protected already, and a new budget would not know what was spent.",
             "pass budget=private.dp.budget to go on with the same one, or protect the raw frame again.",
         )
-    if protected.scope.filtered:
+    if protected.scope.filtered or protected.lineage:
         raise ParameterError(
-            "The frame holds some records of a protected one, and how many is private; protected anew, "
-            "it would look like a table of its own.",
-            "protect the raw frame, with the budget of the whole table, and query that.",
+            "The frame was made of a protected one, and which records it holds may be private; protected "
+            "anew, it would look like a table of its own.",
+            "protect the raw frame, with the budget of the whole table, and take the same steps from there.",
         )
 
 
@@ -176,38 +293,106 @@ def _public_rows(rows: int, unit: Unit, public_rows: int | None, on_invalid: Fat
     return int(public_rows)
 
 
-def restrict(protected: Protected, expression: str) -> pd.DataFrame:
-    """A protected frame of the records that meet ``expression``; see `DataFrame.dp.query`."""
-    condition = queries.parse(expression, protected.domain)
-    narrowed = condition.narrow()
-    held = condition.mask(protected.snapshot)
+def apply(protected: Protected, transform: Transform, condition: str | None = None) -> pd.DataFrame:
+    """A protected frame of what a transform makes of each record.
+
+    ``condition``: in the words of the user, where it only leaves records out.
+    """
+    scope = protected.scope if transform.keep is None else protected.scope.narrowed()
+    made = {} if transform.columns is None else transform.columns(protected.snapshot)
+    places = None if transform.keep is None else np.flatnonzero(transform.keep(protected.snapshot))
+    step = Step(transform.text, condition=condition)
+    facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
+    return _remake(protected, facts, places, made)
+
+
+def draw(
+    protected: Protected, held: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
+) -> pd.DataFrame:
+    """A protected frame of a secret part of the records; ``rows``: their number, where it is public."""
+    scope = protected.scope.narrowed()
+    if rows is not None:
+        scope = replace(protected.scope, rows=rows)
+    facts = replace(
+        protected,
+        scope=scope,
+        secret=secret,
+        seeded=protected.seeded or seeded,
+        lineage=(*protected.lineage, step),
+    )
+    return _remake(protected, facts, np.flatnonzero(held), {})
+
+
+def _remake(
+    protected: Protected, facts: Protected, places: Integers | None, made: dict[Hashable, pd.Series[Any]]
+) -> pd.DataFrame:
+    """A protected frame with these facts: of the records at these places, with new or replaced columns."""
     whole = protected.frame() if protected.frame is not None else None
     visible = protected.snapshot if whole is None else whole
-    snapshot = _copied(protected.snapshot.loc[held], narrowed)
-    scope = Scope(protected.scope.neighbors, None, filtered=True)
-    filters = (*protected.filters, expression)
-    narrow = replace(protected, snapshot=snapshot, domain=narrowed, scope=scope, filters=filters)
-    return _register(visible.loc[held], narrow)
+    alike = visible.columns.equals(protected.snapshot.columns)
+    snapshot, units = protected.snapshot, protected.units
+    if places is not None:
+        snapshot = snapshot.take(places)  # in memory of its own
+        visible = snapshot.copy() if alike else visible.take(places)
+        made = {name: values.take(places) for name, values in made.items()}
+        units = None if units is None else units[places]
+    snapshot, visible = _assigned(snapshot, made), _assigned(visible, made)
+    if any(name not in facts.domain for name in protected.domain):
+        visible = visible[list(facts.domain)]
+    kept = _copied(snapshot, facts.domain) if places is None else snapshot[list(facts.domain)]
+    kept.attrs = {}
+    return _register(visible, replace(facts, snapshot=kept, units=units))
+
+
+def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.DataFrame:
+    """The frame with these columns, by position: an index may hold a label twice."""
+    if not made:
+        return frame
+    found = frame.copy(deep=False)
+    for name, values in made.items():
+        found[name] = values.array
+    return found
+
+
+def lineage(protected: Protected) -> pd.DataFrame:
+    """The steps between the raw frame and this one, and how far each takes neighbours apart.
+
+    Returns a DataFrame with a row per step: ``step``; ``stability``, the records of the result that one
+    record more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
+    ``cost``: what the whole pays for releases whose epsilons add up to ``epsilon``.
+
+    Source: "The adverse effects of omitting records in differential privacy", Definition 4 and Theorem 5.1.
+    """
+    steps = protected.lineage
+    return pd.DataFrame(
+        {
+            "step": np.array([step.text for step in steps], dtype=object),
+            "stability": pd.array([step.stability for step in steps], dtype="Int64"),
+            "cost": np.array(["epsilon" if step.law is None else step.law for step in steps], dtype=object),
+        },
+        index=pd.RangeIndex(1, len(steps) + 1),
+    )
 
 
 def divide(protected: Protected, column: Column, purse: Callable[[], Budget]) -> dict[Hashable, pd.DataFrame]:
     """A protected frame of the records of each declared label of a column, each with a budget of its own."""
     codes = protected.engine.codes(column, "partition")
     labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
-    whole = protected.frame() if protected.frame is not None else None
-    visible = protected.snapshot if whole is None else whole
-    scope = Scope(protected.scope.neighbors, None, filtered=True)
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
     groups = {}
     for code, label in enumerate(labels):
-        held = order[ends[code] : ends[code + 1]]
         budget = purse()
         budget.bind(protected.unit)
-        snapshot = _copied(protected.snapshot.iloc[held], protected.domain)
-        filters = (*protected.filters, f"{column.name} is {label!r}")
-        group = replace(protected, snapshot=snapshot, scope=scope, budget=budget, filters=filters)
-        groups[label] = _register(visible.iloc[held], group)
+        condition = f"{column.name} is {label!r}"
+        facts = replace(
+            protected,
+            scope=protected.scope.narrowed(),
+            budget=budget,
+            secret=None,  # paid for as a whole
+            lineage=(*protected.lineage, Step(condition, condition=condition)),
+        )
+        groups[label] = _remake(protected, facts, order[ends[code] : ends[code + 1]], {})
     return groups
 
 

@@ -111,6 +111,13 @@ class Request:
         self._check_calibration()
         self._check_delta()
 
+    def costing(self, cost: Pure | Approx) -> Request:
+        """The same noise at another cost."""
+        if cost == self.cost:
+            return self
+        kept = ("mechanism", "p", "calibration", "bounding", "releases")
+        return Request(cost.epsilon, cost.delta, **{name: getattr(self, name) for name in kept})
+
     def _check_calibration(self) -> None:
         if self.calibration is None:
             return

@@ -223,7 +223,7 @@ def combine(
     return pd.DataFrame({name: np.ravel(part) for name, part in columns.items()}, index=sets.labels())
 
 
-SAME = ("normalize", "margins", "filters", "constraint")
+SAME = ("normalize", "margins", "filters", "lineage", "unit", "constraint")
 """What releases of one statistic must have been asked alike."""
 
 

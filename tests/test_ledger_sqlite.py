@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import multiprocessing
 import os
 import random
+import select
 import shutil
 import signal
 import sqlite3
@@ -23,7 +25,7 @@ from typing import Any
 import pytest
 
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger import chain, database, shared
+from pdprivacy.ledger import chain, database, files, shared
 from pdprivacy.ledger.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.storage
@@ -730,6 +732,157 @@ def test_a_renamed_ledger_is_not_used_under_both_names(path, tmp_path):
     assert len(whole(path)) == 1
 
 
+# the lock file, which stays open between transactions
+
+
+def leading_to(path) -> list[int]:
+    """The descriptors of this process that lead to a file."""
+    numbers = map(int, os.listdir("/proc/self/fd"))
+    return [one for one in numbers if os.path.realpath(f"/proc/self/fd/{one}").startswith(path)]
+
+
+procfs = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are listed in /proc")
+
+
+@procfs
+def test_the_lock_file_is_open_as_long_as_the_ledger_is(path):
+    store = SQLiteStore(path)
+    for _ in range(3):
+        append(store)
+        (first,) = leading_to(path + "-lock")
+        assert shared.shared(path).lock.descriptor == first
+    store.close()
+    assert leading_to(path) == []
+    assert append(store) == 4
+
+
+@procfs
+def test_a_ledger_that_cannot_be_opened_keeps_no_file_open(path):
+    Path(path).write_text("no database at all" * 100)
+    with pytest.raises(LedgerError):
+        append(SQLiteStore(path))
+    assert leading_to(path) == []
+
+
+@forks
+@pytest.mark.parametrize("how", ["deleted", "replaced", "renamed"])
+def test_another_lock_file_is_the_one_to_lock(path, how):
+    store, hasty = SQLiteStore(path), SQLiteStore(path, patience=0.05)
+    append(store)
+    before = shared.shared(path).lock.descriptor
+    if how == "deleted":
+        os.unlink(path + "-lock")
+    elif how == "renamed":
+        os.rename(path + "-lock", path + "-lock.old")
+    else:
+        Path(path + "-lock.new").touch()
+        os.replace(path + "-lock.new", path + "-lock")
+    other = os.open(path + "-lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(LedgerError, match=r"Another process.*Nothing was entered"):
+        append(hasty)
+    fcntl.flock(other, fcntl.LOCK_UN)
+    assert append(store) == 2
+    now = shared.shared(path).lock.descriptor
+    assert os.path.sameopenfile(now, other)
+    assert now == before or not os.path.sameopenfile(before, other)
+    os.close(other)
+
+
+@forks
+def test_no_two_processes_hold_the_lock_whose_file_goes(path):
+    def work(name):
+        lock = files.Lock(path)
+        for turn in range(100):
+            lock.acquire(time.monotonic() + 60)
+            os.close(os.open(path + ".held", os.O_CREAT | os.O_EXCL))
+            if turn % 10 == name:
+                os.unlink(path + "-lock")  # the others wait for a file that is no longer there
+            os.unlink(path + ".held")
+            if turn % 3:
+                lock.release()
+            else:
+                lock.close()
+        return "done"
+
+    children = [Child(work, name) for name in range(4)]
+    assert [child.value() for child in children] == ["done"] * 4
+
+
+@forks
+@procfs
+def test_a_child_inherits_no_lock_file(path):
+    append(SQLiteStore(path))
+    assert Child(lambda: leading_to(path + "-lock")).value() == []
+    assert leading_to(path + "-lock") == []  # closed before the fork
+    store = SQLiteStore(path)
+    with store.writing() as writer:  # where it has to, as within a transaction, it lets go of it
+        assert Child(lambda: leading_to(path + "-lock")).value() == []
+        told = Child(lambda: files.Lock(path).acquire(time.monotonic())).result()
+        assert "Another process holds" in told["text"]
+        writer.append(chain.link(writer.last(), "b", "charge", None, {}))
+    assert append(store) == 3
+
+
+@forks
+def test_a_lock_that_a_fork_doubled_is_that_of_the_parent(path):
+    lock = files.Lock(path)
+    lock.acquire(time.monotonic())
+    end = os.pipe()
+    pid = ctypes.PyDLL(None).fork()  # which Python is not told of
+    if pid == 0:
+        told = []
+        for _ in range(2):
+            lock.release()
+            try:
+                lock.acquire(time.monotonic())
+            except LedgerError:
+                told.append("refused")
+        os.write(end[1], json.dumps(told).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert json.loads(os.read(end[0], 99)) == ["refused"] * 2
+    with pytest.raises(LedgerError):
+        files.Lock(path).acquire(time.monotonic())
+    lock.release()
+    other = files.Lock(path)
+    other.acquire(time.monotonic())
+    other.close()
+    lock.close()
+
+
+def test_a_descriptor_that_others_closed_is_not_used(path, tmp_path):
+    store = SQLiteStore(path)
+    append(store)
+    number = shared.shared(path).lock.descriptor
+    os.close(number)
+    assert append(store) == 2
+    number = shared.shared(path).lock.descriptor
+    os.close(number)
+    (tmp_path / "theirs").touch()
+    theirs = os.open(tmp_path / "theirs", os.O_RDWR)
+    os.dup2(theirs, number)
+    assert append(store) == 3
+    again = os.open(tmp_path / "theirs", os.O_RDWR)
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)  # neither locked
+    store.close()
+    assert os.path.sameopenfile(number, theirs)  # nor closed
+    for one in {number, theirs, again}:
+        os.close(one)
+
+
+def test_files_are_the_same_whoever_is_asked(path, monkeypatch):
+    append(SQLiteStore(path))
+    found = files.look(path)
+    log = os.stat(path + "-wal")
+    assert found.log == (log.st_dev, log.st_ino)
+    assert files.look(path + ".no") == (None, None, None)
+    for statx in (None, lambda *_: -1, lambda *_: 0):  # not there, refused, without an answer
+        monkeypatch.setattr(files, "STATX", statx)
+        assert files.look(path) == found
+        assert files.look(path + ".no") == (None, None, None)
+
+
 # many processes
 
 
@@ -976,8 +1129,8 @@ def numbers(end, path):
         os.write(end, b"%d\n" % append(store, text="x" * 200))
 
 
-def killed(path, delay) -> list[int]:
-    """What a process that was killed after a time had told to be entered."""
+def killed(path, delay, *, first=False) -> list[int]:
+    """What a process that was killed after a time, or a time after the first, had told to be entered."""
     end = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -988,6 +1141,8 @@ def killed(path, delay) -> list[int]:
         finally:
             os._exit(1)
     os.close(end[1])
+    if first:
+        select.select([end[0]], [], [])
     time.sleep(delay)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -1001,7 +1156,7 @@ def test_what_was_told_to_be_entered_outlives_a_kill(path):
     chance = random.Random(1)
     last = append(SQLiteStore(path))
     for turn in range(150):
-        told = killed(path, chance.uniform(0, 0.03))
+        told = killed(path, chance.uniform(0, 0.02), first=bool(turn % 2))
         with SQLiteStore(path).reading() as reader:
             found = list(reader.rows(after=last))
             before = reader.at(last)
@@ -1023,12 +1178,15 @@ def test_what_was_told_to_be_entered_outlives_a_kill(path):
 @pytest.mark.statistical
 def test_a_kill_leaves_a_whole_ledger_or_none(tmp_path):
     chance = random.Random(2)
+    start = time.monotonic()
+    killed(str(tmp_path / "first.db"), 0, first=True)
+    longest = 1.5 * (time.monotonic() - start)
     made = 0
     for turn in range(50):
         folder = tmp_path / str(turn)
         folder.mkdir()
         path = str(folder / "budget.db")
-        told = killed(path, chance.uniform(0, 0.025))
+        told = killed(path, chance.uniform(0, longest))
         there = os.path.exists(path)
         made += there
         assert there or not told

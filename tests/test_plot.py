@@ -99,6 +99,32 @@ def both(recommended, max_risk=0.4, max_tvd=0.1):
     return frame
 
 
+def omission(pairs=False, levels=(0.25, 2.0)):
+    """Errors that fall with the rate, or rise with (m, M), above those of all records."""
+    places = [(0.1, 0.1), (0.1, 0.2), (0.5, 0.5)] if pairs else [(0.05,), (0.3,), (0.6,), (1.0,)]
+    rows = {
+        (level, *place): [
+            (base := 0.02 / level) + 0.2 * (0.2 + n),
+            base + 0.15 * (0.2 + n),
+            base + 0.3 + n / 9,
+        ]
+        for level in levels
+        for n, place in enumerate(places if pairs else places[::-1])
+    }
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["error", "lower", "upper"])
+    frame.index = pd.MultiIndex.from_tuples(rows, names=["epsilon", *(["m", "M"] if pairs else ["rate"])])
+    frame["without"] = [0.02 / level for level, *_ in rows]
+    frame["without_upper"] = 1.1 * frame["without"]
+    kind = "compare_suppression" if pairs else "compare_sampling"
+    frame.attrs["dp"] = {
+        "confidential": kind,
+        "statistic": "mode",
+        "columns": ["age"],
+        "error": "probability of a wrong mode",
+    }
+    return frame
+
+
 FRAMES = {
     **{f"curve, {name}": frame for name, frame in CURVES.items()},
     "distances": distances(),
@@ -570,3 +596,83 @@ def test_importing_the_module_does_not_import_matplotlib():
     code = "import sys, pdprivacy.plot; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# ------------------------------------------------------------------ what omission costs
+
+
+def bands(ax):
+    """The lower and the upper edge of each band, from the left."""
+    found = []
+    for band in ax.collections:
+        ((*edge,),) = ([tuple(point) for point in path.vertices] for path in band.get_paths())
+        rates = sorted({x for x, _ in edge})
+        found.append(
+            [[min(y for x, y in edge if x == rate), max(y for x, y in edge if x == rate)] for rate in rates]
+        )
+    return np.array(found)
+
+
+def test_the_error_is_drawn_against_the_rate_with_its_band_and_that_of_all_records():
+    frame = omission()
+    ax = bare(frame)
+    ordered = frame.sort_index()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "epsilon 0.25",
+        "epsilon 2",
+        "all records",
+    ]
+    for place, (level, line) in enumerate(zip([0.25, 2.0], lines(ax), strict=True)):
+        assert list(line.get_xdata()) == [0.05, 0.3, 0.6, 1.0]
+        assert line.get_ydata() == pytest.approx(ordered.loc[level, "error"].to_numpy())
+        assert bands(ax)[place] == pytest.approx(ordered.loc[level, ["lower", "upper"]].to_numpy())
+        assert across(ax)[place] == (0.02 / level, line.get_color(), ":")
+    assert ax.get_xlim() == (0.05, 1.0)
+    assert "sampling rate" in ax.get_xlabel()
+    assert ax.get_ylabel() == "probability of a wrong mode\n(mode of age)"
+    assert texts(ax) == [plot.MARK]
+    assert len({line.get_linestyle() for line in lines(ax)}) == 2
+
+
+def test_suppression_is_drawn_pair_by_pair_and_what_is_not_feasible_left_out():
+    frame = omission(pairs=True)
+    frame.loc[(0.25, 0.1, 0.2), ["error", "lower", "upper"]] = np.nan
+    ax = bare(frame)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.1, 0.1", "0.1, 0.2", "0.5, 0.5"]
+    for level, line, spans in zip([0.25, 2.0], lines(ax), ax.collections, strict=True):
+        assert list(np.round(line.get_xdata())) == ([0, 2] if level == 0.25 else [0, 1, 2])
+        wanted = frame.loc[level, ["error", "lower", "upper"]].dropna().to_numpy()
+        assert line.get_ydata() == pytest.approx(wanted[:, 0])
+        ends = [segment[:, 1] for segment in spans.get_segments()]
+        assert np.array(ends) == pytest.approx(wanted[:, 1:])
+    first, second = (line.get_xdata() for line in lines(ax))
+    assert (first < second[[0, 2]]).all()  # side by side
+    frame.loc[(2.0, 0.1, 0.2), "error"] = np.nan
+    labels = [text.get_text() for text in bare(frame).get_xticklabels()]
+    assert labels == ["0.1, 0.1", "0.5, 0.5"]
+
+
+def test_a_comparison_whose_rows_hold_nothing_has_no_picture():
+    frame = omission()
+    frame["error"] = np.nan
+    with pytest.raises(MetadataError, match="a row must hold numbers"):
+        bare(frame)
+    for changed in (omission().reset_index(), omission().drop(columns="lower")):
+        changed.attrs = omission().attrs
+        with pytest.raises(MetadataError, match="must be"):
+            bare(changed)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_comparison_is_marked_and_no_text_lies_on_another(pairs):
+    for size in SIZES.values():
+        figure = plt.figure(figsize=size, layout="constrained")
+        ax = plot.draw(omission(pairs), figure.subplots())
+        figure.canvas.draw()
+        found = boxes(ax)
+        assert set(found) == {plot.MARK, ""}
+        assert not found[plot.MARK].padded(-0.5).overlaps(found[""].padded(-0.5))
+        for box in found.values():
+            assert ax.bbox.x0 - 1 <= box.x0 <= box.x1 <= ax.bbox.x1 + 1
+        top = ax.transData.transform((1, omission(pairs)["upper"].max()))[1]
+        assert top <= found[""].y0 + 1

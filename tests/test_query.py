@@ -293,6 +293,18 @@ def test_a_query_says_what_it_reads():
         ("age > age.mean()", "'age.mean()' calls a method, which may look at other rows", "a filter"),
         ("age.mean() < age", "'age.mean()' calls a method", "a filter"),
         ("region.str.contains('s')", "calls a method", "a filter"),
+        (
+            "age < age.quantile(0.9)",
+            "'age.quantile(0.9)' calls a method, which may look at other rows: a filter against an aggregate "
+            "has infinite sensitivity, because one record may change which others pass",
+            "a filter takes constants: a declared bound, or a number that was released before",
+        ),
+        ("(age - age.mean()).abs() < 3 * age.std()", "'age.mean()' calls a method, which", "takes constants"),
+        ("abs(income - 1) < 3 * income.std()", "calls a function", "a filter"),
+        ("income < 3 * income.std()", "'income.std()' calls a method, which", "takes constants"),
+        ("3 * `family size`.max() > age", "'`family size`.max()' calls a method", "takes constants"),
+        ("age.rank() < 10", "'age.rank()' calls a method, which may look at other rows", "a filter compares"),
+        ("age * 2 > 60", "'age * 2' is arithmetic", "private.dp.assign(new='age * 2')"),
         ("age.isna(1)", "calls a method", "a filter"),
         ("sqrt(age) > 3", "'sqrt(age)' calls a function", "a filter"),
         ("age > len('a')", "calls a function", "a filter"),

@@ -505,3 +505,53 @@ def test_random_tables_and_all_their_neighbours(seed):
         for other in engines:
             moved.see(one, numbers(statistic.read(other)))
         check_claims(statistic.parts, moved, (statistic, table))
+
+
+# ---------------------------------------------------------------- units of several records
+
+MOST = 2
+
+UNITS = [
+    World(f"{neighbors}, {'nulls' if nullable else 'no nulls'}", neighbors, nullable)
+    for neighbors in ("add_remove", "replace_one")
+    for nullable in (False, True)
+]
+
+
+def reached(world: World, name: str) -> tuple[Any, Moved]:
+    """The parts of a release by unit, and how far one unit of at most two records moves them."""
+    universe = world.universe
+    some = universe.take([0, 1, 2, 3]).reset_index(drop=True).assign(who=["a", "a", "b", "c"])
+    private = protected(some, world.domain, neighbors=world.neighbors, unit="who", max_rows=MOST)
+    statistic = captured(private, CALLS[name])
+    moved = Moved.none(statistic.parts)
+    held = [
+        rows
+        for size in range(MOST + 1)
+        for rows in itertools.combinations_with_replacement(range(len(universe)), size)
+    ]
+    read = {}
+    for rows in held:
+        table = universe.take([3, 0, *rows]).reset_index(drop=True)
+        read[rows] = numbers(statistic.read(PandasEngine(table)))
+    pairs = [((), rows) for rows in held]
+    if world.neighbors == "replace_one":
+        pairs += list(itertools.combinations(held, 2))
+    for one, other in pairs:
+        moved.see(read[one], read[other])
+    return statistic.parts, moved
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("world", UNITS, ids=lambda world: world.name)
+def test_no_unit_moves_a_statistic_further_than_its_parts_claim(world, name):
+    parts, moved = reached(world, name)
+    check_claims(parts, moved, name)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", ["value_counts", "crosstab", "groupby count"])
+def test_the_claims_about_cells_are_attained(neighbors, name):
+    parts, moved = reached(World(neighbors, neighbors), name)
+    assert moved.l1 == [part.l1 for part in parts]
+    assert moved.l2_squared == [part.l2_squared for part in parts]

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, positive, whole
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, loss, positive, whole
 
 __all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "tally", "to_json"]
 
@@ -59,12 +59,19 @@ class Event:
     """One release: a valid loss of it, and its noise where that says more.
 
     Both are claims of whoever makes the event. An epsilon of events holds if all of them are true.
+    ``group``: the name of releases that are one mechanism, of the sum of their losses, as those of one
+    secret sample; no loss of them is valid by itself.
     """
 
     loss: Loss
     noise: GaussianNoise | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
+        if self.group is not None and (
+            not isinstance(self.group, str) or isinstance(self.loss, ZCDP) or self.noise is not None
+        ):
+            raise ParameterError("Events of a group have a name and an epsilon, and no noise.")
         if not isinstance(self.loss, Pure | Approx | ZCDP):
             raise ParameterError(f"The loss of an event must be Pure, Approx or ZCDP (got {got(self.loss)}).")
         if not (self.noise is None or isinstance(self.noise, GaussianNoise)):
@@ -80,7 +87,8 @@ Events: TypeAlias = Sequence[tuple[Event, int]]
 def tally(events: Events) -> list[tuple[Event, int]]:
     """Each distinct event once, with how often it took place in all, in an order of its own.
 
-    Here alone counts are added up: n events are one event of count n to every accounting.
+    Here alone counts are added up: n events are one event of count n to every accounting. Those of a group
+    are one event, of their summed loss.
 
     Raises
     ------
@@ -96,7 +104,21 @@ def tally(events: Events) -> list[tuple[Event, int]]:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Event):
             raise _no_events(pair)
         counts[pair[0]] += whole(pair[1])
-    return sorted(counts.items(), key=lambda pair: _order(pair[0]))
+    return _united(counts)
+
+
+def _united(counts: Mapping[Event, int]) -> list[tuple[Event, int]]:
+    apart: dict[Event, int] = {}
+    groups: dict[str, tuple[Fraction, Fraction]] = {}
+    for event, count in counts.items():
+        if event.group is None or isinstance(event.loss, ZCDP):
+            apart[event] = count
+            continue
+        epsilon, delta = groups.get(event.group, (Fraction(0), Fraction(0)))
+        groups[event.group] = epsilon + event.loss.epsilon * count, delta + event.loss.delta * count
+    for name, (epsilon, delta) in groups.items():
+        apart[Event(loss(epsilon, delta), group=name)] = 1
+    return sorted(apart.items(), key=lambda pair: _order(pair[0]))
 
 
 def to_json(events: Events) -> list[dict[str, Any]]:
@@ -119,6 +141,8 @@ def to_json(events: Events) -> list[dict[str, Any]]:
                 "moves": _integer(event.noise.moves),
                 "steps": _integer(event.noise.steps),
             }
+        if event.group is not None:
+            entry["group"] = event.group
         found.append(entry)
     return found
 
@@ -137,14 +161,17 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
         raise _malformed(f"they are a list (got {got(entries)})")
     found = []
     for entry in entries:
-        fields = _fields(entry, {"loss", "count"}, {"noise"})
+        fields = _fields(entry, {"loss", "count"}, {"noise", "group"})
         noise = None
         if "noise" in fields:
             of_noise = _fields(fields["noise"], {"multiplier", "moves", "steps"})
             noise = GaussianNoise(
                 _number(of_noise["multiplier"]), _whole(of_noise["moves"]), _whole(of_noise["steps"])
             )
-        found.append((Event(_loss_of(fields["loss"]), noise), _whole(fields["count"])))
+        group = fields.get("group")
+        if "group" in fields and not isinstance(group, str):
+            raise _malformed(f"the name of a group is a string (got {got(group)})")
+        found.append((Event(_loss_of(fields["loss"]), noise, group), _whole(fields["count"])))
     return found
 
 
@@ -154,7 +181,8 @@ def _order(event: Event) -> tuple[Any, ...]:
     size = (
         (2, item.rho, 0) if isinstance(item, ZCDP) else (isinstance(item, Approx), item.epsilon, item.delta)
     )
-    return (*size, noise is not None, *((noise.multiplier, noise.moves, noise.steps) if noise else ()))
+    steps = (noise.multiplier, noise.moves, noise.steps) if noise else ()
+    return (*size, noise is not None, *steps, event.group or "")
 
 
 def _no_events(value: object) -> ParameterError:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
+from pdprivacy.engine.clusters import Steps, points, sums_around
+from pdprivacy.engine.ranks import StepRanks, ranked
 from pdprivacy.statistic import GroupedSums, Moments, Quantity
 
 __all__ = ["PandasEngine"]
@@ -41,6 +43,7 @@ class PandasEngine:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
+        self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 
     @property
     def rows(self) -> int:
@@ -91,6 +94,18 @@ class PandasEngine:
             residue = (int(out.view(np.int64).sum()) - anchor * (stop - start)) & (2**64 - 1)
             total += residue - 2**64 if residue >= 2**63 else residue
         return count, total
+
+    def ranks(self, quantity: Quantity) -> StepRanks:
+        """The records without null in the order of their grid steps."""
+        return ranked(self._quantity(quantity), quantity, self.rows)
+
+    def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
+        """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""
+        asked = tuple(quantities)
+        if self._points is None or self._points[0] != asked:
+            reads = [self._quantity(quantity) for quantity in asked]
+            self._points = asked, points(reads, asked, self.rows)
+        return sums_around(self._points[1], asked, centers)
 
     def moments(self, quantities: Sequence[Quantity]) -> Moments:
         """Count, sums and products over records complete in all ``quantities``."""

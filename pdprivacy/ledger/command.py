@@ -129,7 +129,7 @@ def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
         *(show(one.amount) for one in amounts),
         *(show(one.delta) for one in amounts),
         terms.accounting,
-        "-" if terms.unit is None else terms.unit.neighbors,
+        "-" if terms.unit is None else str(terms.unit),
         str(account.charges),
         str(unanswered),
     )

@@ -23,6 +23,7 @@ FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, U
 """What SQLite, Python's module for it and the operating system raise when a ledger cannot be used."""
 
 COLUMNS = 'number, budget, kind, "release", body, hash'
+TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is appended to'); END"
 SCHEMA = {
     "records": "CREATE TABLE records (number INTEGER PRIMARY KEY, budget TEXT NOT NULL, kind TEXT NOT NULL,"
@@ -231,21 +232,12 @@ def _put_in_place(name: str, path: str) -> None:
 
 
 def _row(values: tuple[Any, ...], path: str) -> Row:
-    number, budget, kind, release, body, digest = values
-    if not (
-        isinstance(number, int)
-        and isinstance(budget, str)
-        and isinstance(kind, str)
-        and (release is None or isinstance(release, str))
-        and isinstance(body, str)
-        and isinstance(digest, bytes)
-        and len(digest) == 32
-    ):
+    if tuple(map(type, values)) not in TYPES or len(values[-1]) != 32:
         raise TamperedLedgerError(
             f"A record of the ledger {path!r} is not what was entered.",
             "restore the ledger from a copy; ledger.audit() says what else was altered.",
         )
-    return Row(number, budget, kind, release, body, digest)
+    return Row(*values)
 
 
 class Records:

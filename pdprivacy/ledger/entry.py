@@ -23,6 +23,7 @@ Losses: TypeAlias = Sequence[tuple[Loss, int]]
 
 ZERO = Fraction(0)
 MOST = 10**290
+MOST_SUM = MOST**2
 MOST_SQUARED = 10**140
 MOST_BITS = 12_000
 """Of the denominator of a sum: Python writes no number of more than 4300 digits."""
@@ -44,6 +45,8 @@ class Terms:
     accounting: Accounting = "basic"
     unit: Unit | None = None
     declaration: str | None = None
+    rule: Rule = field(init=False, repr=False, compare=False)
+    """What may be charged."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx | ZCDP):
@@ -56,17 +59,13 @@ class Terms:
             raise ParameterError(f"{name!r} must be at most 1e290.")
         if self.accounting != "basic" and not isinstance(self.total, ZCDP) and amount > MOST_SQUARED:
             raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
-        _rule(self.accounting, self.total)  # refuses what does not fit together
+        # refuses what does not fit together
+        object.__setattr__(self, "rule", _rule(self.accounting, self.total))
 
     @property
     def in_rho(self) -> bool:
         """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
         return self.accounting != "basic" or isinstance(self.total, ZCDP)
-
-    @property
-    def rule(self) -> Rule:
-        """What may be charged."""
-        return _rule(self.accounting, self.total)
 
     def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
@@ -85,9 +84,9 @@ class Terms:
         """Refuse losses between other neighbours: they do not add up."""
         if unit is not None and self.unit is not None and unit != self.unit:
             raise BudgetError(
-                f"This budget counts losses between {self.unit.neighbors!r} neighbours; "
-                f"they do not add up with {unit.neighbors!r} ones.",
-                "use the same neighbors= for every protection that shares a budget.",
+                f"This budget counts losses between {str(self.unit)!r} neighbours; "
+                f"they do not add up with {str(unit)!r} ones.",
+                "use the same neighbors= and unit= for every protection that shares a budget.",
             )
 
 
@@ -95,6 +94,10 @@ def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
     """What the rule counts of a charge: sums count what was asked, rules in rho what the noise says."""
     if not terms.in_rho:
         return ((cost, count),)
+    if any(event.group is not None for event, _ in events):
+        raise BudgetError(
+            "The losses of one secret part add up by sums alone, and this budget counts otherwise."
+        )
     return tuple(
         (event.loss if event.noise is None else ZCDP(_rounded_up(event.noise.multiplier)), number)
         for event, number in events
@@ -145,16 +148,23 @@ class Account:
 
         Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
         """
-        spent = add_all(self.terms.rule, self.spent, counted)
-        unstated = self.unstated or isinstance(item, ZCDP)
-        after = Account(self.terms, spent, self.stated(item, count), unstated, self.charges + 1)
-        for number in (spent.epsilon, spent.delta, spent.squares, spent.rho, *after.asked):
-            if number > MOST**2 or number.denominator.bit_length() > MOST_BITS:
+        enforced, spent = self.terms.rule, self.spent
+        for one, number in counted:
+            spent = spent.add(one, number)
+        if not enforced.holds(spent):
+            spent = add_all(enforced, self.spent, counted)  # says what is asked and what is left
+        alike = self.asked == (self.spent.epsilon, self.spent.delta) and counted == ((item, count),)
+        asked = (spent.epsilon, spent.delta) if alike else self.stated(item, count)
+        for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *asked):
+            # a fraction is at most its numerator, which is quicker to look at
+            large = total.numerator > MOST_SUM and total > MOST_SUM
+            if large or total.denominator.bit_length() > MOST_BITS:
                 raise BudgetError(
                     "The sum of all losses would be too large, or have too many digits to be kept exactly.",
                     "state losses in decimals of few digits.",
                 )
-        return after
+        unstated = self.unstated or isinstance(item, ZCDP)
+        return Account(self.terms, spent, asked, unstated, self.charges + 1)
 
     def stated(self, item: Loss, count: int) -> tuple[Fraction, Fraction]:
         """What is asked for with a charge more: a loss in rho states nothing."""

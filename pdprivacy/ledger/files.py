@@ -49,13 +49,25 @@ __all__ = [
 NOTHING = "Nothing was entered."
 SHARED_LOCK = (0x40000002, 510)  # of the database: who holds it keeps others from unlinking the log
 WRITE_LOCK = 120  # of the -shm: who holds it writes
-FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux
 INDEX_PAGE = 14  # of the -shm: the size of a page, then how many frames the log holds
+FRAMES = struct.Struct("=HI")
 SWITCH_LOCK = (128, 1)  # of the -shm: who holds it keeps others from clearing the index of the log
 SMALLEST = 512  # bytes of a database page, at least
 NO_LINKS = {  # what file systems without hard links answer; not every system knows every name
     getattr(errno, name, None) for name in ("EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")
 }
+if sys.platform != "win32":
+    SHARED = fcntl.LOCK_SH | fcntl.LOCK_NB
+    ALONE = fcntl.LOCK_EX | fcntl.LOCK_NB
+    FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux
+    WRITES = FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, WRITE_LOCK, 1, 0)
+    TELLS = hasattr(fcntl, "F_OFD_GETLK") and sys.maxsize > 2**32
+    """Whether the system, as Linux alone, tells a process of its own locks."""
+
+STATX = getattr(ctypes.CDLL(None), "statx", None) if sys.platform.startswith("linux") else None
+AT_FDCWD, STATX_INO = -100, 0x100
+TOLD = ctypes.c_char * 256  # struct statx
+INODE = struct.Struct("=I28xQ96xII")  # of it: what is told, the inode, its device
 
 Mark = tuple[int, int]
 
@@ -77,9 +89,24 @@ def mark(path: str) -> Mark | None:
     return found.st_dev, found.st_ino
 
 
+def _mark_of_log(path: str) -> Mark | None:
+    """The same, without asking for times.
+
+    Who asks for them makes Linux (6.13 and later) note a finer one at the next write, which costs the next
+    sync a third more time.
+    """
+    if STATX is not None:
+        found = TOLD()
+        if STATX(AT_FDCWD, os.fsencode(path), 0, STATX_INO, found) == 0:
+            told, inode, major, minor = INODE.unpack_from(found)
+            if told & STATX_INO:
+                return os.makedev(major, minor), inode
+    return mark(path)
+
+
 def look(path: str) -> Files:
     """The files that lie at the path of a ledger now."""
-    return Files(mark(path), mark(path + "-wal"), mark(path + "-shm"))
+    return Files(mark(path), _mark_of_log(path + "-wal"), mark(path + "-shm"))
 
 
 def print_of(path: str) -> tuple[int, ...]:
@@ -176,30 +203,37 @@ def _size(path: str) -> int:
 
 
 class Lock:
-    """The lock on a file beside the ledger that one process at a time holds; none on Windows."""
+    """The lock on a file beside the ledger that one process at a time holds; none on Windows.
+
+    The file may stay open in between. Whoever shares its descriptor shares the lock, so a forked process
+    opens it anew; and where another file lies at the path, that is the one to lock.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path + "-lock"
         self.descriptor: int | None = None
+        self._file: Mark | None = None  # that the descriptor is of
+        self._process: int | None = None  # that opened it
 
     def acquire(self, until: float) -> None:
-        """Wait for the lock, at most until that time of ``time.monotonic``; raises LedgerError after it."""
+        """Wait for the lock, at most until that time of ``time.monotonic``; raises LedgerError after it.
+
+        To be released after an error, too.
+        """
         if sys.platform == "win32":
             return
         pause = 0.0002
         while True:
-            self.descriptor = self._open()
+            descriptor = self._open()
             try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                found = os.fstat(self.descriptor)
-                if mark(self.path) == (found.st_dev, found.st_ino):
-                    return  # and not a file that somebody has put another one in the place of
+                fcntl.flock(descriptor, ALONE)
+                locked = True
             except BlockingIOError:
-                pass
-            except BaseException:
-                self.release()
-                raise
-            self.release()
+                locked = False
+            if mark(self.path) != self._file:  # somebody has put another one in its place
+                self.close()
+            elif locked:
+                return
             if time.monotonic() > until:
                 raise LedgerError(
                     f"Another process holds the ledger {self.path.removesuffix('-lock')!r}. {NOTHING}",
@@ -209,22 +243,47 @@ class Lock:
             pause = min(pause * 1.5, 0.002)
 
     def _open(self) -> int:
-        if sys.platform == "win32":
-            raise NotImplementedError
+        """The descriptor that is open; a new one where there is none, or others closed it or inherited it."""
+        if self.descriptor is not None:
+            if self._process == os.getpid() and self._is_ours(self.descriptor):
+                return self.descriptor
+            self.forget()
         try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         except PermissionError:  # made by another user; locking it takes no right to write
             with suppress(FileNotFoundError):
-                return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            raise
+                self.descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            if self.descriptor is None:
+                raise
+        found = os.fstat(self.descriptor)
+        self._file, self._process = (found.st_dev, found.st_ino), os.getpid()
+        return self.descriptor
+
+    def _is_ours(self, descriptor: int) -> bool:
+        """Whether the descriptor is of the file it was opened for: others may have closed it, and used it."""
+        try:
+            found = os.fstat(descriptor)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            return False
+        return (found.st_dev, found.st_ino) == self._file
 
     def release(self) -> None:
         """Give the lock up, in forked processes that inherited its descriptor as well."""
-        descriptor = self.descriptor
-        if descriptor is None or sys.platform == "win32":
+        if self.descriptor is None or sys.platform == "win32":
             return
-        with suppress(OSError):  # closing gives it up, too, where nobody inherited it
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        if self._process != os.getpid():  # the lock is that of the parent
+            self.forget()
+            return
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        except OSError:  # closing gives it up, too, where nobody inherited it
+            self.forget()
+
+    def close(self) -> None:
+        """Give the lock up, and close its file."""
+        self.release()
         self.forget()
 
     def forget(self) -> None:
@@ -232,7 +291,8 @@ class Lock:
         descriptor, self.descriptor = self.descriptor, None
         if descriptor is not None:
             with suppress(OSError):
-                os.close(descriptor)
+                if self._is_ours(descriptor):
+                    os.close(descriptor)
 
 
 class Hold:
@@ -245,9 +305,9 @@ class Hold:
         self.descriptors: list[int] = []
 
     def open(self, path: str, files: Files) -> bool:
-        """Open the database and the index of its log, while a connection is; whether they are those files."""
+        """Open the database, the index of its log and that, while a connection is; whether they are those."""
         if sys.platform != "win32":
-            for one, expected in ((path, files.main), (path + "-shm", files.shm)):
+            for one, expected in ((path, files.main), (path + "-shm", files.shm), (path + "-wal", files.log)):
                 descriptor = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
                 self.descriptors.append(descriptor)
                 found = os.fstat(descriptor)
@@ -262,7 +322,7 @@ class Hold:
         for descriptor, (start, size) in zip(self.descriptors, (SHARED_LOCK, SWITCH_LOCK), strict=False):
             while True:
                 try:
-                    fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, size, start)
+                    fcntl.lockf(descriptor, SHARED, size, start)
                     break
                 except (BlockingIOError, PermissionError):  # either, says POSIX
                     if time.monotonic() > until:
@@ -273,23 +333,20 @@ class Hold:
         """Whether the lock that SQLite has just taken to write is on the very index that is open here.
 
         Else a connection of somebody else in this process made SQLite go on with an index that is no longer
-        at the path. Asked of Linux, which alone tells a process of its own locks.
+        at the path.
         """
-        if sys.platform == "win32" or not hasattr(fcntl, "F_OFD_GETLK"):
+        if sys.platform == "win32" or not TELLS or len(self.descriptors) < 2:
             return True
-        if len(self.descriptors) < 2 or sys.maxsize < 2**32:
-            return True
-        asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, WRITE_LOCK, 1, 0)
-        found = struct.unpack(FLOCK, fcntl.fcntl(self.descriptors[1], fcntl.F_OFD_GETLK, asked))
+        found = FLOCK.unpack(fcntl.fcntl(self.descriptors[1], fcntl.F_OFD_GETLK, WRITES))
         return bool(found[0] != fcntl.F_UNLCK and found[4] == os.getpid())
 
-    def whole_log(self, path: str) -> bool:
+    def whole_log(self) -> bool:
         """Whether the log holds as much as its index says; asked within a transaction."""
-        if len(self.descriptors) < 2:
+        if len(self.descriptors) < 3:
             return True
-        page, frames = struct.unpack("=HI", os.pread(self.descriptors[1], 6, INDEX_PAGE))
+        page, frames = FRAMES.unpack(os.pread(self.descriptors[1], FRAMES.size, INDEX_PAGE))
         size = 65536 if page == 1 else page
-        return not frames or os.stat(path + "-wal").st_size >= 32 + frames * (size + 24)
+        return not frames or os.lseek(self.descriptors[2], 0, os.SEEK_END) >= 32 + frames * (size + 24)
 
     def names(self) -> int:
         """How many names (hard links) the database has."""

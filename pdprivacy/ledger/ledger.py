@@ -213,7 +213,7 @@ def _summary(account: Account) -> dict[str, Any]:
         "spent_delta": found["spent"][1],
         "left_delta": float(left.delta),
         "accounting": account.terms.accounting,
-        "neighbors": None if account.terms.unit is None else account.terms.unit.neighbors,
+        "neighbors": None if account.terms.unit is None else str(account.terms.unit),
         "charges": account.charges,
     }
 

@@ -29,6 +29,8 @@ def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
         "neighbors": None if terms.unit is None else terms.unit.neighbors,
         "declaration": terms.declaration,
         "time": _stamp(time),
+        # where each record is a unit, nothing more is said of it
+        **({} if terms.unit is None or terms.unit.column is None else {"unit": terms.unit.column}),
     }
 
 
@@ -47,7 +49,7 @@ def terms_of(row: Row) -> Terms:
         neighbors, declaration = body["neighbors"], body["declaration"]
         if not (declaration is None or isinstance(declaration, str)):
             raise altered(row)
-        unit = None if neighbors is None else Unit(neighbors)
+        unit = None if neighbors is None else Unit(neighbors, body.get("unit"))
         return Terms(_loss_of(body["total"]), body["accounting"], unit, declaration)
     except (PrivacyError, KeyError, TypeError, ValueError):
         raise altered(row) from None

@@ -91,10 +91,13 @@ class Turn:
             raise
 
     def __exit__(self, *_: object) -> None:
+        given = False
         try:
             self._here.give_turn()
+            given = True
         finally:
-            self._here.give_turn()
+            if not given:
+                self._here.give_turn()
 
 
 def _runs(frame: FrameType) -> bool:
@@ -151,10 +154,10 @@ class Shared:
     def give_turn(self) -> None:
         """Let others go on; what was not taken, or given already, is not given again."""
         if self.owner == threading.get_ident():
-            if self.process == os.getpid():
-                self.lock.release()
+            if self.connection is None:
+                self.lock.close()
             else:
-                self.lock.forget()
+                self.lock.release()
             self.owner = self.entered = None
         with suppress(RuntimeError):  # not taken
             self.turn.release()
@@ -186,7 +189,7 @@ class Shared:
                 connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}").fetchall()
                 self.patience = patience
             connection.execute("BEGIN IMMEDIATE")
-            if not self.hold.holds_write_lock() or not self.hold.whole_log(self.path):
+            if not self.hold.holds_write_lock() or not self.hold.whole_log():
                 self._give_up(connection)
                 raise self._exchanged(NOTHING)
         except FAULTS as error:
@@ -449,7 +452,7 @@ class Shared:
                 # who holds the lock has the files open, so this is not the last connection to them
                 self.hold.take(until)
                 self.drop()
-            self.lock.release()
+        self.lock.close()  # no child inherits it
 
     def after_fork(self) -> None:
         """Let transactions and readers go on, in the process that forked."""

@@ -51,10 +51,13 @@ class Writing:
             self._leave_twice()
 
     def _leave_twice(self) -> None:
+        left = False
         try:
             self._leave()
+            left = True
         finally:
-            self._leave()
+            if not left:
+                self._leave()
 
     def _leave(self) -> None:
         if not self._taken:  # an error of the turn itself gives back what it took

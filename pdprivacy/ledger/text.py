@@ -91,7 +91,7 @@ def markup(account: Account, entries: Sequence[Entry], name: str = "") -> str:
 def _head(account: Account, name: str) -> str:
     terms = account.terms
     called = f" {name!r}" if name else ""
-    unit = "" if terms.unit is None else f", neighbors {terms.unit.neighbors}"
+    unit = "" if terms.unit is None else f", neighbors {terms.unit}"
     accounting = "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
     return f"Privacy budget{called}{unit}{accounting}"
 

@@ -21,6 +21,9 @@ depend on the statistic ``s``, and ``bias(s)``, ``mse(s)``, ``worst_case_bias()`
 Other libraries use these words otherwise: diffprivlib's ``LaplaceTruncated`` clamps, which is "bit"
 here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mechanism. Its
 ``LaplaceBoundedNoise``, and what OpenDP calls truncated, bound the noise and not the result.
+
+`ExponentialMechanism`, `PermuteAndFlip` and `NoisyMax` select a candidate by its score: ``loss``, ``scale``,
+``select(scores, source)``, ``probabilities(scores)``, ``shortfall(candidates, level)``.
 """
 
 from pdprivacy.mechanism.bounds import Bounding, Bounds
@@ -35,6 +38,7 @@ from pdprivacy.mechanism.gaussian import (
 from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, generalized_gaussian_scale
 from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
+from pdprivacy.mechanism.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.staircase import Staircase
 
 __all__ = [
@@ -42,11 +46,14 @@ __all__ = [
     "Bounds",
     "Calibration",
     "DiscreteGaussian",
+    "ExponentialMechanism",
     "Gaussian",
     "GeneralizedGaussian",
     "Geometric",
     "Laplace",
     "Mechanism",
+    "NoisyMax",
+    "PermuteAndFlip",
     "Staircase",
     "discrete_gaussian_delta",
     "gaussian_delta",

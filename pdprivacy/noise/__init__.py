@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from pdprivacy.noise.bits import RandomState, Source, source
 from pdprivacy.noise.bounded import UNBOUNDED, truncated_laplace
+from pdprivacy.noise.coins import coins, draw_without_replacement, shuffled_keys, weighted_coins
 from pdprivacy.noise.inverse import generalized_normal
 from pdprivacy.noise.simulation import simulator
 from pdprivacy.noise.stairs import staircase
@@ -37,11 +38,15 @@ __all__ = [
     "UNBOUNDED",
     "RandomState",
     "Source",
+    "coins",
     "discrete_gaussian",
     "discrete_laplace",
+    "draw_without_replacement",
     "generalized_normal",
+    "shuffled_keys",
     "simulator",
     "source",
     "staircase",
     "truncated_laplace",
+    "weighted_coins",
 ]

@@ -5,7 +5,8 @@ the methods of ``df.dp`` with the `Protected` facts as first argument.
 """
 
 from pdprivacy.releases.bundle import ReleasePlan, plan_releases
-from pdprivacy.releases.curator import quality, query
+from pdprivacy.releases.clustering import kmeans, kmedian
+from pdprivacy.releases.curator import quality
 from pdprivacy.releases.disclosure import (
     Homogeneity,
     choose_epsilon,
@@ -18,7 +19,11 @@ from pdprivacy.releases.disclosure import (
 )
 from pdprivacy.releases.groups import GroupBy, groupby
 from pdprivacy.releases.moments import corr, cov, mean, pooled_cov, pooled_var, proportion, std, sum, var  # noqa: A004
+from pdprivacy.releases.omission import compare_sampling, compare_suppression
+from pdprivacy.releases.parts import sample, suppress_outliers
 from pdprivacy.releases.planning import plan
+from pdprivacy.releases.rows import assign, clip, cut, dropna, fillna, query, recode, select
+from pdprivacy.releases.selection import max, median, min, mode, quantile, top_k  # noqa: A004
 from pdprivacy.releases.spending import partition, remaining, split
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
@@ -26,16 +31,29 @@ __all__ = [
     "GroupBy",
     "Homogeneity",
     "ReleasePlan",
+    "assign",
     "choose_epsilon",
+    "clip",
+    "compare_sampling",
+    "compare_suppression",
     "corr",
     "count",
     "cov",
     "crosstab",
+    "cut",
     "dr_ha",
+    "dropna",
+    "fillna",
     "groupby",
     "histogram",
     "homogeneity",
+    "kmeans",
+    "kmedian",
+    "max",
     "mean",
+    "median",
+    "min",
+    "mode",
     "partition",
     "plan",
     "plan_releases",
@@ -43,13 +61,19 @@ __all__ = [
     "pooled_var",
     "proportion",
     "quality",
+    "quantile",
     "query",
+    "recode",
     "remaining",
     "repeated_risk",
     "risk_curve",
+    "sample",
+    "select",
     "split",
     "std",
     "sum",
+    "suppress_outliers",
+    "top_k",
     "tradeoff",
     "utility",
     "value_counts",

@@ -18,11 +18,16 @@ from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
+from pdprivacy.releases import clustering
 from pdprivacy.releases.call import Released
-from pdprivacy.releases.planning import VERBS
+from pdprivacy.releases.planning import VERBS as PLANNED
+from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.releases.supposed import Asked, Supposed
 
 __all__ = ["ReleasePlan", "plan_releases"]
+
+CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
+VERBS = {**PLANNED, **SELECTORS, **CLUSTERINGS}
 
 LEAST = Fraction(1, 10**9)
 """The smallest epsilon of a plan; at a large delta none is needed."""
@@ -71,16 +76,17 @@ class ReleasePlan:
         charged.
         """
         mechanisms = ", ".join(dict.fromkeys(one.mechanism for one in self.asked))
-        entry = self.protected.budget.charge(
-            self.cost,
-            self._label,
-            mechanisms,
-            events=self._events,
-            release_id=release_id,
-            unit=self.protected.unit,
-        )
+        with self.protected.paying(self.cost) as (cost, purse):
+            entry = purse.charge(
+                cost,
+                self._label,
+                mechanisms,
+                events=self._events,
+                release_id=release_id,
+                unit=self.protected.unit,
+            )
         paid = _Paid(self.protected.budget, entry, self.asked)
-        facts = replace(self.protected, budget=paid)
+        facts = replace(self.protected, budget=paid, secret=None)  # a secret part is paid for as a whole
         released = [call.on(facts) for call in self.calls]
         self.protected.budget.answered(entry.number, paid.risk)
         return released
@@ -175,8 +181,8 @@ def plan_releases(
 
     Raises
     ------
-    ParameterError : an unknown release, or an accounting that does not apply; and what the releases
-        themselves would raise.
+    ParameterError : an unknown release, or an accounting that does not apply; a secret part whose releases
+        pay what they state; and what the releases themselves would raise.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
@@ -190,10 +196,17 @@ def plan_releases(
             f"'calls' must be a list of releases, one at least (got {got(calls)}).",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
+    if protected.secret is not None and protected.secret.spend == "noise":
+        raise ParameterError(
+            "What several releases of this secret part allow in noise cannot be shared out beforehand.",
+            'sample(..., spend="epsilon"): then the plan costs less.',
+        )
     listed = tuple(_Call.of(one) for one in calls)
     asked: list[Asked] = []
     rows = protected.scope.held()[1]
-    sketch = replace(protected, supposed=Supposed(SUPPOSED_ROWS if rows is None else rows, asked=asked))
+    sketch = replace(
+        protected, secret=None, supposed=Supposed(SUPPOSED_ROWS if rows is None else rows, asked=asked)
+    )
     for call in listed:
         try:
             call.on(sketch)

@@ -82,6 +82,13 @@ def release(mechanism: MechanismName) -> Callable[[F], F]:
     return spelled(Options, {name: given.get(name) for name in Options.__annotations__})
 
 
+def labelled(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
+    """What is released, with the steps that led to the records."""
+    if filters:
+        text += " where " + " and ".join(f"({condition})" for condition in filters)
+    return text + " after " + ", ".join(steps) if steps else text
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a release is asked: its name, noise and bounds, and the columns once they are known."""
@@ -126,15 +133,14 @@ class Call:
         named = noise.get("release_id")
         return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint, release_id=named)
 
-    def label(self, filters: Sequence[str] = ()) -> str:
+    def label(self, filters: Sequence[str] = (), steps: Sequence[str] = ()) -> str:
         """The release as the budget lists it."""
         text = self.statistic
         if self.columns:
             text += " of " + ", ".join(str(column.name) for column in self.columns)
         if self.by:
             text += " by " + ", ".join(str(column.name) for column in self.by)
-        if filters:
-            text += " where " + " and ".join(f"({condition})" for condition in filters)
+        text = labelled(text, filters, steps)
         if self.request.releases > 1:
             text += f", {self.request.releases} releases"
         return text
@@ -210,15 +216,15 @@ def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
             f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns at once.",
         )
-    label = call.label(protected.filters)
-    if isinstance(protected.supposed, Supposed):
-        noise.source(call.rng)  # refused before a plan is charged
-        measured = [suppose(narrowed, request, protected.supposed, label)] * request.releases
-    else:
-        budget, unit = protected.budget, protected.unit
-        measured = measure(
-            narrowed, protected.engine, budget, unit, request, label, call.rng, call.release_id
-        )
+    label = call.label(protected.filters, protected.steps)
+    with protected.paying(request.cost) as (cost, purse):
+        asked = request.costing(cost)
+        if isinstance(protected.supposed, Supposed):
+            noise.source(call.rng)  # refused before a plan is charged
+            measured = [suppose(narrowed, asked, protected.supposed, label)] * request.releases
+        else:
+            engine, unit = protected.engine, protected.unit
+            measured = measure(narrowed, engine, purse, unit, asked, label, call.rng, call.release_id)
     results, offsets, ends = [], narrowed.offsets, statistic.ends
     for measurement in measured:
         answer = narrowed.finish(measurement.noisy)
@@ -307,21 +313,26 @@ def attach(
     """Write the release's metadata."""
     measurement, request = result.measurement, call.request
     account = protected.budget.account if measurement.entry is None else measurement.entry.after
+    cost = measurement.cost
+    if protected.secret is not None:
+        cost = protected.secret.stated(measurement.entry, request.cost)
     metadata.attach(
         released,
         {
             "statistic": call.statistic,
             "columns": [str(column.name) for column in (*call.by, *call.columns)],
             "mechanism": request.mechanism,
-            "epsilon": float(measurement.cost.epsilon),
-            "delta": float(measurement.cost.delta),
+            "epsilon": float(cost.epsilon),
+            "delta": float(cost.delta),
             "neighbors": protected.unit.neighbors,
+            "unit": protected.unit.column,
+            "lineage": list(protected.steps),
             "sensitivity": _by_part(measurement, lambda i: _sensitivity(measurement, i)),
             "scale": _by_part(measurement, lambda i: measurement.mechanisms[i].scale),
             "split": {part.name: float(part.weight) for part in measurement.parts},
             "error": errors.to_json(released.shape),
             "budget": account.to_json(),
-            "seeded": measurement.seeded,
+            "seeded": measurement.seeded or protected.seeded,
             "version": __version__,
             "p": None if request.p is None else float(request.p),
             "calibration": request.calibration,

@@ -15,7 +15,7 @@ from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.privacy import Rational, loss, positive, rational
 from pdprivacy.protection import Protected, divide
-from pdprivacy.releases.call import columns_of
+from pdprivacy.releases.call import columns_of, labelled
 
 __all__ = ["partition", "remaining", "split"]
 
@@ -57,8 +57,8 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
 
     Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
-    accounting in rho counts by its rho. A budget that others charge, too, may have less when the
-    release comes.
+    accounting in rho counts by its rho. Of a secret part: as the release has to state it. A budget that
+    others charge, too, may have less when the release comes.
 
     Raises ParameterError for a delta outside [0, 1).
 
@@ -74,17 +74,23 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
         raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
     account = protected.budget.account
     terms, rule, spent = account.terms, account.terms.rule, account.spent
+    secret = protected.secret
+    inward = secret is not None and secret.spend == "epsilon"
 
     def fits(epsilon: float) -> bool:
         if epsilon <= 0:
             return False
         cost = loss(Fraction(repr(epsilon)), slack)
+        if secret is not None and inward:
+            cost = secret.costing(cost)
         noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and terms.in_rho else None
         ((counted, count),) = counted_by(terms, cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)
 
     if not slack or not terms.in_rho:
         left = rule.left(spent)
+        if secret is not None and left.amount:
+            return _largest(fits, secret.room(left.amount))
         bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
         return _largest(fits, bound)
     return _largest(fits, None)
@@ -121,7 +127,8 @@ def partition(
     Charged once: the groups are disjoint and declared, so a record more or less is in one of them, and
     whatever is released of the others is the same with it and without (parallel composition; Dwork, Roth
     2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may move from one group to
-    another, so twice the budget of a group is charged. What a group does not spend is not given back. The
+    another, so twice the budget of a group is charged; where a unit may have several records, as often as it
+    can touch groups. What a group does not spend is not given back. The
     budgets of the groups are in memory, also where the budget is in a ledger.
 
     Parameters
@@ -153,14 +160,15 @@ def partition(
             f"The column has more than {MOST_GROUPS} declared labels.",
             "groupby(...) releases of many groups at once.",
         )
-    each = loss(epsilon, delta)
-    times = 2 if protected.unit.neighbors == "replace_one" else 1
-    label = f"partition by {columns[0].name}"
-    if protected.filters:
-        label += " where " + " and ".join(f"({condition})" for condition in protected.filters)
-    entry = protected.budget.charge(
-        each, label, count=times, events=[(Event(each), times)], release_id=release_id, unit=protected.unit
-    )
+    times = min(columns[0].cells("partition"), protected.scope.moves)
+    asked = loss(epsilon, delta).times(times)
+    label = labelled(f"partition by {columns[0].name}", protected.filters, protected.steps)
+    with protected.paying(asked) as (cost, purse):
+        each = loss(cost.epsilon / times, cost.delta / times)
+        events = [(Event(each), times)]
+        entry = purse.charge(
+            each, label, count=times, events=events, release_id=release_id, unit=protected.unit
+        )
     groups = divide(protected, columns[0], lambda: Budget.with_total(each, of_group=True))
     protected.budget.answered(entry.number)
     return groups

@@ -16,7 +16,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.measure import Measurement, calibrate, events, total_cost
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.request import Request
-from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Statistic
+from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Ranks, Statistic
 
 __all__ = ["Asked", "Supposed", "suppose"]
 
@@ -69,6 +69,9 @@ class Supposed:
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         return self.rows, self.rows * self._mean(quantity)
 
+    def ranks(self, quantity: Quantity) -> Ranks:
+        raise ParameterError(f"A selection of column {quantity.column.name!r} reads no supposed table.")
+
     def _square(self, quantity: Quantity) -> int:
         """The mean square about the centre, in steps."""
         if self.at is not None:
@@ -95,6 +98,10 @@ class Supposed:
             for j in range(i, len(quantities))
         }
         return GroupedSums(rows, sums, squares if products else {})
+
+    def clusters(self, quantities: Sequence[Quantity], centers: NDArray[np.float64]) -> GroupedSums:
+        rows = Supposed(self.rows)._cells(len(centers)).tolist()
+        return GroupedSums(rows, [[0] * len(rows) for _ in quantities], {})
 
 
 def _check(at: float, lower: float, upper: float) -> None:

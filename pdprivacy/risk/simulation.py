@@ -21,16 +21,16 @@ sanitized frequency distribution", definitions 6 to 10; section 6 for the other 
 from __future__ import annotations
 
 import copy
-import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
+from pdprivacy.progress import shown
 from pdprivacy.risk.cells import AVERAGES, checked_counts
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def simulate(
     per_draw = np.zeros(draws)
     per_cell = _Moments(len(kept))
     source = _unrestricted(mechanism)
-    for block, batch in _shown(batches, progress):
+    for block, batch in shown(batches, len(batches), "simulated batches", progress):
         size = batch.stop - batch.start
         true = _true_counts(measure, kept[block], size, prior, sizes, generator)
         noisy = _noisy(source, true, generator)
@@ -349,17 +349,3 @@ ATTACKS: dict[str, Callable[[Floats, float], Floats]] = {
     "probabilistic": _probabilistic,
 }
 """The probability with which an intruder concludes each label, from noisy counts (..., K)."""
-
-
-def _shown(batches: list[tuple[slice, slice]], progress: bool) -> Iterable[tuple[slice, slice]]:
-    """The batches, with a bar that shows how many are done."""
-    if not progress:
-        return batches
-    try:
-        tqdm: Any = importlib.import_module("tqdm")
-    except ImportError:
-        raise MissingExtraError(
-            "A progress bar needs tqdm, which is not installed.", 'pip install "pdprivacy[progress]"'
-        ) from None
-    shown: Iterable[tuple[slice, slice]] = tqdm.tqdm(batches, desc="simulated batches")
-    return shown

@@ -11,46 +11,67 @@ statistic itself is computed exactly and gets the paper's sensitivity
 the answer is made of them (*by sums*).
 """
 
+from pdprivacy.statistic.clusters import Clusters, count_share, packed
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
     GroupedSums,
+    Iterated,
     Moments,
     Noisy,
     Part,
+    Ranks,
     Scope,
     Statistic,
+    Walk,
     Whole,
+    Window,
 )
 from pdprivacy.statistic.counts import Cells, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
+from pdprivacy.statistic.selection import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.sums import Covariance, Means, Sums, Variances
 
 __all__ = [
     "Answer",
     "Cells",
+    "Clusters",
     "Covariance",
     "Direct",
     "Engine",
     "GroupedMoments",
     "GroupedSums",
+    "Iterated",
+    "Labels",
     "Means",
+    "Medians",
     "Moments",
     "Narrowed",
     "Noisy",
     "Part",
     "PooledCovariance",
+    "Quantile",
     "Quantity",
+    "Ranks",
     "Rows",
+    "Runs",
     "Scope",
     "Statistic",
     "Sums",
     "TreeCells",
     "Variances",
+    "Walk",
     "Whole",
+    "Window",
+    "count_share",
     "indicator",
+    "ladder",
+    "numbers_of",
+    "packed",
     "quantity",
+    "share",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,20 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.quantity import Quantity
 
-__all__ = ["Answer", "Engine", "GroupedSums", "Moments", "Noisy", "Part", "Scope", "Statistic"]
+__all__ = [
+    "Answer",
+    "Engine",
+    "GroupedSums",
+    "Iterated",
+    "Moments",
+    "Noisy",
+    "Part",
+    "Ranks",
+    "Scope",
+    "Statistic",
+    "Walk",
+    "Window",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -31,11 +44,21 @@ class Scope:
 
     ``rows``: under "replace_one" their number; under "add_remove" a public lower bound of it;
     None where it is private. ``filtered``: a record may leave the rows by changing its values.
+    ``contribution``: how many records one unit may have; above one, their number is private.
+
+    Units that differ in so many records are that many steps apart, each of one record more, less or
+    replaced: every l1 and l2 sensitivity is that many times the one of a record, also where the records of a
+    unit are in disjoint cells, since all of them may be in one.
     """
 
     neighbors: Neighbors
     rows: int | None
     filtered: bool = False
+    contribution: int = 1
+
+    def narrowed(self) -> Scope:
+        """The scope of some of the rows, chosen by their values."""
+        return replace(self, rows=None, filtered=True)
 
     def direct(self, columns: Sequence[Column], method: str, least: int) -> int | None:
         """The public number of records complete in ``columns``, or None where it is private.
@@ -57,8 +80,8 @@ class Scope:
 
     @property
     def moves(self) -> int:
-        """How many disjoint groups one record can move."""
-        return 1 if self.neighbors == "add_remove" else 2
+        """How many disjoint groups one unit can move."""
+        return self.contribution * (1 if self.neighbors == "add_remove" else 2)
 
     def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
         """How many records there are at least and at most, as far as that is public."""
@@ -75,26 +98,31 @@ class Scope:
     def term(self, low: int, high: int, *, nullable: bool) -> int:
         """How far a sum moves whose terms lie in [low, high]; at least one step."""
         if low == high:
-            return max(abs(low), 1)
+            return max(abs(low), 1) * self.contribution
         moved = sensitivity.sum(
             Fraction(low), Fraction(high), neighbors=self.neighbors, may_vanish=self.filtered or nullable
         )
-        return int(moved)
+        return int(moved) * self.contribution
+
+    def count(self) -> int:
+        """How far a number of records moves."""
+        return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
     def disjoint(self, low: int, high: int) -> tuple[int, int]:
         """The same for one such sum per group: l1, and squared l2.
 
         A replaced record may leave one group and enter another, or stay in its own.
         """
-        reach = max(abs(low), abs(high), 1)
+        reach, times = max(abs(low), abs(high), 1), self.contribution
         if self.neighbors == "add_remove":
-            return reach, reach**2
-        return max(2 * reach, high - low), max(2 * reach**2, (high - low) ** 2)
+            return times * reach, (times * reach) ** 2
+        return times * max(2 * reach, high - low), times**2 * max(2 * reach**2, (high - low) ** 2)
 
     def cells(self) -> tuple[int, int]:
         """How far a table of counts moves: l1, and squared l2."""
         l1 = sensitivity.histogram(neighbors=self.neighbors)
-        return int(l1), int(sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True))
+        l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True)
+        return int(l1) * self.contribution, int(l2_squared) * self.contribution**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +137,7 @@ class Part:
     unit : what one whole number stands for, a power of two.
     size : length of the vector.
     counts : whether the numbers count records.
-    moves : how many of the numbers one record can move.
+    moves : how many of the numbers one unit can move.
     lower, upper : public bounds of the numbers, in the unit of the statistic; None where there is none.
     limits : in their place, bounds that the noisy parts before this one imply.
     """
@@ -182,6 +210,32 @@ class GroupedSums:
     products: dict[tuple[int, int], list[int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """All records with grid steps from ``low`` to ``high``: each step that has one, in order, and how many.
+
+    ``below``: records with lower steps.
+    """
+
+    low: int
+    high: int
+    below: int
+    values: Integers
+    counts: Integers
+
+
+class Ranks(Protocol):
+    """The records of a column in the order of their grid steps, nulls left out.
+
+    ``between``: a window that leaves at most ``first`` records (none, if that is not positive) below it and
+    all but ``last`` above, and reaches the bound where it leaves none.
+    """
+
+    @property
+    def rows(self) -> int: ...
+    def between(self, first: int, last: int) -> Window: ...
+
+
 class Engine(Protocol):
     """What a release needs of a table."""
 
@@ -191,10 +245,12 @@ class Engine(Protocol):
     def table(self, columns: Sequence[Column], method: str) -> Integers: ...
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
+    def ranks(self, quantity: Quantity) -> Ranks: ...
     def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums: ...
+    def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums: ...
 
 
 class Statistic(Protocol):
@@ -214,6 +270,32 @@ class Statistic(Protocol):
     def ends(self) -> tuple[Any, Any]: ...
     def read(self, engine: Engine) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
+
+
+@runtime_checkable
+class Iterated(Protocol):
+    """What a statistic adds whose releases are rounds: each is made of the noisy parts of the one before.
+
+    The parts are the same in every round, and so are their noise and what they cost.
+    """
+
+    def after(self, noisy: Sequence[Noisy]) -> Statistic: ...
+
+
+class Walk(Protocol):
+    """What `pdprivacy.measure.search` needs: selections one after the other, of the least of some costs.
+
+    ``sensitivity``: how far one unit moves a cost; ``monotone``: whether it moves all of them the same way.
+    ``walk``: the whole-number costs of each selection, made after the ones before, whose outcomes are sent.
+    """
+
+    @property
+    def selections(self) -> int: ...
+    @property
+    def sensitivity(self) -> int: ...
+    @property
+    def monotone(self) -> bool: ...
+    def walk(self, engine: Engine) -> Generator[Integers, int, None]: ...
 
 
 def scalar(

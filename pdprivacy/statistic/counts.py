@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.core import (
@@ -137,7 +136,7 @@ class Rows:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        moved = sensitivity.count(neighbors=self.scope.neighbors)
+        moved = self.scope.count()
         found = []
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.held(nullable=column is not None and column.nullable)

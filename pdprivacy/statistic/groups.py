@@ -64,7 +64,7 @@ class GroupedMoments:
     @property
     def parts(self) -> tuple[Part, ...]:
         size = self.groups
-        found = [] if self.kind == "sum" else self._counts.parts(*self.scope.cells(), size, self.scope.moves)
+        found = [] if self.kind == "sum" else self._counts.parts(self.scope, size)
         places = self._counts.places()
         for q, weight, place in zip(self.quantities, self.weights, places, strict=True):
             share = weight / self._pieces

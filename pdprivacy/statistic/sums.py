@@ -93,7 +93,9 @@ class SharedCounts:
         """Which count each column uses."""
         return [(column.name,) if column.nullable else () for column in self.columns]
 
-    def parts(self, moved: int = 1, l2_squared: int = 1, size: int = 1, moves: int = 1) -> list[Part]:
+    def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
+        """The counts of all records, or one per group."""
+        moved, l2_squared = (scope.count(), scope.count() ** 2) if groups is None else scope.cells()
         held: dict[Hashable, list[int]] = {}
         for place, key in enumerate(self.keys()):
             held.setdefault(key, []).append(place)
@@ -104,9 +106,9 @@ class SharedCounts:
                 moved,
                 l2_squared,
                 Fraction(1),
-                size,
+                groups or 1,
                 counts=True,
-                moves=moves,
+                moves=1 if groups is None else scope.moves,
                 lower=Fraction(0),
             )
             for key, places in held.items()
@@ -148,7 +150,7 @@ class Means:
             )
             for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True)
         ]
-        return (*self._counts.parts(), *sums)
+        return (*self._counts.parts(self.scope), *sums)
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
@@ -200,7 +202,7 @@ class Variances:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        found = self._counts.parts()
+        found = self._counts.parts(self.scope)
         for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True):
             nullable, shift = q.column.nullable, half_square(q.reach)
             moved = self.scope.term(q.low, q.high, nullable=nullable)
@@ -291,7 +293,7 @@ class Covariance:
         size = len(self.quantities)
         share = Fraction(1, 1 + size + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
-        found = [scalar("count", share, 1, Fraction(1), counts=True, lower=Fraction(0))]
+        found = [scalar("count", share, self.scope.count(), Fraction(1), counts=True, lower=Fraction(0))]
         for q in self.quantities:
             moved = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(0, q.low, q.high, q.unit)

@@ -37,6 +37,7 @@ LABEL = "mean of age where (age > 30 and region == 'north')"
 COST = Pure("1/1000")
 TOTAL = Pure(10**9)
 THREADS, PROCESSES = 16, 4
+FILLED = 1500  # inserts that fill either log, which grows before and is written over after that
 WRITTEN = 20_000  # records of a transaction while the large ledger is made
 SCHEMA = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
 
@@ -159,8 +160,9 @@ def charging(folder: Path, charges: int) -> None:
         for _ in range(charges):
             bare.insert(text)
 
-    ours()
-    theirs()
+    for _ in range(-(-FILLED // charges)):
+        ours()
+        theirs()
     pairs = []
     for _ in range(ROUNDS):
         took = [0.0, 0.0]

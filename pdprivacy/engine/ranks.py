@@ -1,0 +1,90 @@
+"""Records in the order of their grid steps, sorted only where a rank is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.engine.blocks import BLOCK
+from pdprivacy.statistic import Quantity, Window
+
+__all__ = ["StepRanks", "ranked"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+BIN_BITS = 12
+"""Steps are counted in 2**12 bins: such a table stays in the innermost cache."""
+
+
+class StepRanks:
+    """The records by their steps.
+
+    Parameters
+    ----------
+    steps : (n,) uint32, distances from the lowest step, in any order.
+    counts : how many there are in each bin of 2**shift steps, as far as bins go.
+    low, high : the lowest and the highest step.
+    """
+
+    def __init__(self, steps: NDArray[np.uint32], counts: Integers, low: int, high: int) -> None:
+        self._steps, self._counts = steps, counts
+        self._low, self._high = low, high
+
+    @property
+    def rows(self) -> int:
+        """Records without null."""
+        return len(self._steps)
+
+    def between(self, first: int, last: int) -> Window:
+        """As `Ranks` says: the bins around the ranks, sorted."""
+        width = self._high - self._low + 1
+        shift, rows = _shift(width), len(self._steps)
+        reached = np.concatenate([[0], np.cumsum(self._counts)])
+        # the last bin with at most ``first`` records below, the first with all but ``last`` above
+        left, right = 0, len(self._counts)
+        if first > 0:
+            left = min(int(np.searchsorted(reached, first, side="right")) - 1, right - 1)
+        if last < rows:
+            right = max(int(np.searchsorted(reached, last, side="left")), left + 1)
+        start, stop = left << shift, min(right << shift, width)
+        steps = self._steps
+        if stop - start < width:
+            # one comparison for both ends: what is below the first one wraps around
+            steps = steps[steps - np.uint32(start) < np.uint32(stop - start)]
+        ordered = np.sort(steps)
+        places = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+        values = ordered[places].astype(np.int64) + self._low
+        counts = np.diff(np.append(places, len(ordered))).astype(np.int64)
+        return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
+
+
+def _shift(width: int) -> int:
+    """How many bits of a distance below ``width`` are more than a bin has."""
+    return max((width - 1).bit_length() - BIN_BITS, 0)
+
+
+def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> StepRanks:
+    """The records of a quantity: one pass that clamps them, puts them on the grid and counts them in bins."""
+    steps = np.empty(rows, np.uint32)
+    buffer = np.empty(min(BLOCK, max(rows, 1)))
+    width = quantity.high - quantity.low + 1
+    shift = _shift(width)
+    counts = np.zeros(((width - 1) >> shift) + 1, np.int64)
+    lowest = quantity.anchor + quantity.low
+    count = 0
+    for start in range(0, rows, BLOCK):
+        stop = min(start + BLOCK, rows)
+        out = buffer[: stop - start]
+        quantity.anchored(read(start, stop), out)
+        if np.isnan(out.min()):  # a minimum is NaN where any value is
+            out = out[~np.isnan(out)]
+        found = out.view(np.int64)
+        found -= lowest
+        steps[count : count + len(found)] = found
+        count += len(found)
+        found >>= shift
+        counts += np.bincount(found, minlength=len(counts))
+    return StepRanks(steps[:count], counts, quantity.low, quantity.high)

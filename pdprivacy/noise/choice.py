@@ -1,0 +1,247 @@
+"""One of many, drawn exactly with probabilities that fall exponentially: no rounding decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError
+from pdprivacy.noise.bits import Source
+from pdprivacy.noise.exact import SLIP, coins, exponential, heads
+
+__all__ = ["Rest", "Weights", "flips", "pick"]
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+_OF_POWER, _OF_WEIGHT = 2.0**-51, 2.0**-49
+"""Relative errors in double precision: of an exponent, and of a weight beside; seen are half of them."""
+
+_LAST, _VANISHING = 1000.0, 2.0**-1000
+"""Beyond this exponent, and well before, exp underflows; what a weight may lack then, per unit of length."""
+
+_BLOCK = 128
+"""Terms summed one after the other, then blocks of them, and so on, so that few roundings add up."""
+
+_PATIENCE = 192
+"""Bits of the uniform number after which what was left out is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Candidates that nearly no draw reaches, looked at only when one may.
+
+    ``length``: an upper bound of their total length. ``exponent``: a lower bound of their exponents, not
+    below the least of the others.
+    ``load()``: their lengths and exponents.
+    """
+
+    length: int
+    exponent: int
+    load: Callable[[], tuple[Integers, Integers]]
+
+
+class Weights:
+    """Candidates i with probability proportional to ``lengths[i] * exp(-rate * exponents[i])``.
+
+    Parameters
+    ----------
+    lengths : (n,) int64, none negative, one positive at least, their sum below 2**62.
+    exponents : (n,) int64, below 2**62 in size; only their differences matter.
+    rate : a positive rational.
+    rest : more candidates, numbered from n on as they are loaded.
+
+    Raises
+    ------
+    ParameterError : another shape or dtype, a negative length, no positive one, a rate not positive, a rest
+        that is more likely.
+    """
+
+    def __init__(
+        self, lengths: Integers, exponents: Integers, rate: Fraction, rest: Rest | None = None
+    ) -> None:
+        lengths, exponents = np.asarray(lengths), np.asarray(exponents)
+        for name, array in (("lengths", lengths), ("exponents", exponents)):
+            if array.dtype != np.int64 or array.ndim != 1 or array.shape != lengths.shape:
+                raise ParameterError(f"{name!r} must be an int64 array of shape (n,), one shape for both.")
+        if not lengths.max(initial=0) > 0 or lengths.min() < 0:
+            raise ParameterError("'lengths' must hold a positive number and no negative one.")
+        if rate <= 0:
+            raise ParameterError(f"'rate' must be positive (got {rate}).")
+        self._rate, self._rest = Fraction(rate), rest
+        self._set(lengths, exponents)
+        if rest is not None and rest.exponent < self._least:
+            raise ParameterError("The 'rest' must not have a lower exponent than all other candidates.")
+
+    def _set(self, lengths: Integers, exponents: Integers) -> None:
+        self._lengths, self._exponents = lengths, exponents
+        self._least = int(exponents[lengths > 0].min())
+        weights, powers = self._weigh()
+        self._sums, roundings = _running(weights)
+        whole = float(self._sums[-1])
+        relative = _OF_WEIGHT + roundings * 2.0**-53
+        vanishing = float(lengths.sum(dtype=np.float64)) * _VANISHING
+        self._error = 2 * (whole * relative + float(weights @ powers) * _OF_POWER + vanishing)
+        self._last = int(np.flatnonzero(lengths)[-1])
+
+    def estimates(self) -> Floats:
+        """The weights in double precision, the least exponent taken as zero; the rest left out."""
+        return self._weigh()[0]
+
+    def _weigh(self) -> tuple[Floats, Floats]:
+        """The weights, and the powers that they are of."""
+        # what has no length may have any exponent
+        powers = np.maximum(self._exponents - self._least, 0).astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            powers *= float(self._rate)
+            np.minimum(powers, _LAST, out=powers)
+            return np.asarray(self._lengths * np.exp(-powers), np.float64), powers
+
+    def draw(self, source: Source) -> int:
+        """A candidate, exactly: double precision decides where its error leaves no doubt, integers else.
+
+        A uniform number u chooses the first candidate whose running sum exceeds u times the total.
+        Which one that is depends on the bits of u alone; more of them are drawn only where those drawn
+        so far leave it open.
+
+        Source: lazy comparison of a uniform number (Knuth, Yao 1976).
+        """
+        value = int.from_bytes(source.bytes(8), "little")
+        found = self._quick(value)
+        return self._exact(value, source) if found is None else found
+
+    def _quick(self, value: int) -> int | None:
+        """The candidate of the 64 bits ``value`` if double precision can tell it."""
+        sums, error = self._sums, self._error
+        whole, beyond = float(sums[-1]), self._beyond()
+        # the place is looked for among rounded sums, and taken only if their errors cannot matter
+        low = value * 2.0**-64 * max(whole - error, 0.0) * (1 - 2.0**-48)
+        high = (value + 1) * 2.0**-64 * (whole + error + beyond) * (1 + 2.0**-48)
+        place = int(np.searchsorted(sums, low, side="right"))
+        if place > self._last:
+            return None
+        below = float(sums[place - 1]) if place else 0.0
+        clear_below = below == 0.0 and not self._lengths[:place].any()
+        clear_above = place == self._last and self._rest is None
+        if (clear_below or below + error <= low) and (clear_above or high <= float(sums[place]) - error):
+            return place
+        return None
+
+    def _beyond(self) -> float:
+        """An upper bound of the weight of the rest."""
+        if self._rest is None:
+            return 0.0
+        gap = float(self._rest.exponent - self._least) * float(self._rate)
+        with np.errstate(under="ignore"):
+            decay = float(np.exp(-gap * (1 - 2.0**-40)))
+        return self._rest.length * (decay * (1 + 2.0**-40) + _VANISHING)
+
+    def _exact(self, value: int, source: Source) -> int:
+        """The candidate of the uniform number that starts with the 64 bits ``value``, by integers."""
+        bits = 64
+        while True:
+            found = self._decided(value, bits)
+            if found is not None:
+                return found
+            if self._rest is not None and bits >= _PATIENCE:
+                lengths, exponents = self._rest.load()
+                self._rest = None
+                self._set(
+                    np.concatenate([self._lengths, lengths]), np.concatenate([self._exponents, exponents])
+                )
+                continue
+            value = value << 64 | int.from_bytes(source.bytes(8), "little")
+            bits += 64
+
+    def _decided(self, value: int, bits: int) -> int | None:
+        """The candidate, if the first ``bits`` bits and as many digits of the weights tell it."""
+        least, most = self._bounds(bits + 64)
+        all_least, all_most = least[-1], most[-1]
+        if self._rest is not None:
+            gap = self._rest.exponent - self._least
+            all_most += self._rest.length * (exponential(self._rate * gap, bits + 64) + SLIP)
+        beyond = (1 << bits) - value
+
+        def below(place: int) -> bool:
+            """Whether u times the total is below this running sum, for sure."""
+            return (value + 1) * (all_most - most[place]) <= (beyond - 1) * least[place]
+
+        def above(place: int) -> bool:
+            """Whether it is not, for sure."""
+            return value * (all_least - least[place]) >= beyond * most[place]
+
+        first, last = 0, self._last
+        if not below(last):  # only the rest can lie beyond
+            return None
+        while first < last:
+            middle = (first + last) // 2
+            if below(middle):
+                last = middle
+            else:
+                first = middle + 1
+        return first if first == 0 or above(first - 1) else None
+
+    def _bounds(self, bits: int) -> tuple[list[int], list[int]]:
+        """Running sums of the weights times 2**bits, from below and from above."""
+        powers, which = np.unique(self._exponents, return_inverse=True)
+        # candidates without length have exponents of no meaning, which may be below the least
+        exact = [exponential(self._rate * max(power - self._least, 0), bits) for power in powers.tolist()]
+        slips = [0 if power <= self._least else SLIP for power in powers.tolist()]
+        least = [n * exact[i] for n, i in zip(self._lengths.tolist(), which.tolist(), strict=True)]
+        slip = [n * slips[i] for n, i in zip(self._lengths.tolist(), which.tolist(), strict=True)]
+        lower = list(accumulate(least))
+        return lower, [one + more for one, more in zip(lower, accumulate(slip), strict=True)]
+
+
+def _running(terms: Floats) -> tuple[Floats, int]:
+    """Running sums, and how many roundings each has at most, in units of 2**-53 of the whole."""
+    if len(terms) <= _BLOCK:
+        return np.cumsum(terms), len(terms)
+    blocks = -(-len(terms) // _BLOCK)
+    inner = np.zeros((blocks, _BLOCK))
+    inner.ravel()[: len(terms)] = terms
+    np.cumsum(inner, axis=1, out=inner)
+    before, roundings = _running(inner[:, -1])
+    inner[1:] += before[:-1, np.newaxis]
+    return inner.ravel()[: len(terms)], roundings + _BLOCK + 1
+
+
+def pick(lengths: Integers, exponents: Integers, rate: Fraction, source: Source) -> int:
+    """An index i with probability proportional to ``lengths[i] * exp(-rate * exponents[i])``, exactly.
+
+    As `Weights`, for one draw.
+
+    >>> from pdprivacy.noise import source
+    >>> pick(np.array([1, 0, 5]), np.array([0, 0, 10**6]), Fraction(1, 3), source(0))
+    0
+    """
+    return Weights(lengths, exponents, rate).draw(source)
+
+
+def flips(gaps: Integers, rate: Fraction, source: Source) -> NDArray[np.bool_]:
+    """Independent coins that show heads with probability ``exp(-rate * gaps)``, exactly; gaps not negative.
+
+    >>> from pdprivacy.noise import source
+    >>> flips(np.array([0, 0, 10**6]), Fraction(1, 3), source(0)).tolist()
+    [True, True, False]
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        probability = np.exp(-gaps.astype(np.float64) * float(rate))
+
+    def decide(place: int, value: int) -> bool:
+        power = rate * int(gaps[place])
+
+        def odds(bits: int) -> tuple[int, int, int, int]:
+            least = exponential(power, bits)
+            most = least + SLIP if power else least
+            return least, most, (1 << bits) - most, (1 << bits) - least
+
+        return heads(odds, value, source)
+
+    return coins(probability, decide, source)

@@ -1,0 +1,295 @@
+"""Clusterings: k-means by noisy rounds, k-medians by exact selections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import noise
+from pdprivacy.accounting import Event
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.measure import Measurement, search, walking
+from pdprivacy.mechanism import Calibration
+from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.noise import RandomState, Source
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected
+from pdprivacy.releases.call import Call, Labels, Made, Result, columns_of, name_index, publish, run
+from pdprivacy.releases.errors import LEVEL, Errors
+from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.request import Request
+from pdprivacy.statistic import (
+    Answer,
+    Clusters,
+    Medians,
+    Quantity,
+    count_share,
+    numbers_of,
+    packed,
+    quantity,
+)
+
+__all__ = ["kmeans", "kmedian"]
+
+Floats: TypeAlias = NDArray[np.float64]
+RoundNoise: TypeAlias = Literal["laplace", "gaussian"]
+WalkSelection: TypeAlias = Literal["exponential", "permute_and_flip"]
+
+MAX_CENTERS = 1000
+
+MAX_COORDINATES = 10_000
+"""Of all centres together."""
+
+MAX_ITERATIONS = 1000
+
+MAX_POINTS = 10_000
+"""Of a finite universe: its distances are held."""
+
+MAX_WORK = 3 * 10**10
+"""Distances that all steps of a walk look at together, if every point holds a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds(Call):
+    """A call whose releases are the rounds of one."""
+
+    @property
+    def once(self) -> Call:
+        """The call with all rounds as one release."""
+        cost, asked = self.request.cost, self.request
+        whole = Request(cost.epsilon, cost.delta, mechanism=asked.mechanism, calibration=asked.calibration)
+        return Call(self.statistic, whole, rng=self.rng, columns=self.columns, release_id=self.release_id)
+
+    def label(self, filters: Sequence[str] = (), steps: Sequence[str] = ()) -> str:
+        """The release as the budget lists it."""
+        rounds = self.request.releases
+        return f"{self.once.label(filters, steps)}, {rounds} iteration{'s'[: rounds != 1]}"
+
+
+def kmeans(
+    protected: Protected,
+    columns: Labels | None,
+    k: int,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    iterations: int = 5,
+    mechanism: RoundNoise = "laplace",
+    calibration: Calibration | None = None,
+    rng: RandomState = None,
+    release_id: str | None = None,
+) -> pd.DataFrame:
+    """Centres of ``k`` clusters by k-means: each round moves every centre to its records' noisy mean.
+
+    Ranges are brought to [-1, 1] by the declared bounds, and values clamped to them. The centres start at
+    random, far apart (`pdprivacy.statistic.packed`); no data is used for that. In each of the
+    ``iterations`` every record goes to the nearest centre, and the new centre is a noisy sum over a noisy
+    count, clamped to the bounds; a cluster of a noisy count below 1 keeps its centre. A record with a null in
+    any of the columns is left out.
+
+    The rounds share the cost equally, and how many there are does not depend on the data. Of a round,
+    the counts and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian
+    noise: the square root), which makes the error of a centre least.
+
+    Parameters
+    ----------
+    columns : a label, a list of labels, or None for all numeric columns with bounds.
+    k : how many centres, 1000 at most; their coordinates are at most 10,000 in all.
+    epsilon, delta : the cost of all rounds together; Gaussian noise needs a delta.
+    iterations : how many rounds.
+    mechanism, calibration, rng, release_id : as of other releases; the noise is "laplace" or "gaussian".
+
+    Returns a DataFrame of one row per centre, numbered from 0, in the units of the columns. The error in its
+    metadata is that of the last round, to first order: how far each centre is from the mean of the
+    records nearest to the centre before (unknown for a kept centre), not from the best centres.
+    ``attrs["dp"]["counts"]`` are the noisy numbers of these records.
+
+    Raises ParameterError for more centres than different points are declared.
+
+    Source: Blum, Dwork, McSherry, Nissim (2005), "Practical privacy: the SuLQ framework", as in Su, Cao, Li,
+    Bertino, Jin (2016), "Differentially private k-means clustering", who call it DPLloyd.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> import pdprivacy
+    >>> age = pa.Column(int, pa.Check.in_range(0, 99), metadata={"dp": {}})
+    >>> ages = pd.DataFrame({"age": [20] * 500 + [70] * 500})
+    >>> private = ages.dp.protect(pa.DataFrameSchema({"age": age}), epsilon=100)
+    >>> sorted(private.dp.kmeans("age", 2, epsilon=100, rng=1)["age"].round().tolist())
+    [20.0, 70.0]
+    """
+    chosen = columns_of(protected, columns, "kmeans")
+    quantities = tuple(quantity(column, "kmeans") for column in chosen)
+    check_one_of("mechanism", mechanism, get_args(RoundNoise))
+    rounds = _whole("iterations", iterations, MAX_ITERATIONS)
+    size = _whole("k", k, max(min(MAX_CENTERS, MAX_COORDINATES // len(chosen)), 1))
+    distinct = math.prod(_distinct(column) for column in chosen)
+    if size > distinct:
+        raise ParameterError(f"'k' must be at most the {distinct} points that are declared (got {size}).")
+    request = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
+    # one generator for the start and the noise: a seed twice over would give both the same bits
+    state = rng if rng is None else noise.simulator(rng)
+    call = _Rounds("kmeans", request, rng=state, columns=chosen, release_id=release_id)
+    start = _start(quantities, size, noise.source(state))
+    share = count_share(len(chosen), gaussian=mechanism == "gaussian")
+    statistic = Clusters(quantities, start, share, protected.scope)
+    names = name_index(chosen)
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        return pd.DataFrame(result.answer.values, columns=names), result.errors
+
+    def more(result: Result) -> tuple[dict[str, Any], None]:
+        counts = result.measurement.noisy[0].values.tolist()
+        return {"rows": None, "iterations": rounds, "counts": counts}, None
+
+    results = run(protected, statistic, call)
+    for result in results[:-1]:
+        statistic = statistic.after(result.measurement.noisy)
+    last = replace(results[-1], answer=statistic.finish(results[-1].measurement.noisy))
+    return publish(protected, call.once, [last], make, more=more)
+
+
+def kmedian(
+    protected: Protected,
+    columns: Labels | None,
+    k: int,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    steps: int | None = None,
+    mechanism: WalkSelection = "exponential",
+    rng: RandomState = None,
+    release_id: str | None = None,
+) -> pd.DataFrame:
+    """``k`` points that are near to all records, among those that are declared.
+
+    The universe holds every combination of the columns' declared cells: integers, numeric labels, the
+    middles of bins. Ranges are brought to the same length. From random points each of the ``steps`` swaps
+    one for another, selected by what the swap makes of the sum of the records' distances to the nearest
+    point; at the end one of all sets that were there is selected the same way. A record with a null in any
+    of the columns is left out.
+
+    All selections are of equal epsilon, drawn exactly by whole costs: distances are rounded to 2**-15 of the
+    largest one, and that is the sensitivity of a cost. One record more moves all costs the same way, so that
+    under "add_remove" half the published scale has the same loss.
+
+    Parameters
+    ----------
+    columns : a label, a list of labels, or None for all numeric columns with bounds.
+    k : how many points, fewer than are declared.
+    epsilon : the cost of all selections together; delta is 0.
+    steps : how many swaps; by default 6 k ln of the declared points, as published.
+    mechanism : "exponential", as published, or "permute_and_flip", which is never worse.
+    rng, release_id : as of other releases.
+
+    Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is not
+    known. ``attrs["dp"]["error"]["below_best"]``: with probability 0.95 the set costs at most so much more
+    than the best one that the walk came by, in lengths of a range.
+
+    Raises ParameterError for too many points or steps: at most 10,000 points are declared, and their number
+    squared, times the steps, is at most 3e10.
+
+    Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
+    optimization", section 4, where the cost is bounded by 6 times the least one plus a term of order
+    k^2 log^2(points) / epsilon; McSherry, Talwar (2007), Theorem 7, for the last selection.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> import pdprivacy
+    >>> age = pa.Column(int, pa.Check.in_range(0, 99), metadata={"dp": {}})
+    >>> ages = pd.DataFrame({"age": [20] * 500 + [70] * 500})
+    >>> private = ages.dp.protect(pa.DataFrameSchema({"age": age}), epsilon=100)
+    >>> private.dp.kmedian("age", 2, epsilon=100, steps=10, rng=1)["age"].tolist()
+    [20.0, 70.0]
+    """
+    chosen = columns_of(protected, columns, "kmedian")
+    check_one_of("mechanism", mechanism, get_args(WalkSelection))
+    asked = Choosing(epsilon, delta, mechanism=mechanism)
+    points = math.prod(len(numbers_of(column)) for column in chosen)
+    if points > MAX_POINTS:
+        raise ParameterError(
+            f"The columns declare {points} points together, more than {MAX_POINTS}.",
+            "fewer columns, or declare bins: their middles are the points then.",
+        )
+    if points < 2:
+        raise ParameterError("The columns declare one point only.")
+    size = _whole("k", k, points - 1)
+    swaps = math.ceil(6 * size * math.log(points)) if steps is None else _whole("steps", steps, MAX_WORK)
+    if swaps * points**2 > MAX_WORK:
+        raise ParameterError(
+            f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
+            "pass steps=, or declare coarser bins.",
+        )
+    # one generator for the start and the selections: a seed twice over would give both the same bits
+    state = rng if rng is None else noise.simulator(rng)
+    start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
+    walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
+    request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
+    call = Call("kmedian", request, rng=state, columns=chosen, release_id=release_id)
+    label = f"{call.label(protected.filters, protected.steps)}, {swaps} step{'s'[: swaps != 1]}"
+    with protected.paying(asked.cost) as (cost, purse):
+        inner = asked.costing(cost)
+        drawn = walking(walk, inner)
+        if isinstance(protected.supposed, Supposed):
+            selected, measured = _supposed(walk, inner, label, protected.supposed)
+        else:
+            unit = protected.unit
+            selected, measured = search(walk, protected.engine, purse, unit, inner, label, state, release_id)
+    answer = Answer(walk.found(selected), math.nan)
+    facts = {
+        "mechanism": asked.title,
+        "sensitivity": float(drawn.sensitivity) * walk.step,
+        "scale": drawn.scale * walk.step,
+        "rows": None,
+        "steps": swaps,
+        "error": {"level": LEVEL, "below_best": drawn.shortfall(walk.selections, LEVEL) * walk.step},
+    }
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        return pd.DataFrame(result.answer.values, columns=name_index(chosen)), Errors(math.nan, math.nan)
+
+    result = Result(answer, measured, None, None, (-math.inf, math.inf))
+    return publish(protected, call, [result], make, more=lambda _: (facts, None))
+
+
+def _supposed(walk: Medians, asked: Choosing, label: str, table: Supposed) -> tuple[list[int], Measurement]:
+    """What a plan notes of a walk, which it does not take."""
+    if table.asked is not None:
+        taken_place = ((Event(walking(walk, asked).loss), walk.selections),)
+        table.asked.append(Asked(label, asked.title, asked.cost, taken_place))
+    return [0] * walk.selections, Measurement((), (), (), asked.cost, seeded=False)
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise ParameterError(f"{name!r} must be a whole number from 1 to {most} (got {got(value)}).")
+    return int(value)
+
+
+def _distinct(column: Column) -> float:
+    """How many different numbers a column may hold, by its declaration."""
+    if column.categories is not None:
+        return len(column.categories)
+    lower, upper = column.bounds("kmeans")
+    if lower == upper:
+        return 1
+    return int(upper) - int(lower) + 1 if column.kind == "integer" else math.inf
+
+
+def _start(quantities: Sequence[Quantity], size: int, source: Source) -> Floats:
+    """Centres far apart in the columns that are not constant."""
+    lower = np.array([q.lower for q in quantities])
+    upper = np.array([q.upper for q in quantities])
+    spread = lower < upper
+    centers = np.broadcast_to(lower, (size, len(quantities))).copy()
+    if spread.any():
+        places, _ = packed(size, int(spread.sum()), source)
+        low, high = lower[spread], upper[spread]
+        centers[:, spread] = np.clip(low + (places + 1) / 2 * (high - low), low, high)
+    return centers

@@ -1,0 +1,679 @@
+"""What leaving records out costs a release at an equal guarantee: advice on sampling and suppression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from statistics import NormalDist
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import noise
+from pdprivacy.domain import Column
+from pdprivacy.errors import BudgetExceeded, ParameterError, check_one_of, got
+from pdprivacy.ledger import Budget
+from pdprivacy.metadata import KEY
+from pdprivacy.noise import RandomState, Source
+from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
+from pdprivacy.progress import shown
+from pdprivacy.protection import Protected
+from pdprivacy.releases import clustering, moments, selection, tables
+from pdprivacy.releases.call import Labels, columns_of
+from pdprivacy.releases.disclosure.options import MARK, levels_of
+from pdprivacy.releases.supposed import Supposed
+from pdprivacy.secret import Secret
+from pdprivacy.statistic import numbers_of
+from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
+from pdprivacy.suppression.decimals import check_rate
+from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.outliers import check_spread
+
+__all__ = ["compare_sampling", "compare_suppression"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
+Score: TypeAlias = Callable[[Any, Fraction], float]
+"""The error of what was released, of about this share of the records."""
+
+LEVEL = 0.95
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+HUNDREDTH = Fraction(1, 100)
+LONG = 5000
+"""Releases from which on they take seconds."""
+
+SUPPOSED = 1000
+"""Rows of a table that is made up, to refuse a call before anything is read."""
+
+
+def _noisy_average(
+    protected: Protected,
+    column: Labels,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    mechanism: Any = "laplace",
+    **options: Any,
+) -> float:
+    """A noisy sum over a noisy count (at least 1), of half the cost each, and not centred.
+
+    Source: "The adverse effects of omitting records in differential privacy", section 3.1, NoisyAverage.
+    """
+    half = {
+        "epsilon": positive(epsilon, "epsilon") / 2,
+        "delta": loss(epsilon, delta).delta / 2,
+        "mechanism": mechanism,
+        **options,
+    }
+    total, rows = moments.sum(protected, column, **half), tables.count(protected, column, **half)
+    return float(total.iloc[0] / np.maximum(rows.iloc[0], 1.0))
+
+
+# ---------------------------------------------------------------- how far off a release is
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistic:
+    """What can be compared: a release, and what its error is.
+
+    ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
+    ``chance``: whether its errors are 0 and 1.
+    """
+
+    release: Callable[..., Any]
+    score: Callable[..., Score]
+    error: str
+    single: bool = False
+    grows: bool = False
+    chance: bool = False
+
+
+def _of_numbers(
+    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]
+) -> Score:
+    """The mean over all numbers of |released - true| / |true|; NaN where a true one is 0."""
+    truth = np.asarray(_truth(protected, columns, statistic, arguments), dtype=np.float64).ravel()
+    grows = STATISTICS[statistic].grows
+
+    def score(released: Any, share: Fraction) -> float:
+        found = np.asarray(released, dtype=np.float64).ravel() / (float(share) if grows else 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(found - truth) / np.abs(truth)
+        return float(np.where(truth == 0, np.nan, ratio).mean())
+
+    return score
+
+
+def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
+    """What would be released without noise."""
+    if statistic == "count":
+        engine = protected.engine
+        return [engine.present(column) for column in columns] if columns else [engine.rows]
+    values = [_values(protected, column, statistic) for column in columns]
+    if statistic == "quantile":
+        asked = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
+        return np.stack([np.quantile(one, asked) for one in values], axis=-1)
+    plain: Mapping[str, Callable[[Floats], Any]] = {
+        "sum": np.sum,
+        "mean": np.mean,
+        "noisy_average": np.mean,
+        "var": lambda one: np.var(one, ddof=1),
+        "std": lambda one: np.std(one, ddof=1),
+        "median": np.median,
+        "min": np.min,
+        "max": np.max,
+    }
+    if any(len(one) < 2 for one in values):
+        raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
+    return [plain[statistic](one) for one in values]
+
+
+def _values(protected: Protected, column: Column, method: str) -> Floats:
+    """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
+    found = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    present: Floats = np.clip(found[~np.isnan(found)], *column.bounds(method))
+    return present
+
+
+def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+    """1 where the label is none of those with the largest count, else 0."""
+    labels = columns[0].labels(statistic)
+    counts = protected.engine.table(columns, statistic)[: len(labels)]
+    best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
+    return lambda released, _: float(released.iloc[0] not in best)
+
+
+def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+    """The mean squared distance (k-means), or distance (k-median), of all records to the nearest centre.
+
+    Ranges are brought to [-1, 1] by the declared bounds for k-means, and to length one for k-median.
+    """
+    squared = statistic == "kmeans"
+    if squared:
+        widths = np.array([np.subtract(*column.bounds(statistic)[::-1]) / 2 for column in columns])
+    else:
+        widths = np.array([np.ptp(numbers_of(column)) for column in columns])
+    scale = np.divide(1.0, widths, out=np.zeros(len(widths)), where=widths > 0)
+    found = protected.snapshot[[column.name for column in columns]]
+    points = np.column_stack([one.to_numpy(dtype=np.float64, na_value=np.nan) for _, one in found.items()])
+    points = points[~np.isnan(points).any(axis=1)] * scale
+    if not len(points):
+        raise ParameterError("No record is without nulls, so that there is nothing to compare.")
+
+    def score(released: Any, _: Fraction) -> float:
+        least = np.full(len(points), np.inf)
+        for center in released.to_numpy(dtype=np.float64) * scale:
+            np.minimum(least, np.square(points - center).sum(axis=1), out=least)
+        return float((least if squared else np.sqrt(least)).mean())
+
+    return score
+
+
+PERCENT = "mean percent error"
+STATISTICS: dict[str, _Statistic] = {
+    "count": _Statistic(tables.count, _of_numbers, PERCENT, grows=True),
+    "kmeans": _Statistic(clustering.kmeans, _of_centers, "normalised intracluster variance"),
+    "kmedian": _Statistic(clustering.kmedian, _of_centers, "mean distance"),
+    "max": _Statistic(selection.max, _of_numbers, PERCENT),
+    "mean": _Statistic(moments.mean, _of_numbers, PERCENT),
+    "median": _Statistic(selection.median, _of_numbers, PERCENT),
+    "min": _Statistic(selection.min, _of_numbers, PERCENT),
+    "mode": _Statistic(selection.mode, _of_labels, "probability of a wrong mode", single=True, chance=True),
+    "noisy_average": _Statistic(_noisy_average, _of_numbers, PERCENT, single=True),
+    "quantile": _Statistic(selection.quantile, _of_numbers, PERCENT),
+    "std": _Statistic(moments.std, _of_numbers, PERCENT),
+    "sum": _Statistic(moments.sum, _of_numbers, PERCENT, grows=True),
+    "var": _Statistic(moments.var, _of_numbers, PERCENT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """An expected error with its 95 % interval."""
+
+    error: float
+    lower: float
+    upper: float
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.error, self.lower, self.upper))
+
+    @classmethod
+    def of(cls, errors: Floats, *, chance: bool) -> _Estimate:
+        """Of a probability by Wilson (1927), else of a mean by Student's law."""
+        n, middle = len(errors), float(errors.mean())
+        if not chance:
+            half = _student(n - 1) * float(errors.std(ddof=1)) / math.sqrt(n)
+            return cls(middle, middle - half, middle + half)
+        center = (middle + Z**2 / (2 * n)) / (1 + Z**2 / n)
+        half = Z / (1 + Z**2 / n) * math.sqrt(middle * (1 - middle) / n + Z**2 / (4 * n**2))
+        # at none and at all of n rounding must not leave the error outside of its interval
+        low, high = (0.0 if middle == 0 else center - half), (1.0 if middle == 1 else center + half)
+        return cls(middle, low, high)
+
+    def above(self, other: _Estimate) -> _Estimate:
+        """How far this error is above another one that is independent of it.
+
+        Source: Newcombe (1998), method 10; of means it is Welch's interval, or a bit wider.
+        """
+        apart = self.error - other.error
+        return _Estimate(
+            apart,
+            apart - math.hypot(self.error - self.lower, other.upper - other.error),
+            apart + math.hypot(self.upper - self.error, other.error - other.lower),
+        )
+
+
+@cache
+def _student(freedom: int) -> float:
+    """Within plus and minus which Student's t stays with 95 % probability, by bisection of its finite series.
+
+    Source: Abramowitz, Stegun (1964), 26.7.3 and 26.7.4.
+    """
+    odd = freedom % 2
+    orders = np.arange(2 + odd, freedom - 1, 2)
+    factors = np.cumprod(np.concatenate([[1.0], (orders - 1) / orders]))
+
+    def inside(angle: float) -> float:
+        series = float(np.polynomial.polynomial.polyval(math.cos(angle) ** 2, factors))
+        if not odd:
+            return math.sin(angle) * series
+        return 2 / math.pi * (angle + (math.sin(angle) * math.cos(angle) * series if freedom > 1 else 0.0))
+
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) < LEVEL else (low, middle)
+    return math.sqrt(freedom) * math.tan(high)
+
+
+UNKNOWN = _Estimate(math.nan, math.nan, math.nan)
+
+
+# ---------------------------------------------------------------- the releases
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to leave records out.
+
+    ``key``: its place in the index. ``law``: what it does to a guarantee. ``share``: what it keeps of the
+    records, about. ``rows``: how many, where that is public.
+    """
+
+    key: tuple[float, ...]
+    law: Law
+    share: Fraction
+    rows: int | None = None
+
+    def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
+        """What a release of the part may cost, so that the whole pays this; None where nothing may."""
+        try:
+            return Secret(self.law, "noise").within(whole)
+        except ParameterError:
+            return None
+
+    def facts(self, protected: Protected) -> Protected:
+        """What is public about the part, and still all records."""
+        rows = self.rows
+        scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
+        return replace(protected, scope=scope)
+
+    def part(self, protected: Protected, held: Mask) -> Protected:
+        """These records, as a release of the part sees them."""
+        return replace(self.facts(protected), snapshot=protected.snapshot.take(np.flatnonzero(held)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A release that is repeated: what it is called with, and the columns that it reads."""
+
+    name: str
+    columns: Any
+    chosen: tuple[Column, ...]
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        protected: Protected,
+        name: Any,
+        columns: Any,
+        arguments: tuple[Any, ...],
+        options: Mapping[str, Any],
+    ) -> _Asked:
+        if not isinstance(name, str) or name not in STATISTICS:
+            raise ParameterError(
+                f"'statistic' must be one of {', '.join(map(repr, STATISTICS))} (got {got(name)})."
+            )
+        for word in ("release_id", "releases"):
+            if word in options:
+                raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")
+        if any(step.stability is None for step in protected.lineage):
+            raise ParameterError(
+                "A secret part cannot be compared with all records, which are not there.",
+                "compare from the whole frame.",
+            )
+        whole = name == "count" and columns is None
+        chosen = () if whole else columns_of(protected, columns, name)
+        if STATISTICS[name].single and len(chosen) != 1:
+            raise ParameterError(f"{name!r} is compared for one column.")
+        return cls(name, columns, chosen, arguments, options)
+
+    def cost(self, level: Rational) -> Pure | Approx:
+        """What the release of all records costs."""
+        return loss(level, self.options.get("delta", 0))
+
+    def release(self, protected: Protected, cost: Pure | Approx, state: RandomState) -> Any:
+        """What comes out at this cost, of a budget in memory that has no more."""
+        purse = Budget.with_total(cost)
+        purse.bind(protected.unit)
+        words = {**self.options, "epsilon": cost.epsilon, "rng": state}
+        if cost.delta:
+            words["delta"] = cost.delta
+        try:
+            facts = replace(protected, budget=purse)
+            return STATISTICS[self.name].release(facts, self.columns, *self.arguments, **words)
+        except BudgetExceeded:
+            raise ParameterError(
+                "The release costs more than its epsilon, so that no guarantee would be equal.",
+                "another calibration.",
+            ) from None
+
+    def suppose(self, protected: Protected, cost: Pure | Approx) -> None:
+        """Refuse what the release itself would refuse, of a table that is made up."""
+        self.release(replace(protected, supposed=Supposed(SUPPOSED)), cost, 0)
+
+
+def _compared(
+    protected: Protected,
+    asked: _Asked,
+    levels: Sequence[Rational],
+    ways: Sequence[_Way],
+    drawing: Callable[[], Draw],
+    names: Sequence[str],
+    *,
+    repetitions: Any,
+    rng: RandomState,
+    progress: bool | None,
+) -> pd.DataFrame:
+    """One row per level and way; ``drawing`` reads what the parts depend on."""
+    if isinstance(repetitions, bool) or not isinstance(repetitions, int | np.integer) or repetitions < 2:
+        raise ParameterError(f"'repetitions' must be a whole number of at least 2 (got {got(repetitions)}).")
+    wholes = [asked.cost(level) for level in levels]
+    costs = {way: [way.cost(whole) for whole in wholes] for way in ways}
+    feasible = [way for way, found in costs.items() if any(found)]
+    if not feasible:
+        raise ParameterError(
+            "No part can be released at any of these epsilons: what its choice costs is more.",
+            "a larger epsilon, or m and M nearer to each other; pdprivacy.suppression.outlier_floor(m, M) "
+            "must be below it.",
+        )
+    state = noise.simulator(rng)
+    turns = product([None, *feasible], range(repetitions))
+    size = repetitions * (len(feasible) + 1)
+    turns = shown(turns, size, asked.name, progress, long=size * len(levels) > LONG)  # type: ignore[assignment]
+    for cost in wholes:
+        asked.suppose(protected, cost)
+    for way in feasible:
+        asked.suppose(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
+    # nothing was read so far
+    read = [column.name for column in asked.chosen]
+    whole = replace(protected, snapshot=protected.snapshot[read], units=None, frame=None)
+    statistic = STATISTICS[asked.name]
+    score = statistic.score(whole, asked.chosen, asked.name, asked.arguments)
+    draw = drawing()
+    errors = {place: np.full((len(levels), repetitions), np.nan) for place in (None, *feasible)}
+    for place, turn in turns:
+        share = Fraction(1) if place is None else place.share
+        part = whole if place is None else place.part(whole, draw(place, noise.source(state)))
+        for level, cost_or_none in enumerate(wholes if place is None else costs[place]):
+            if cost_or_none is not None:
+                errors[place][level, turn] = score(asked.release(part, cost_or_none, state), share)
+    return _table(asked, levels, ways, costs, errors, names)
+
+
+def _table(
+    asked: _Asked,
+    levels: Sequence[Rational],
+    ways: Sequence[_Way],
+    costs: Mapping[_Way, Sequence[Pure | Approx | None]],
+    errors: Mapping[_Way | None, Floats],
+    names: Sequence[str],
+) -> pd.DataFrame:
+    """The frame of the errors that were found."""
+    chance = STATISTICS[asked.name].chance
+    rows: list[tuple[Any, ...]] = []
+    worse: list[bool | None] = []
+    for level, _ in enumerate(levels):
+        without = _Estimate.of(errors[None][level], chance=chance)
+        for way in ways:
+            cost = costs[way][level]
+            found = UNKNOWN if cost is None else _Estimate.of(errors[way][level], chance=chance)
+            apart = found.above(without)
+            inner = math.nan if cost is None else float(cost.epsilon)
+            rows.append((*found, *without, *apart, inner))
+            worse.append(None if math.isnan(apart.lower) else apart.lower > 0)
+    keys = [(float(positive(level, "epsilon")), *way.key) for level in levels for way in ways]
+    heads = [
+        "error",
+        "lower",
+        "upper",
+        *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
+        "part_epsilon",
+    ]
+    frame = pd.DataFrame(rows, pd.MultiIndex.from_tuples(keys, names=["epsilon", *names]), heads)
+    frame.insert(9, "worse", pd.Series(worse, frame.index, dtype="boolean"))
+    frame.columns.name = MARK
+    return frame
+
+
+def _marked(frame: pd.DataFrame, protected: Protected, asked: _Asked, kind: str, **more: str) -> pd.DataFrame:
+    """The frame with words about it."""
+    frame.attrs[KEY] = {
+        MARK: kind,
+        "statistic": asked.name,
+        "columns": [str(column.name) for column in asked.chosen],
+        "error": STATISTICS[asked.name].error,
+        "neighbors": protected.unit.neighbors,
+        **more,
+    }
+    return frame
+
+
+def _listed(name: str, values: Any, example: str) -> list[Any]:
+    if isinstance(values, str) or not np.iterable(values) or not (found := list(values)):
+        raise ParameterError(f"{name!r} must be a list.", example)
+    return found
+
+
+def compare_sampling(
+    protected: Protected,
+    /,
+    statistic: str,
+    columns: Labels | None = None,
+    *args: Any,
+    epsilon: Rational | Sequence[Rational] = (0.25, 0.5, 1, 2),
+    rates: Sequence[Rational] = (0.1, 0.3, 0.5, 0.7, 0.9),
+    repetitions: int = 200,
+    rng: RandomState = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: what a release errs by, of all records and of a sample at no more cost.
+
+    At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
+    time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
+    both have the same guarantee. Measured on the records themselves by the real releases; nothing is charged.
+
+    Parameters
+    ----------
+    statistic, columns, args, options : the release, its arguments and its other keywords, as in
+        ``compare_sampling("quantile", "age", 0.9)``. "count", "max", "mean", "median", "min", "quantile",
+        "std", "sum", "var"; "mode" of one column; "kmeans", "kmedian"; and "noisy_average", a ``sum`` over a
+        ``count`` with half of the epsilon each, not centred as "mean" is.
+    epsilon : one or several.
+    rates : which shares of the records are sampled, in (0, 1]: by coins under "add_remove"; under
+        "replace_one" so many of their public number, without replacement.
+    repetitions : of each release; at least 2.
+    rng, progress : a seed or generator; a bar (None: where it is long).
+
+    Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval
+    (``lower``, ``upper``), that of all records (``without``, ``without_lower``, ``without_upper``), the
+    ``difference`` with its interval, and ``worse``: whether that is above 0. Numbers: the mean of
+    |released - true| / |true| over the columns (NaN where a true number is 0); counts and sums are divided
+    by the rate. "mode": the probability that it has not the largest count, with Wilson's interval.
+    "kmeans": the mean squared distance of all records to the nearest centre, with ranges brought to
+    [-1, 1]. "kmedian": the mean distance, with ranges of length one. Rows where delta is not below the rate
+    are NaN. ``frame.dp.plot()`` draws it.
+
+    Source: "The adverse effects of omitting records in differential privacy", section 3; Newcombe (1998),
+    method 10, for the difference of probabilities.
+
+    Raises ParameterError, also for a secret part of a frame; and what the release itself would raise.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> found = private.dp.compare_sampling("mean", "age", epsilon=1, rates=[0.02], rng=1)
+    >>> found["worse"].tolist(), private.dp.budget.spent
+    ([True], (0.0, 0.0))
+    """
+    levels, _ = levels_of(epsilon)
+    asked = _Asked.of(protected, statistic, columns, args, options)
+    ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
+
+    def draw(way: _Way, source: Source) -> Mask:
+        if way.rows is not None:
+            return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
+        if protected.units is None:
+            return noise.coins(len(protected.snapshot), way.share, source)
+        owners = int(protected.units.max(initial=-1)) + 1
+        return noise.coins(owners, way.share, source)[protected.units]
+
+    frame = _compared(
+        protected,
+        asked,
+        levels,
+        ways,
+        lambda: draw,
+        ["rate"],
+        repetitions=repetitions,
+        rng=rng,
+        progress=progress,
+    )
+    return _marked(frame, protected, asked, "compare_sampling")
+
+
+def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
+    shares = [check_rate(rate) for rate in rates]
+    if len(set(shares)) < len(shares):
+        raise ParameterError("'rates' must be different numbers.")
+    if protected.unit.neighbors == "add_remove":
+        return [_Way((float(share),), Poisson(share), share) for share in shares]
+    scope = protected.scope
+    if scope.rows is None or scope.filtered or protected.units is not None:
+        raise ParameterError(
+            "A sample without replacement needs a public number of records, and that of these is private.",
+            "compare from the frame before it is filtered.",
+        )
+    ways = []
+    for share in shares:
+        size = round(share * scope.rows) or 1
+        exact = Fraction(size, scope.rows)
+        ways.append(_Way((float(share),), WithoutReplacement(exact), exact, size))
+    return ways
+
+
+def compare_suppression(
+    protected: Protected,
+    /,
+    statistic: str,
+    columns: Labels | None = None,
+    *args: Any,
+    epsilon: Rational | Sequence[Rational] = (0.25, 0.5, 1, 2),
+    spreads: Sequence[tuple[Rational, Rational]] = ((0.1, 0.1), (0.5, 0.5), (0.5, 0.6), (0.9, 0.9)),
+    distance: Distance | None = None,
+    repetitions: int = 200,
+    rng: RandomState = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: as `compare_sampling`, of what `suppress_outliers` leaves.
+
+    Parameters
+    ----------
+    statistic, columns, args, epsilon, repetitions, rng, progress, options : as of `compare_sampling`.
+        Outliers are told by the columns of the release, which must be without nulls.
+    spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
+        above M; in whole hundredths where they differ.
+    distance : of `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
+        "euclidean".
+
+    Returns a DataFrame indexed by epsilon, m and M, with the columns of `compare_sampling`; NaN where the
+    choice alone costs as much as epsilon (`pdprivacy.suppression.outlier_floor`), or epsilon is above 100.
+    How many records are left is private for m < M: counts and sums are divided by 1 - (m + M) / 2.
+
+    Source: "The adverse effects of omitting records in differential privacy", section 6.
+
+    Raises ParameterError, also where all rows would be NaN, for neighbours other than "add_remove", and for
+    several records per unit.
+    """
+    levels, _ = levels_of(epsilon)
+    asked = _Asked.of(protected, statistic, columns, args, options)
+    pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]
+    if len(set(pairs)) < len(pairs):
+        raise ParameterError("'spreads' must be different pairs.")
+    if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
+        raise ParameterError(
+            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
+            "of what it costs else.",
+            "compare_sampling(...), or protect(..., neighbors='add_remove').",
+        )
+    if distance is None:
+        several = len(asked.chosen) > 1
+        distance = "discrete" if asked.name == "mode" else "euclidean" if several else "absolute"
+    check_one_of("distance", distance, get_args(Distance))
+    limits = _limits(asked.chosen, distance)
+    ways = [_Way((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
+
+    def drawing() -> Draw:
+        scores = np.empty(0)
+        if any(m < M for m, M in pairs):
+            scores = _scores(protected, asked.chosen, distance, limits, progress)
+        kept = {
+            way: keep_probabilities(scores, *pair)
+            for way, pair in zip(ways, pairs, strict=True)
+            if pair[0] < pair[1]
+        }
+
+        def draw(way: _Way, source: Source) -> Mask:
+            if way in kept:
+                return noise.weighted_coins(kept[way], source)
+            return noise.coins(len(protected.snapshot), way.share, source)
+
+        return draw
+
+    frame = _compared(
+        protected,
+        asked,
+        levels,
+        ways,
+        drawing,
+        ["m", "M"],
+        repetitions=repetitions,
+        rng=rng,
+        progress=progress,
+    )
+    return _marked(frame, protected, asked, "compare_suppression", distance=distance)
+
+
+def _spread(pair: Any) -> tuple[Fraction, Fraction]:
+    if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+        raise ParameterError("'spreads' must be pairs (m, M).", "spreads=[(0.5, 0.5), (0.5, 0.6)].")
+    low, high = check_spread(*pair)
+    if low < high and (low % HUNDREDTH or high % HUNDREDTH):
+        raise ParameterError(
+            "'spreads' must be whole hundredths: between them no bound is proved.", "(0.1, 0.2)."
+        )
+    return low, high
+
+
+def _limits(columns: Sequence[Column], distance: Distance) -> list[tuple[float, float]]:
+    """The bounds by which numbers are brought to [0, 1]; refuses columns that do not fit the distance."""
+    if not columns or (distance != "euclidean" and len(columns) != 1):
+        raise ParameterError(f"distance={distance!r} is for one column.", 'distance="euclidean" for several.')
+    for column in columns:
+        if column.nullable:
+            raise ParameterError(
+                f"Column {column.name!r} may hold nulls, which are at no distance.",
+                "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
+            )
+    if distance == "discrete":
+        columns[0].labels("compare_suppression")
+        return []
+    return [column.bounds("compare_suppression") for column in columns]
+
+
+def _scores(
+    protected: Protected,
+    columns: Sequence[Column],
+    distance: Distance,
+    limits: Sequence[tuple[float, float]],
+    progress: bool | None,
+) -> Floats:
+    if distance == "discrete":
+        return outlier_scores(protected.engine.codes(columns[0], "compare_suppression"), distance)
+    arrays = [protected.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
+    table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
+    bounds: Any = limits[0] if distance == "absolute" else list(limits)
+    return outlier_scores(table, distance, bounds, progress=progress)

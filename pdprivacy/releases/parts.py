@@ -1,0 +1,263 @@
+"""Secret parts of the records: a random sample, and what suppression of outliers leaves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import noise
+from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Rational, show
+from pdprivacy.protection import Protected, Step, draw
+from pdprivacy.releases.call import Labels, columns_of
+from pdprivacy.secret import Secret, Spend
+from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
+from pdprivacy.suppression.decimals import check_rate
+from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.outliers import check_spread, outlier_floor
+
+__all__ = ["sample", "suppress_outliers"]
+
+HUNDREDTH = Fraction(1, 100)
+
+
+def sample(
+    protected: Protected,
+    n: int | None = None,
+    frac: Rational | None = None,
+    *,
+    spend: Spend = "noise",
+    rng: RandomState = None,
+) -> pd.DataFrame:
+    """A protected frame of a secret random sample, as `DataFrame.sample`; releases cost less, or have less noise.
+
+    One of ``frac`` and ``n``, as the neighbours ask: ``frac`` under "add_remove" keeps each record with that
+    probability by a coin of its own (Poisson sampling); ``n`` under "replace_one" keeps so many, without
+    replacement. Where a column names the unit, units are sampled, with all their records.
+
+    Releases of the sample are about the sample: a count is about ``frac`` of that of all records.
+    Their losses add up to some epsilon of the sample, and the whole pays ln(1 + rate (e^epsilon - 1)) of it,
+    once: not each release is amplified, because the sample is drawn once. It has to stay secret.
+
+    Parameters
+    ----------
+    n : how many records, under "replace_one".
+    frac : which share of them, in (0, 1], under "add_remove".
+    spend : on what the amplification is spent. "noise": a release pays the epsilon it states, and has the
+        noise of a larger one: ``ln((e^epsilon - 1 + rate) / rate)``, and ``delta / rate``, for the first.
+        "epsilon": the epsilon calibrates the noise, and less of it is paid.
+    rng : as of a release.
+
+    Warns (OmissionWarning), because sampling nearly always loses: the noise that is saved is less than what
+    the sample itself errs by. `compare_sampling` measures both.
+
+    Raises
+    ------
+    ParameterError : n or frac out of range or not for these neighbours, or n where their number is private.
+    BudgetError : a budget whose accounting is not "basic", which cannot count releases of one sample.
+
+    Source: Li, Qardaji, Su (2012), Theorem 1; Balle, Barthe, Gaboardi (2018), Theorems 8 and 9.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False] * 50}).dp.protect(schema, epsilon=1)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     half = private.dp.sample(frac=0.5)
+    >>> half.dp.count(epsilon=0.5).dp.metadata.lineage
+    ['sample(frac=0.5)']
+    """
+    check_one_of("spend", spend, get_args(Spend))
+    source = noise.source(rng)
+    replaced = protected.unit.neighbors == "replace_one"
+    if (n is None) == (frac is None):
+        raise ParameterError(
+            "One of 'n' and 'frac' is needed.", "sample(n=1000)." if replaced else "sample(frac=0.3)."
+        )
+    if replaced and n is None:
+        raise ParameterError(
+            "'frac' is for neighbors='add_remove': under 'replace_one' a sample whose size tells how many "
+            "records were drawn amplifies nothing.",
+            "sample(n=1000).",
+        )
+    if not replaced and frac is None:
+        raise ParameterError(
+            "'n' is for neighbors='replace_one': under 'add_remove' a record more takes the place of another "
+            "one in the sample.",
+            "sample(frac=0.3).",
+        )
+    _check_part(protected, "sample")
+    law: Law
+    if frac is not None:
+        rate = check_rate(frac)
+        law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
+        held = _of_owners(protected, lambda size: noise.coins(size, rate, source))
+    else:
+        size = _sample_size(protected, n)
+        whole = protected.scope.rows
+        assert whole is not None
+        rate = Fraction(size, whole)
+        law, text, rows = WithoutReplacement(rate), f"sample(n={size})", size
+        held = noise.draw_without_replacement(whole, size, source)
+    if rate < 1:
+        _warn_of_sampling(rate)
+    step = Step(text, None, law=str(law))
+    return draw(protected, held, step, Secret(law, spend), rows=rows, seeded=source.seeded)
+
+
+def suppress_outliers(
+    protected: Protected,
+    columns: Labels,
+    m: Rational,
+    M: Rational,
+    *,
+    distance: Distance = "absolute",
+    spend: Spend = "noise",
+    rng: RandomState = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """A protected frame from which records were left out at random, those far from the others likelier.
+
+    Each record is left out by a coin of its own, with probability ``m + (M - m) score``; its score is its
+    mean distance to all records, in [0, 1]: for one column of numbers the "absolute" difference, for one of
+    labels "discrete" (0 or 1), for several of numbers the "euclidean" distance. Numbers are brought to [0, 1]
+    by their declared bounds.
+
+    How likely a record stays depends on all others, and that costs: releases pay
+    `pdprivacy.suppression.outlier_epsilon` of their sum, which is at least `outlier_floor` (m, M) however
+    little they tell, and more than the epsilon of the same releases of all records as soon as M is not near
+    m. With m = M it is Poisson sampling at rate 1 - m. What is left has to stay secret. A release with a
+    delta has to be the only one.
+
+    Parameters
+    ----------
+    columns : one column; several for "euclidean". Without nulls.
+    m, M : the least and the largest probability, in [0.01, 0.99], m not above M; in whole hundredths.
+    distance : as above.
+    spend : on what the change is spent, as in `sample`.
+    rng : as of a release.
+    progress : a bar for "euclidean", which takes time in the square of the records; None: where it is long.
+
+    Warns (OmissionWarning), because this nearly always loses; `compare_suppression` measures it.
+
+    Raises
+    ------
+    ParameterError : neighbours other than "add_remove", several records per unit, m and M out of range, a
+        column that does not fit the distance.
+    BudgetError : a budget whose accounting is not "basic".
+
+    Source: "The adverse effects of omitting records in differential privacy", Theorem 5.4.
+    """
+    check_one_of("distance", distance, get_args(Distance))
+    check_one_of("spend", spend, get_args(Spend))
+    source = noise.source(rng)
+    low, high = check_spread(m, M)
+    if low < high and (low % HUNDREDTH or high % HUNDREDTH):
+        raise ParameterError(
+            "'m' and 'M' must be whole hundredths: between them no bound is proved.", "m=0.1, M=0.2."
+        )
+    if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
+        raise ParameterError(
+            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
+            "of what it costs else.",
+            "sample(n=1000), or protect(..., neighbors='add_remove').",
+        )
+    _check_part(protected, "suppress_outliers")
+    chosen = columns_of(protected, columns, "suppress_outliers")
+    bounds = _bounds_of(chosen, distance)
+    if low == high:
+        held = noise.coins(len(protected.snapshot), 1 - low, source)
+    else:
+        values = [protected.snapshot[column.name] for column in chosen]
+        if distance == "discrete":
+            found = protected.engine.codes(chosen[0], "suppress_outliers")
+            scores = outlier_scores(found, distance)
+        else:
+            arrays = [column.to_numpy(dtype=np.float64) for column in values]
+            table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
+            pairs: Any = bounds[0] if distance == "absolute" else bounds
+            scores = outlier_scores(table, distance, pairs, progress=progress)
+        held = noise.weighted_coins(keep_probabilities(scores, low, high), source)
+    law = Outliers(low, high)
+    _warn_of_suppression(law)
+    names = [column.name for column in chosen]
+    text = f"{names[0] if len(names) == 1 else names!r}, m={show(low)}, M={show(high)}, distance={distance!r}"
+    step = Step(f"suppress_outliers({text})", None, law=str(law))
+    return draw(protected, held, step, Secret(law, spend), rows=None, seeded=source.seeded)
+
+
+def _check_part(protected: Protected, method: str) -> None:
+    if any(step.stability is None for step in protected.lineage):
+        raise ParameterError(
+            f"{method!r} cannot be used on what is a secret part already.",
+            "draw one part, from the whole frame.",
+        )
+    if protected.budget.account.terms.in_rho:
+        raise BudgetError(
+            "The losses of one secret part add up by sums alone, and this budget counts otherwise.",
+            'protect(..., accounting="basic").',
+        )
+
+
+def _of_owners(protected: Protected, throw: Callable[[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """One coin per record, or per unit for all its records."""
+    if protected.units is None:
+        return throw(len(protected.snapshot))
+    return throw(int(protected.units.max(initial=-1)) + 1)[protected.units]
+
+
+def _sample_size(protected: Protected, n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ParameterError(f"'n' must be a positive whole number (got {got(n)}).")
+    scope = protected.scope
+    if scope.rows is None or scope.filtered or protected.units is not None:
+        raise ParameterError(
+            "'n' needs a public number of records, and that of these is private.",
+            "sample the frame before it is filtered.",
+        )
+    if n > scope.rows:
+        raise ParameterError(f"'n' must be at most the number of records (got {got(n)}).")
+    return int(n)
+
+
+def _bounds_of(columns: tuple[Any, ...], distance: Distance) -> list[tuple[float, float]]:
+    """The bounds by which numbers are brought to [0, 1]; refuses columns that do not fit the distance."""
+    if distance != "euclidean" and len(columns) != 1:
+        raise ParameterError(f"distance={distance!r} is for one column.", 'distance="euclidean" for several.')
+    for column in columns:
+        if column.nullable:
+            raise ParameterError(
+                f"Column {column.name!r} may hold nulls, which are at no distance.",
+                "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
+            )
+    if distance == "discrete":
+        columns[0].labels("suppress_outliers")
+        return []
+    return [column.bounds("suppress_outliers") for column in columns]
+
+
+def _warn_of_sampling(rate: Fraction) -> None:
+    inner = float(Poisson(rate).part(Fraction(1)))
+    warnings.warn(
+        f"Sampling nearly always loses. At epsilon 1 a count scaled up to all records has "
+        f"{1 / (float(rate) * inner):.3g} times the noise of a count of all, and the sample errs besides.",
+        OmissionWarning,
+        stacklevel=4,
+    )
+
+
+def _warn_of_suppression(law: Outliers) -> None:
+    floor, whole = float(outlier_floor(law.m, law.M)), float(law.whole(Fraction(1)))
+    warnings.warn(
+        f"Suppression of outliers nearly always loses. A release of epsilon 1 costs {whole:.3g} here, and no "
+        f"release costs less than {floor:.3g}; what is released leaves out {float(law.m):.0%} to "
+        f"{float(law.M):.0%} of the records, not at random.",
+        OmissionWarning,
+        stacklevel=4,
+    )

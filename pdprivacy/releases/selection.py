@@ -1,0 +1,487 @@
+"""Selections: labels with the most records, and numbers by their rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy import metadata, noise
+from pdprivacy._version import __version__
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, TableTooLargeError, got
+from pdprivacy.measure import Choice, ChoiceMechanism, Selection, choose, selectors
+from pdprivacy.mechanism import ExponentialMechanism, Gaussian, PermuteAndFlip
+from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNoise
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected
+from pdprivacy.releases.call import MAX_CELLS, Call, Split, columns_of, name_index, spelled, weights_of
+from pdprivacy.releases.call import Labels as Names
+from pdprivacy.releases.errors import LEVEL
+from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.request import Request
+from pdprivacy.statistic import Labels, Quantile, ladder, share
+
+__all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
+
+Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+End: TypeAlias = Literal["lower", "upper"]
+R = TypeVar("R")
+
+
+class SelectionOptions(TypedDict, total=False):
+    """Keywords that every selection of labels takes beside ``epsilon``.
+
+    delta : of the cost; for Gaussian noise, which needs it, and no other.
+    mechanism : "permute_and_flip", "exponential" (the exponential mechanism) or "noisy_max" (report noisy
+        max).
+    noise : of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or "gaussian".
+    releases : how many independent releases share the cost. More than one come as a DataFrame whose
+        (outer) column level "release" counts them.
+    rng : None for real releases; a seed or generator for tests.
+    release_id : a name for the release, so that a call that is tried again is neither charged nor released
+        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
+    """
+
+    delta: Rational
+    mechanism: SelectionName
+    noise: SelectionNoise | None
+    releases: int
+    rng: RandomState
+    release_id: str | None
+
+
+class QuantileOptions(TypedDict, total=False):
+    """Keywords that every selection of numbers takes beside ``epsilon``.
+
+    delta : zero.
+    mechanism : "exponential", the exponential mechanism, the only one over so many candidates.
+    releases : how many independent releases share the cost. More than one come as a DataFrame whose
+        (outer) column level "release" counts them.
+    rng : None for real releases; a seed or generator for tests.
+    release_id : a name for the release, so that a call that is tried again is neither charged nor released
+        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
+    """
+
+    delta: Rational
+    mechanism: Literal["exponential"]
+    releases: int
+    rng: RandomState
+    release_id: str | None
+
+
+ALIKE: dict[str, Any] = {"releases": 1, "rng": None, "release_id": None}
+of_labels = spelled(SelectionOptions, {"delta": 0, "mechanism": "permute_and_flip", "noise": None, **ALIKE})
+of_numbers = spelled(QuantileOptions, {"delta": 0, "mechanism": "exponential", **ALIKE})
+
+
+@of_labels
+def mode(
+    protected: Protected,
+    columns: Names,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[SelectionOptions],
+) -> pd.Series[Any]:
+    """The most frequent declared label of each column, nulls left out, as the first row of `DataFrame.mode`.
+
+    Only the labels are released, no counts: the error depends on the logarithm of the number of labels.
+    The count of the label is, with 95 % probability, at most ``attrs["dp"]["error"]["below_best"]`` below
+    the largest one. Of several labels with the largest count it may be any.
+
+    Sensitivity 1 per count. Under "add_remove" all counts move the same way, which takes half the noise.
+
+    ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
+    ``epsilon``; equal by default. Returns a Series labelled by column.
+
+    Raises DeclarationError for a column without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=2)
+    >>> private.dp.mode("region", epsilon=1)["region"]
+    'north'
+    """
+    chosen = columns_of(protected, columns, "mode")
+    weights = weights_of(chosen, split)
+    choices = [
+        Labels(column, protected.scope, "mode", weight)
+        for column, weight in zip(chosen, weights, strict=True)
+    ]
+
+    def make(labels: list[list[Any]]) -> pd.Series[Any]:
+        return pd.Series([one[0] for one in labels], index=name_index(chosen))
+
+    return _released(protected, "mode", chosen, choices, epsilon, dict(options), make)
+
+
+@of_labels
+def top_k(
+    protected: Protected,
+    columns: Names,
+    k: int,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[SelectionOptions],
+) -> Any:
+    """The ``k`` most frequent declared labels of each column, the most frequent first, nulls left out.
+
+    Only labels and their order are released, no counts. "permute_and_flip" and "exponential" select one
+    label after the other among those that are left, at an epsilon of ``epsilon / k`` each. "noisy_max" with
+    Laplace or Gaussian noise takes them all from one noisy histogram, at no further cost: better for many.
+
+    Sensitivity and ``split`` as in `mode`. Returns a Series of labels indexed from 1 to k, named after the
+    column; for a list of columns a DataFrame of them.
+
+    Raises DeclarationError for a column without declared cells, ParameterError for more than it has.
+
+    Source: Durfee, Rogers (2019), "Practical differentially private top-k selection with pay-what-you-get
+    composition" (one after the other).
+    """
+    chosen = columns_of(protected, columns, "top_k")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError(f"'k' must be a positive whole number (got {got(k)}).")
+    for column in chosen:
+        if k > len(column.labels("top_k")):
+            raise ParameterError(
+                f"'k' must be at most the number of labels of column {column.name!r}, "
+                f"{len(column.labels('top_k'))} (got {k})."
+            )
+    weights = weights_of(chosen, split)
+    choices = [
+        Labels(column, protected.scope, "top_k", weight, int(k))
+        for column, weight in zip(chosen, weights, strict=True)
+    ]
+    index = pd.RangeIndex(1, int(k) + 1)
+
+    def make(labels: list[list[Any]]) -> Any:
+        series = [
+            pd.Series(one, index=index, name=column.name) for one, column in zip(labels, chosen, strict=True)
+        ]
+        if not isinstance(columns, list | pd.Index):
+            return series[0]
+        return pd.concat(series, axis=1).set_axis(name_index(chosen), axis=1)
+
+    return _released(protected, "top_k", chosen, choices, epsilon, dict(options), make)
+
+
+@of_numbers
+def quantile(
+    protected: Protected,
+    columns: Names | None = None,
+    q: Rational | Sequence[Rational] = 0.5,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Any:
+    """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
+
+    A quantile is one of the numbers between the declared bounds: of integers and truth values any whole
+    one, else a step of a grid, about 2**30 of them. What is far off in value but near in rank is as
+    good as what is near in both: with 95 % probability the number has records up to it and below it for
+    whom ``q`` lies between, up to ``attrs["dp"]["error"]["below_best"]`` records (not a distance in value).
+    That grows with the logarithm of the number of steps and is independent of the bounds' width otherwise:
+    wide bounds cost little.
+
+    Each quantile is drawn on its own, so that a higher one may come out below a lower one; sort them if you
+    like. 0 and 1 are `min` and `max`. There is no ``interpolation``: the answer is no record's value.
+
+    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one".
+
+    Parameters
+    ----------
+    columns : a label, a list of labels, or None for all numeric columns with bounds.
+    q : a number from 0 to 1, or a list of them; taken to the nearest fraction with a denominator up to 10**6.
+    split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
+
+    Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
+
+    Source: Smith (2011), Algorithm 2; McSherry, Talwar (2007).
+    """
+    several = not isinstance(q, str) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
+    asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
+    if not asked:
+        raise ParameterError("'q' must not be empty.")
+    shares = [share(one) for one in asked]
+    if len(set(shares)) < len(shares):
+        raise ParameterError("'q' must be different numbers.")
+    chosen = columns_of(protected, columns, "quantile")
+    weights = weights_of(chosen, split)
+    choices = [
+        Quantile(
+            ladder(column, "quantile"),
+            one,
+            protected.scope,
+            weight / len(shares),
+            "lower" if one == 0 else "upper" if one == 1 else None,
+        )
+        for column, weight in zip(chosen, weights, strict=True)
+        for one in shares
+    ]
+
+    def make(numbers: list[list[Any]]) -> Any:
+        values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
+        names = name_index(chosen)
+        if not several:
+            return pd.Series(values[0], index=names, name=float(asked[0]))
+        return pd.DataFrame(values, index=pd.Index([float(one) for one in asked]), columns=names)
+
+    return _released(protected, "quantile", chosen, choices, epsilon, dict(options), make)
+
+
+@of_numbers
+def median(
+    protected: Protected,
+    columns: Names | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> pd.Series[Any]:
+    """Medians of numeric columns: the `quantile` of 1/2, with all that is said there.
+
+    Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a Series labelled by
+    column, as `DataFrame.median`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> private = pd.DataFrame({"age": [40] * 101}).dp.protect(pa.DataFrameSchema({"age": age}), epsilon=2)
+    >>> int(private.dp.median("age", epsilon=1)["age"])
+    40
+    """
+    chosen = columns_of(protected, columns, "median")
+    return _one_each(protected, "median", chosen, None, epsilon, split, options)
+
+
+@of_numbers
+def min(  # noqa: A001
+    protected: Protected,
+    columns: Names | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> pd.Series[Any]:
+    """Smallest numbers of numeric columns, nulls left out, as far as they can be released.
+
+    One record decides a minimum, so no private number is sure to be near it. What is released is a number
+    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``: at least one record and less than 2 r
+    are up to it, with 95 % probability. r is the logarithm of 20 times the number of candidates, times
+    ``scale``, rounded up, so that the numbers below all records, of which there may be nearly as many, do not
+    outweigh those near the rank; but not above half of the records that are publicly there. Of fewer than
+    r records the answer is near the other bound.
+
+    Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
+    and candidates as in `quantile`.
+    """
+    chosen = columns_of(protected, columns, "min")
+    return _one_each(protected, "min", chosen, "lower", epsilon, split, options)
+
+
+@of_numbers
+def max(  # noqa: A001
+    protected: Protected,
+    columns: Names | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> pd.Series[Any]:
+    """Largest numbers of numeric columns, as far as they can be released: see `min`, from above."""
+    chosen = columns_of(protected, columns, "max")
+    return _one_each(protected, "max", chosen, "upper", epsilon, split, options)
+
+
+def _one_each(
+    protected: Protected,
+    statistic: str,
+    chosen: Sequence[Column],
+    end: End | None,
+    epsilon: Rational,
+    split: Split,
+    options: QuantileOptions,
+) -> pd.Series[Any]:
+    weights = weights_of(chosen, split)
+    q = Fraction(1, 2) if end is None else Fraction(int(end == "upper"))
+    choices = [
+        Quantile(ladder(column, statistic), q, protected.scope, weight, end)
+        for column, weight in zip(chosen, weights, strict=True)
+    ]
+
+    def make(numbers: list[list[Any]]) -> pd.Series[Any]:
+        return pd.Series([one[0] for one in numbers], index=name_index(chosen), dtype=np.float64)
+
+    return _released(protected, statistic, chosen, choices, epsilon, dict(options), make)
+
+
+def _released(
+    protected: Protected,
+    statistic: str,
+    columns: Sequence[Column],
+    choices: Sequence[Choice],
+    epsilon: Rational,
+    options: dict[str, Any],
+    make: Callable[[list[list[Any]]], R],
+) -> R:
+    """Select once per release, and make the released object with its metadata of what was selected."""
+    asked = Choosing(
+        epsilon,
+        options["delta"],
+        mechanism=options["mechanism"],
+        noise=options.get("noise"),
+        releases=options["releases"],
+    )
+    if isinstance(choices[0], Quantile) and asked.mechanism != "exponential":
+        raise ParameterError(f"{statistic!r} is drawn by mechanism='exponential' (got {asked.mechanism!r}).")
+    work = sum(one.candidates * one.count for one in choices if isinstance(one, Labels)) * asked.releases
+    if work > MAX_CELLS:
+        raise TableTooLargeError(
+            f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
+            "fewer releases, or fewer columns at once.",
+        )
+    # of which only the number of releases counts
+    request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
+    label = Call(statistic, request, columns=tuple(columns)).label(protected.filters, protected.steps)
+    selections = _select(protected, choices, asked, label, options["rng"], options["release_id"])
+    made: list[Any] = [
+        make([_found(choice, one) for choice, one in zip(choices, selection.selected, strict=True)])
+        for selection in selections
+    ]
+    together: Any = dict(enumerate(made, 1))
+    released = made[0] if len(made) == 1 else pd.concat(together, axis=1, names=["release"])
+    entry = selections[0].entry
+    _attach(protected, statistic, columns, choices, asked, selections[0], released, options["release_id"])
+    if entry is not None:
+        protected.budget.answered(entry.number)
+    return cast("R", released)
+
+
+def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
+    """What a choice selected: labels, or a number."""
+    if isinstance(choice, Labels):
+        labels = choice.column.labels(choice.method)
+        return [labels[place] for place in selected]
+    return [choice.value(step) for step in selected]
+
+
+def _select(
+    protected: Protected,
+    choices: Sequence[Choice],
+    asked: Choosing,
+    label: str,
+    rng: RandomState,
+    release_id: str | None,
+) -> list[Selection]:
+    with protected.paying(asked.cost) as (cost, purse):
+        inner = asked.costing(cost)
+        if not isinstance(protected.supposed, Supposed):
+            unit = protected.unit
+            return choose(choices, protected.engine, purse, unit, inner, label, rng, release_id)
+        noise.source(rng)  # refused before a plan is charged
+        mechanisms, taken_place = selectors(choices, inner)
+        if protected.supposed.asked is not None:
+            protected.supposed.asked.append(Asked(label, inner.title, inner.cost, taken_place))
+        first = tuple(
+            tuple(range(one.count)) if isinstance(one, Labels) else (one.quantity.low,) for one in choices
+        )
+        return [Selection(mechanisms, first, inner.cost, seeded=False)] * asked.releases
+
+
+def _attach(
+    protected: Protected,
+    statistic: str,
+    columns: Sequence[Column],
+    choices: Sequence[Choice],
+    asked: Choosing,
+    selection: Selection,
+    released: Released,
+    release_id: str | None,
+) -> None:
+    """Write the release's metadata."""
+    entry, cost = selection.entry, selection.cost
+    if protected.secret is not None:
+        cost = protected.secret.stated(entry, asked.cost)
+    account = protected.budget.account if entry is None else entry.after
+    pairs = list(zip(choices, selection.mechanisms, strict=True))
+    error: dict[str, Any] = {
+        "level": LEVEL,
+        "below_best": _by_choice(choices, [_below_best(*pair) for pair in pairs]),
+    }
+    if any(isinstance(one, Quantile) and one.end is not None for one in choices):
+        error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
+    metadata.attach(
+        released,
+        {
+            "statistic": statistic,
+            "columns": [str(column.name) for column in columns],
+            "mechanism": asked.title,
+            "epsilon": float(cost.epsilon),
+            "delta": float(cost.delta),
+            "neighbors": protected.unit.neighbors,
+            "unit": protected.unit.column,
+            "lineage": list(protected.steps),
+            "sensitivity": _by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
+            "scale": _by_choice(choices, [mechanism.scale for mechanism in selection.mechanisms]),
+            "split": dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
+            "error": error,
+            "budget": account.to_json(),
+            "seeded": selection.seeded or protected.seeded,
+            "version": __version__,
+            "filters": list(protected.filters),
+            "releases": asked.releases,
+            "rows": None if any(column.nullable for column in columns) else protected.scope.held()[1],
+            "release_id": release_id,
+        },
+    )
+
+
+def _by_choice(choices: Sequence[Choice], values: Sequence[Any]) -> Any:
+    """One value, or one per choice by name."""
+    return values[0] if len(choices) == 1 else dict(zip(_names(choices), values, strict=True))
+
+
+def _names(choices: Sequence[Choice]) -> list[str]:
+    """The columns, or what tells the choices of a column apart."""
+    columns = [one.column if isinstance(one, Labels) else one.quantity.column for one in choices]
+    if len(set(columns)) == len(choices):
+        return [str(column.name) for column in columns]
+    return [one.name for one in choices]
+
+
+def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
+    if isinstance(choice, Labels) and isinstance(mechanism, Gaussian):
+        return math.sqrt(choice.counts.l2_squared)
+    if isinstance(choice, Labels) and not isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
+        return float(choice.counts.l1)
+    return float(choice.sensitivity)
+
+
+def _below_best(choice: Choice, mechanism: ChoiceMechanism) -> float:
+    """How far the score of each selected candidate is below the best one left, at most, with `LEVEL`."""
+    count = choice.count if isinstance(choice, Labels) else 1
+    if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
+        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count)
+    # no noise of any candidate is larger, and the order of two may change if they are twice as near
+    return 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
+
+
+def _rank(choice: Choice, mechanism: ChoiceMechanism) -> int | None:
+    """How many records from the end the number is looked for; None for a quantile in between."""
+    if isinstance(choice, Quantile) and choice.end is not None:
+        return choice.rank(mechanism.scale)
+    return None
+
+
+SELECTORS: dict[Hashable, Callable[..., Any]] = {
+    function.__name__: function for function in (max, median, min, mode, quantile, top_k)
+}
+"""The releases of this module by name."""

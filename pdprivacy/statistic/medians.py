@@ -1,0 +1,173 @@
+"""Medians: swaps of a few points of a finite universe, by what they cost the records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import DeclarationError
+from pdprivacy.statistic.core import Engine, Scope
+
+__all__ = ["DIAMETER", "Medians", "numbers_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Steps: TypeAlias = NDArray[np.uint16]
+
+DIAMETER = 2**15
+"""The largest distance in the universe, in the whole steps that distances are rounded to."""
+
+ROWS, COLUMNS = 64, 512
+"""Distances looked at together, which a processor keeps at hand."""
+
+
+def numbers_of(column: Column) -> tuple[float, ...]:
+    """The numbers that the declared cells of a column stand for: labels, or the middles of bins.
+
+    Raises
+    ------
+    DeclarationError : no cells are declared, or they are no numbers.
+
+    >>> numbers_of(Column("age", "integer", lower=18, upper=65, bins=(18, 30, 65)))
+    (24.0, 47.5)
+    """
+    if column.kind == "category":
+        raise DeclarationError(f"'kmedian' needs numbers, and column {column.name!r} holds labels.")
+    labels = column.labels("kmedian")
+    if column.bins is not None:
+        return tuple(left + (right - left) / 2 for left, right in pairwise(column.bins))
+    return tuple(float(label) for label in labels)
+
+
+@dataclass(frozen=True)
+class Medians:
+    """A walk over sets of ``size`` points, one swap at a time, and at the end the choice of one of the sets.
+
+    The universe holds every combination of declared cells; a set costs the records the sum of their
+    distances to its nearest point. Ranges are brought to length one, and distances rounded to whole steps,
+    the largest to `DIAMETER`.
+
+    Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
+    optimization", Algorithm 2 (k-median).
+    """
+
+    columns: tuple[Column, ...]
+    start: tuple[int, ...]
+    steps: int
+    scope: Scope
+
+    @property
+    def selections(self) -> int:
+        """How many times one of several candidates is selected by its cost."""
+        return self.steps + 1
+
+    @property
+    def sensitivity(self) -> int:
+        """A record adds between nothing and the diameter to a cost, before and after it is replaced, too."""
+        return DIAMETER * self.scope.contribution
+
+    @property
+    def monotone(self) -> bool:
+        """One record more adds something to all costs, and takes nothing from any."""
+        return self.scope.neighbors == "add_remove"
+
+    @cached_property
+    def points(self) -> Floats:
+        """The universe, one row per point, in the units of the columns."""
+        return np.array(list(product(*map(numbers_of, self.columns))))
+
+    @cached_property
+    def _scaled(self) -> tuple[Floats, float]:
+        """The universe with ranges of length one, and how far its farthest points are apart then."""
+        widths = np.ptp(self.points, axis=0)
+        places = np.divide(self.points, widths, out=np.zeros_like(self.points), where=widths > 0)
+        return places, math.sqrt(np.count_nonzero(widths))
+
+    @property
+    def step(self) -> float:
+        """One whole step of a distance, in lengths of a range."""
+        return (self._scaled[1] or 1.0) / DIAMETER
+
+    def distances(self, first: Integers) -> Steps:
+        """The whole distances of these points of the universe to all of it."""
+        places, widest = self._scaled
+        found = np.zeros((len(first), len(places)), dtype=np.uint16)
+        rows = max((1 << 18) // len(places), 1)
+        for start in range(0, len(first), rows):
+            some = first[start : start + rows]
+            squares = np.zeros((len(some), len(places)))
+            for axis in places.T:
+                squares += (axis[some, np.newaxis] - axis) ** 2
+            whole = np.rint(np.sqrt(squares) * (DIAMETER / (widest or 1.0)))
+            found[start : start + rows] = np.minimum(whole, DIAMETER)
+        return found
+
+    def held(self, engine: Engine) -> Integers:
+        """How many records are at each point of the universe; those with a null are at none."""
+        cells = engine.table(self.columns, "kmedian").reshape([c.cells("kmedian") for c in self.columns])
+        return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
+
+    def walk(self, engine: Engine) -> Generator[Integers, int, None]:
+        """The costs of all swaps, then of the next swaps when told which was selected, at last of all sets.
+
+        What comes is exact, and for the selection only.
+        """
+        counts = self.held(engine)
+        records = np.flatnonzero(counts)
+        distances, weights = self.distances(records), counts[records].astype(np.float64)
+        chosen = self.start
+        # whole numbers below 2**53, as long as there are fewer than 2**38 records
+        costs = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64))]
+        for _ in range(self.steps):
+            swaps = _swaps(distances, weights, chosen).ravel()
+            place = yield swaps
+            costs.append(int(swaps[place]))
+            chosen = self.swapped(chosen, place)
+        yield np.array(costs)
+
+    def swapped(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
+        """The set after the swap of this number: points out by place, points in by number."""
+        out, into = divmod(place, len(self.points) - len(chosen))
+        free = np.delete(np.arange(len(self.points)), chosen)
+        return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
+
+    def found(self, selected: Sequence[int]) -> Floats:
+        """The points of the set that was selected last, in the order of the universe."""
+        sets = [self.start]
+        for place in selected[:-1]:
+            sets.append(self.swapped(sets[-1], place))
+        return self.points[sorted(sets[selected[-1]])]
+
+
+def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
+    """The cost after each swap: one row per point that leaves, one column per point that comes."""
+    size, universe = len(chosen), distances.shape[1]
+    near = distances[:, list(chosen)]
+    of = near.argmin(axis=1)
+    # the nearest point, and the one that is nearest where that has left
+    ordered = np.sort(near, axis=1).astype(np.float64)
+    first, second = ordered[:, 0], ordered[:, 1] if size > 1 else np.full(len(near), float(DIAMETER))
+    leaving = np.where(of == np.arange(size)[:, np.newaxis], counts, 0.0)
+    costs = np.zeros((size, universe))
+    found, with_first = np.empty((2, ROWS, COLUMNS))
+    for start in range(0, len(counts), ROWS):
+        block = slice(start, start + ROWS)
+        some = len(counts[block])
+        for left in range(0, universe, COLUMNS):
+            columns = slice(left, left + COLUMNS)
+            some_of = distances[block, columns]
+            near_by, kept = found[:some, : some_of.shape[1]], with_first[:some, : some_of.shape[1]]
+            np.copyto(near_by, some_of)
+            np.minimum(near_by, first[block, np.newaxis], out=kept)
+            np.minimum(near_by, second[block, np.newaxis], out=near_by)
+            near_by -= kept
+            costs[:, columns] += counts[block] @ kept + leaving[:, block] @ near_by
+    return np.delete(costs, chosen, axis=1).astype(np.int64)

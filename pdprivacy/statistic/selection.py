@@ -1,0 +1,257 @@
+"""Candidates and their scores: declared labels by their counts, numbers by their distance in ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import Rational, rational
+from pdprivacy.statistic.core import Engine, Part, Ranks, Scope, Window
+from pdprivacy.statistic.counts import Cells
+from pdprivacy.statistic.quantity import SUM_BITS, Quantity
+
+__all__ = ["Labels", "Quantile", "Runs", "ladder", "share"]
+
+Integers: TypeAlias = NDArray[np.int64]
+End: TypeAlias = Literal["lower", "upper"]
+
+MOST_PARTS = 10**6
+"""The largest denominator of a quantile: with it, ranks of 2**40 records stay below 2**62."""
+
+FARTHEST = 2**40
+"""A rank beyond all records."""
+
+
+def ladder(column: Column, method: str) -> Quantity:
+    """The numbers that a quantile of ``column`` can be: about 2**30 steps between its bounds.
+
+    Of integers and truth values, every whole number between them, where these are at most as many.
+    """
+    lower, upper = column.bounds(method)
+    if column.kind == "float":
+        return Quantity(column, lower, upper, centered=True)
+    whole = math.frexp(max((upper - lower) / 2, max(abs(lower), abs(upper), 1.0) * 2.0**-40))[1]
+    return Quantity(column, lower, upper, centered=True, bits=min(whole, SUM_BITS))
+
+
+def share(q: Rational) -> Fraction:
+    """The share of records below a quantile: the nearest fraction with a denominator of at most a million.
+
+    Raises ParameterError for anything but a number from 0 to 1.
+
+    >>> share(1 / 3)
+    Fraction(1, 3)
+    """
+    number = rational(q, "q")
+    if not 0 <= number <= 1:
+        raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
+    near = number.limit_denominator(MOST_PARTS)
+    return number if near in (0, 1) and number.denominator <= MOST_PARTS else near
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The declared labels of a column; the score of each is how many records hold it. Null is none.
+
+    A unit more or less moves all counts one way, by its number of records at most: `monotone`. A unit
+    with other records moves one count down and another one up.
+
+    Parameters
+    ----------
+    column, scope, method : what is counted, in which rows, for which release.
+    weight : the share of the loss.
+    count : how many labels are selected, each among those that are left.
+    """
+
+    column: Column
+    scope: Scope
+    method: str
+    weight: Fraction
+    count: int = 1
+
+    @property
+    def name(self) -> str:
+        """The label of the column."""
+        return str(self.column.name)
+
+    @property
+    def candidates(self) -> int:
+        """How many labels there are."""
+        return len(self.column.labels(self.method))
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The most that one count moves."""
+        return Fraction(self.scope.count())
+
+    @property
+    def monotone(self) -> bool:
+        """Whether no count goes up while another one goes down."""
+        return self.scope.neighbors == "add_remove"
+
+    @property
+    def counts(self) -> Part:
+        """All counts, as a histogram that gets noise."""
+        (part,) = Cells((self.column,), self.scope, self.method).parts
+        return replace(part, weight=self.weight, name=self.name)
+
+    def read(self, engine: Engine) -> Integers:
+        """Records per label, and per null cell where there is one."""
+        return engine.table((self.column,), self.method)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Candidates in runs of equal score: grid steps ``starts`` to ``starts + lengths - 1``.
+
+    ``deficits``: how far the scores are below zero, in 1 / parts of a record.
+    """
+
+    starts: Integers
+    lengths: Integers
+    deficits: Integers
+
+    def followed_by(self, other: Runs) -> Runs:
+        """These runs and then the others."""
+        pairs = ((getattr(one, name) for one in (self, other)) for name in self.__slots__)
+        return Runs(*(np.concatenate(list(pair)) for pair in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The grid steps between the bounds of a column; the score of each is how near it is to a rank.
+
+    Of L records below a step and R up to it, its score is minus the distance of the target T to [L, R]:
+    max(L - T, T - R, 0). Records that are equal are one step with all their ranks.
+
+    With ``end`` None, T is q n, n the records without null. Sensitivity max(q, 1 - q) for a record more
+    or less, and 1 for one with another value: with a record x more, L - T moves by 1 - q if x is below the
+    step and by -q if not, R - T by 1 - q if x is not above it and by -q if it is, and the maximum moves by no
+    more than what it is the maximum of. With another value, T stays, and L and R move by 1 at most, or the
+    record appears or vanishes (null, filtered), as one more or less.
+
+    With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
+    from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
+
+    A unit with several records is that many steps apart. The scores do not move all one way.
+
+    Parameters
+    ----------
+    quantity : the grid; see `ladder`.
+    q : the share of records below.
+    scope : of the rows.
+    weight : the share of the loss.
+    end : which extreme is asked for in its place.
+
+    Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
+    Algorithm 2, on a grid.
+    """
+
+    quantity: Quantity
+    q: Fraction
+    scope: Scope
+    weight: Fraction
+    end: End | None = None
+
+    @property
+    def name(self) -> str:
+        """The label of the column, and the share."""
+        return f"{self.quantity.column.name}, q={float(self.q):g}"
+
+    @property
+    def candidates(self) -> int:
+        """How many steps there are."""
+        return self.quantity.high - self.quantity.low + 1
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The most that one score moves."""
+        fixed = self.end is not None or self.scope.neighbors == "replace_one"
+        return (Fraction(1) if fixed else max(self.q, 1 - self.q)) * self.scope.count()
+
+    @property
+    def monotone(self) -> bool:
+        """Never: records below the target move it away from one side and towards the other."""
+        return False
+
+    @property
+    def parts(self) -> int:
+        """Scores are whole numbers of 1 / parts."""
+        return 1 if self.end is not None else self.q.denominator
+
+    def rank(self, scale: float) -> int:
+        """How many records from the end a minimum or maximum is looked for, for scores of this scale.
+
+        The steps beyond all records, of which there may be as many as the grid has, have a score of minus
+        this rank: so many scales below zero that all together they have at most a twentieth of the
+        weight of one step of the right rank. Not more than half of the records that are publicly there.
+        """
+        found = math.floor(min(math.log(20 * self.candidates) * scale, FARTHEST)) + 1
+        least = self.scope.held(nullable=self.quantity.column.nullable)[0]
+        return max(min(found, least // 2), 1) if least else found
+
+    def target(self, rows: int, scale: float) -> int:
+        """T, in 1 / parts of a record."""
+        if self.end is None:
+            return self.q.numerator * rows
+        return self.rank(scale) if self.end == "lower" else rows - self.rank(scale)
+
+    def read(self, engine: Engine) -> Ranks:
+        """The records in the order of their steps."""
+        return engine.ranks(self.quantity)
+
+    def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
+        """The runs of all steps within ``reach`` records of the target, and what there is beyond.
+
+        That is: how many other steps, the least deficit they can have, and a function that finds their runs.
+        """
+        parts = self.parts
+        # a rank beyond all records is as far from every step as the last one, but for a number common to all
+        target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
+        low, high = self.quantity.low, self.quantity.high
+        window = ranks.between(target // parts - reach, -(-target // parts) + reach)
+        above = window.below + int(window.counts.sum())
+        beyond = []
+        if window.low > low:
+            beyond.append(target - parts * window.below)
+        if window.high < high:
+            beyond.append(parts * above - target)
+        others = self.candidates - (window.high - window.low + 1)
+
+        def rest() -> Runs:
+            whole = ranks.between(0, ranks.rows)
+            first, last = np.searchsorted(whole.values, [window.low, window.high + 1])
+            before = Window(low, window.low - 1, 0, whole.values[:first], whole.counts[:first])
+            after = Window(window.high + 1, high, above, whole.values[last:], whole.counts[last:])
+            return _runs(before, target, parts).followed_by(_runs(after, target, parts))
+
+        return _runs(window, target, parts), others, min(beyond, default=0), rest
+
+    def value(self, step: int) -> float:
+        """The number at a step, within the bounds."""
+        of = self.quantity
+        return float(min(max(of.center + step * of.grid, of.lower), of.upper))
+
+
+def _runs(window: Window, target: int, parts: int) -> Runs:
+    """The runs of a window: each value that records have, and the stretches between."""
+    values, counts = window.values, window.counts
+    size = len(values)
+    starts, lengths = np.empty(2 * size + 1, np.int64), np.ones(2 * size + 1, np.int64)
+    starts[1::2] = values
+    starts[0], starts[2::2] = window.low, values + 1
+    lengths[0::2] = np.append(values, window.high + 1) - starts[0::2]
+    upto = window.below + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    most = np.repeat(upto, 2)[:-1]  # of a stretch as many as below it
+    most[1::2] = upto[1:]
+    least = np.repeat(upto, 2)[:-1]
+    deficits = np.maximum(np.maximum(least * parts - target, target - most * parts), 0)
+    return Runs(starts, lengths, deficits)

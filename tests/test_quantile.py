@@ -1,0 +1,349 @@
+"""Quantiles: the score moves as little as is stated, and what is drawn is the exponential mechanism of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pdprivacy import measure
+from pdprivacy.domain import Column
+from pdprivacy.engine import PandasEngine
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import ExponentialMechanism
+from pdprivacy.noise import source
+from pdprivacy.statistic import Quantile, Scope, ladder, share
+
+ONE = Fraction(1)
+FALSE_ALARM = 1e-6
+POINTS = range(4)
+SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10)]
+DIGITS = Column("x", "integer", True, 0, 3)
+
+
+def scope(neighbors: str, rows: int | None = None, contribution: int = 1) -> Scope:
+    return Scope(neighbors, rows, contribution=contribution)  # type: ignore[arg-type]
+
+
+def asked(q: Fraction, end: Any, of: Scope, column: Column = DIGITS) -> Quantile:
+    return Quantile(ladder(column, "quantile"), q, of, ONE, end)
+
+
+def scores(
+    data: tuple[Any, ...], choice: Quantile, points: Any = POINTS, scale: float = 4.0
+) -> list[Fraction]:
+    """By the definition: minus the distance of the target to the ranks of each point."""
+    held = [x for x in data if x is not None]
+    if choice.end is None:
+        target = choice.q * len(held)
+    else:
+        rank = choice.rank(scale)
+        target = Fraction(rank if choice.end == "lower" else len(held) - rank)
+    found = []
+    for point in points:
+        below, upto = sum(x < point for x in held), sum(x <= point for x in held)
+        found.append(-max(below - target, target - upto, Fraction(0)))
+    return found
+
+
+CHOICES = [(q, None) for q in SHARES] + [(Fraction(0), "lower"), (ONE, "upper")]
+
+
+def tables(most: int) -> list[tuple[Any, ...]]:
+    """All tables of up to so many records, in any order one; None is null."""
+    values = (*POINTS, None)
+    found: list[tuple[Any, ...]] = []
+    for size in range(most + 1):
+        found += itertools.combinations_with_replacement(values, size)
+    return found
+
+
+def pairs(most: int, neighbors: str) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """All neighbours."""
+    values = (*POINTS, None)
+    if neighbors == "add_remove":
+        return [(table, (*table, x)) for table in tables(most - 1) for x in values]
+    return [((*table, x), (*table, y)) for table in tables(most - 1) for x in values for y in values]
+
+
+# ---------------------------------------------------------------- sensitivity
+
+
+@pytest.mark.parametrize(("q", "end"), CHOICES)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_a_record_moves_no_score_further_than_is_stated(q, end, neighbors):
+    choice = asked(q, end, scope(neighbors))
+    worst = max(
+        abs(one - other)
+        for before, after in pairs(5, neighbors)
+        for one, other in zip(scores(before, choice), scores(after, choice), strict=True)
+    )
+    assert worst == choice.sensitivity
+
+
+@pytest.mark.parametrize(("q", "end"), CHOICES)
+def test_a_unit_of_two_records_moves_no_score_further_than_is_stated(q, end):
+    for neighbors in ("add_remove", "replace_one"):
+        choice = asked(q, end, scope(neighbors, contribution=2))
+        assert choice.sensitivity == 2 * asked(q, end, scope(neighbors)).sensitivity
+        worst = Fraction(0)
+        for table in tables(3):
+            for gone in tables(2) if neighbors == "replace_one" else [()]:
+                for come in tables(2):
+                    before, after = scores((*table, *gone), choice), scores((*table, *come), choice)
+                    worst = max(worst, *(abs(a - b) for a, b in zip(before, after, strict=True)))
+        assert worst <= choice.sensitivity
+        assert worst > choice.sensitivity / 2
+
+
+def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: ExponentialMechanism) -> Any:
+    """The probability of each point, as the library reads, groups and weighs them."""
+    engine = PandasEngine(pd.DataFrame({"x": pd.array(list(data), dtype="Int64")}))
+    runs, others, _, _ = choice.near(choice.read(engine), mechanism.scale, 10**6)
+    assert others == 0
+    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
+    found = np.zeros(choice.candidates)
+    for start, length, weight in zip(runs.starts, runs.lengths, weights, strict=True):
+        at = int(start) - choice.quantity.low
+        found[at : at + int(length)] = weight / max(int(length), 1)
+    return found / found.sum()
+
+
+@pytest.mark.parametrize(("q", "end"), CHOICES)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_a_quantile_loses_no_more_than_is_stated(q, end, neighbors):
+    choice = asked(q, end, scope(neighbors))
+    mechanism = ExponentialMechanism(3, choice.sensitivity)  # so that the rank of an end is within the table
+    known: dict[Any, Any] = {}
+
+    def logs(data: tuple[Any, ...]) -> Any:
+        key = tuple(sorted(data, key=str))
+        if key not in known:
+            known[key] = np.log(distribution(data, choice, mechanism))
+        return known[key]
+
+    worst = max(np.abs(logs(before) - logs(after)).max() for before, after in pairs(5, neighbors))
+    assert 0.3 < worst <= 3 * (1 + 1e-9)
+
+
+WIDE = Column("x", "integer", False, 0, 10**9)
+PLACES = (0, 1, 2, 3, 4, 10**9 - 3, 10**9 - 2, 10**9 - 1, 10**9)
+
+
+@pytest.mark.parametrize(("q", "end"), CHOICES)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, neighbors):
+    """What is far from the target but long outweighs it, on one side of the record and on the other."""
+    choice = asked(q, end, scope(neighbors), WIDE)
+    mechanism = ExponentialMechanism(2, choice.sensitivity)
+    known: dict[Any, Any] = {}
+
+    def logs(data: tuple[int, ...]) -> Any:
+        """Of one number of each stretch between places."""
+        key = tuple(sorted(data))
+        if key not in known:
+            engine = PandasEngine(pd.DataFrame({"x": np.array(key, np.int64)}))
+            runs, _, _, _ = choice.near(choice.read(engine), mechanism.scale, 10**6)
+            weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
+            best = runs.deficits[runs.lengths > 0].min()
+            points = np.array([*PLACES, 10**6]) + choice.quantity.low
+            at = np.searchsorted(runs.starts, points, side="right") - 1
+            at = np.array([place - (runs.lengths[place] == 0) for place in at])
+            scaled = (runs.deficits[at] - best) / choice.parts / mechanism.scale
+            known[key] = -scaled - np.log(weights.sum())
+        return known[key]
+
+    worst = 0.0
+    for first, last in itertools.product((0, 1, 10, 20, 40, 80), repeat=2):
+        base = (2,) * first + (10**9 - 2,) * last
+        for x in PLACES:
+            others = [()] if neighbors == "add_remove" else [(y,) for y in PLACES]
+            for other in others:
+                worst = max(worst, float(np.abs(logs((*base, x)) - logs((*base, *other))).max()))
+    assert 0.9 * 2 < worst <= 2 * (1 + 1e-9)
+
+
+# ---------------------------------------------------------------- what is drawn
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(0, 12) | st.none(), max_size=40),
+    st.sampled_from(CHOICES),
+    st.integers(0, 12),
+    st.integers(0, 3),
+)
+def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
+    """Whatever was looked at first: each point once, with its score, and the others beyond."""
+    column = Column("x", "integer", True, -low, 14)
+    quantile = asked(*choice, scope("add_remove"), column)
+    engine = PandasEngine(pd.DataFrame({"x": pd.array(data, dtype="Int64")}))
+    near, others, least, rest = quantile.near(quantile.read(engine), 0.5, reach)
+    together = near.followed_by(rest()) if others else near
+    points = range(-low, 15)
+    expected = np.array([float(score) for score in scores(tuple(data), quantile, points, 0.5)])
+    found = np.full(len(points), np.nan)
+    for start, length, deficit in zip(together.starts, together.lengths, together.deficits, strict=True):
+        at = int(start) - quantile.quantity.low
+        assert np.isnan(found[at : at + int(length)]).all()
+        found[at : at + int(length)] = -deficit / quantile.parts
+    # a rank beyond all records is the same for all points but for a number
+    np.testing.assert_allclose(found - found.max(), expected - expected.max(), atol=1e-12)
+    assert int(near.lengths.sum()) + others == quantile.candidates
+    if others:
+        assert rest().deficits[rest().lengths > 0].min() >= least
+        assert least >= near.deficits[near.lengths > 0].min()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.floats(-5, 20) | st.just(float("nan")), max_size=60), st.integers(-5, 70), st.integers(0, 30)
+)
+def test_windows_hold_their_records(data, first, width):
+    column = Column("x", "float", True, 0, 10.0)
+    grid = ladder(column, "quantile")
+    ranks = PandasEngine(pd.DataFrame({"x": np.array(data, dtype=float)})).ranks(grid)
+    held = np.clip(np.array([x for x in data if x == x]), 0, 10)
+    steps = np.sort(np.rint((held - grid.center) / grid.grid)).astype(np.int64)
+    assert ranks.rows == len(steps)
+    window = ranks.between(first, first + width)
+    inside = steps[(steps >= window.low) & (steps <= window.high)]
+    assert np.repeat(window.values, window.counts).tolist() == inside.tolist()
+    assert window.below == (steps < window.low).sum() <= max(first, 0)
+    assert window.low == grid.low or window.below > 0 or first > 0
+    assert window.high == grid.high or (steps <= window.high).sum() >= min(first + width, len(steps))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("hardly", [100 * math.log(2), -math.log(10)])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkeypatch):
+    """Ties, nulls, and with a reach of nothing the points left out, which are drawn all the same.
+
+    Pearson's test; false alarms one in a million per case.
+    """
+    monkeypatch.setattr(measure, "HARDLY", hardly)
+    data = [2] * 3 + [3] * 2 + [5] * 4 + [9] * 2 + [None] * 4
+    column = Column("x", "integer", True, 0, 9)
+    engine = PandasEngine(pd.DataFrame({"x": pd.array(data, dtype="Int64")}))
+    for q, end in CHOICES:
+        choice = asked(q, end, scope(neighbors), column)
+        mechanism = ExponentialMechanism(1, choice.sensitivity)
+        exponents = [
+            float(score) / mechanism.scale
+            for score in scores(tuple(data), choice, range(10), mechanism.scale)
+        ]
+        expected = np.exp(np.array(exponents) - max(exponents))
+        expected *= 3000 / expected.sum()
+        bits = source(8)
+        drawn = [
+            step
+            for _ in range(300)
+            for step in measure._ranked(choice, mechanism, choice.read(engine), 10, bits)
+        ]
+        seen = np.bincount([int(choice.value(step)) for step in drawn], minlength=10)
+        often = expected >= 5
+        seen = np.append(seen[often], seen[~often].sum())[: often.sum() + (not often.all())]
+        hoped = np.append(expected[often], expected[~often].sum())[: len(seen)]
+        assert stats.chi2.sf(((seen - hoped) ** 2 / hoped).sum(), len(seen) - 1) > FALSE_ALARM
+
+
+def test_only_what_is_near_is_sorted():
+    data = np.random.default_rng(1).uniform(0, 100, 200_000)
+    choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "float", False, 0, 100.0))
+    ranks = choice.read(PandasEngine(pd.DataFrame({"x": data})))
+    mechanism = ExponentialMechanism(1, choice.sensitivity)
+    near, others, least, _ = choice.near(ranks, mechanism.scale, 200)
+    assert len(near.starts) < 3000
+    assert others > 0.9 * choice.candidates
+    assert least >= 200 * choice.parts
+
+
+@pytest.mark.parametrize("data", [[], [np.nan], [4.0], [np.nan, 4.0, np.nan]])
+def test_hardly_any_records_are_enough(data):
+    column = Column("x", "float", True, 0, 10.0)
+    engine = PandasEngine(pd.DataFrame({"x": np.array(data, dtype=float)}))
+    for q, end in CHOICES:
+        choice = asked(q, end, scope("add_remove"), column)
+        mechanism = ExponentialMechanism(1, choice.sensitivity)
+        drawn = [
+            choice.value(step)
+            for step in measure._ranked(choice, mechanism, choice.read(engine), 400, source(2))
+        ]
+        assert min(drawn) >= 0
+        assert max(drawn) <= 10
+        if 4.0 not in data:  # nothing is known, so that any number is as good
+            assert stats.kstest(np.array(drawn) / 10, "uniform").pvalue > FALSE_ALARM
+
+
+# ---------------------------------------------------------------- candidates
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "last", "number"),
+    [
+        (Column("x", "integer", lower=-3, upper=17), -3, 17, 21),
+        (Column("x", "integer", lower=5, upper=5), 5, 5, 1),
+        (Column("x", "boolean"), 0, 1, 2),
+        (Column("x", "integer", lower=0, upper=2**30), 0, 2**30, 2**30 + 1),
+    ],
+)
+def test_whole_numbers_are_their_own_grid(column, first, last, number):
+    choice = asked(Fraction(1, 2), None, scope("add_remove"), column)
+    assert choice.candidates == number
+    assert choice.value(choice.quantity.low) == first
+    assert choice.value(choice.quantity.high) == last
+    assert choice.quantity.grid == 1
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 1 - 2**-40), (-1e9, 1e-3), (7.0, 7.0), (0.1, 0.7)])
+def test_other_numbers_have_a_fine_grid_within_the_bounds(bounds):
+    choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "float", False, *bounds))
+    width = bounds[1] - bounds[0]
+    assert choice.candidates == 1 or 2**29 <= choice.candidates <= 2**31 + 1
+    for step, bound in ((choice.quantity.low, bounds[0]), (choice.quantity.high, bounds[1])):
+        assert abs(choice.value(step) - bound) <= width * 2**-29
+        assert bounds[0] <= choice.value(step) <= bounds[1]
+    data = np.linspace(*bounds, 1001)
+    ranks = choice.read(PandasEngine(pd.DataFrame({"x": data})))
+    window = ranks.between(0, 1001)
+    read = [choice.value(int(step)) for step in np.repeat(window.values, window.counts)]
+    np.testing.assert_allclose(read, data, atol=max(width * 2**-29, 1e-300))
+
+
+def test_integers_further_apart_than_the_grid_stay_whole():
+    choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "integer", lower=0, upper=2**50))
+    assert choice.candidates <= 2**31 + 1
+    assert choice.quantity.grid > 1
+    assert choice.value(choice.quantity.low + 12345).is_integer()
+
+
+def test_a_share_is_the_nearest_simple_fraction():
+    assert share(0.1) == Fraction(1, 10)
+    assert share(1 / 3) == Fraction(1, 3)
+    assert share("5/7") == Fraction(5, 7)
+    assert share(0) == 0
+    for q in (-0.1, 1.5, float("nan"), "half", None, True):
+        with pytest.raises(ParameterError):
+            share(q)  # type: ignore[arg-type]
+
+
+def test_an_end_is_looked_for_where_the_empty_stretch_no_longer_counts():
+    column = Column("x", "float", False, 0, 1.0)
+    for epsilon in (0.01, 1, 50):
+        choice = asked(Fraction(0), "lower", scope("add_remove"), column)
+        mechanism = ExponentialMechanism(epsilon, 1)
+        rank = choice.rank(mechanism.scale)
+        assert choice.candidates * math.exp(-rank / mechanism.scale) < 0.05
+        assert choice.candidates * math.exp(-(rank - 1) / mechanism.scale) >= 0.05 * (1 - 1e-9)
+        assert mechanism.shortfall(choice.candidates) < rank
+    public = asked(Fraction(0), "lower", scope("replace_one", 30), column)
+    assert public.rank(10.0) == 15

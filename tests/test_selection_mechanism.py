@@ -1,0 +1,352 @@
+"""Selection: the stated distributions are drawn, exactly, and lose no more privacy than is charged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import ExponentialMechanism, NoisyMax, PermuteAndFlip
+from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.noise import Source, exact, source
+from pdprivacy.noise.choice import Rest, Weights, flips, pick
+from pdprivacy.statistic import Labels, Scope
+
+MECHANISMS = (ExponentialMechanism, PermuteAndFlip, NoisyMax)
+FALSE_ALARM = 1e-6
+TABLES = ([0, 1, 5], [3, 3, 3], [0, -10, 2, 2, 1], [7], [0, 0, 0, 0, 1, 1])
+DRAWS = 20_000
+
+
+def misfit(counts: Any, probabilities: Any) -> float:
+    """The p-value of Pearson's test, cells of less than ten expected draws taken together."""
+    expected = np.asarray(probabilities, np.float64) * np.sum(counts)
+    rare = expected < 10
+    seen = np.append(np.asarray(counts)[~rare], np.asarray(counts)[rare].sum())
+    hoped = np.append(expected[~rare], expected[rare].sum())
+    if hoped[-1] < 10:
+        if seen[-1] > 200:
+            return 0.0
+        seen, hoped = seen[:-1], hoped[:-1]
+    if len(seen) < 2:
+        return 1.0
+    return float(stats.chi2.sf(((seen - hoped) ** 2 / hoped).sum(), len(seen) - 1))
+
+
+# ---------------------------------------------------------------- distributions
+
+
+@pytest.mark.parametrize("scores", TABLES)
+def test_the_exponential_mechanism_has_its_weights(scores):
+    with localcontext() as context:
+        context.prec = 40
+        weights = [(Decimal(u) * Decimal("0.35")).exp() for u in scores]
+        expected = [float(weight / sum(weights)) for weight in weights]
+    found = ExponentialMechanism("0.7", 1).probabilities(scores)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scores", TABLES)
+def test_permute_and_flip_has_the_probabilities_of_its_algorithm(scores):
+    """The first coin that shows in a random order, over all orders; as report noisy max, by simulation."""
+    coins = [math.exp(0.35 * (u - max(scores))) for u in scores]
+    expected = np.zeros(len(scores))
+    orders = list(itertools.permutations(range(len(scores))))
+    for order in orders:
+        still = 1.0
+        for place in order:
+            expected[place] += still * coins[place] / len(orders)
+            still *= 1 - coins[place]
+    found = PermuteAndFlip("0.7", 1).probabilities(scores)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    rng = np.random.default_rng(3)
+    noisy = np.asarray(scores) + rng.exponential(1 / 0.35, (DRAWS, len(scores)))
+    assert misfit(np.bincount(noisy.argmax(axis=1), minlength=len(scores)), found) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("scores", [table for table in TABLES if len(table) <= 3])
+def test_noisy_max_takes_the_first_of_the_largest(scores):
+    mechanism = NoisyMax(2, 1, monotone=True)  # of scale 1/2: beyond 20 there is nothing
+    z = np.arange(-20, 21)
+    mass = np.exp(-np.abs(z) * 2.0) * np.tanh(1.0)
+    expected = np.zeros(len(scores))
+    for noises in itertools.product(range(len(z)), repeat=len(scores)):
+        noisy = [u + z[place] for u, place in zip(scores, noises, strict=True)]
+        expected[noisy.index(max(noisy))] += math.prod(mass[place] for place in noises)
+    np.testing.assert_allclose(mechanism.probabilities(scores), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 40, 3000])
+def test_probabilities_of_many_candidates_sum_to_one(size):
+    scores = np.random.default_rng(size).integers(0, 30, size)
+    for mechanism in (ExponentialMechanism, PermuteAndFlip):
+        assert mechanism(1, 1).probabilities(scores).sum() == pytest.approx(1, abs=1e-12)
+    if size < 100:
+        assert NoisyMax(1, 1).probabilities(scores).sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("scores", TABLES)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_draws_have_the_stated_distribution_and_no_other(mechanism, scores):
+    """False alarms: one in a million per case."""
+    stated, bits = mechanism("0.8", 1), source(17)
+    counts = np.bincount([stated.select(scores, bits) for _ in range(DRAWS)], minlength=len(scores))
+    assert misfit(counts, stated.probabilities(scores)) > FALSE_ALARM
+    if len(set(scores)) > 1:
+        other = mechanism("1.0", 1)
+        assert misfit(counts, other.probabilities(scores)) < FALSE_ALARM
+
+
+def test_large_tables_are_quick_and_right():
+    scores = np.zeros(100_000, np.int64)
+    scores[777] = 60
+    for mechanism in MECHANISMS:
+        assert mechanism(2, 1, monotone=True).select(scores, source(0)) == 777
+
+
+# ---------------------------------------------------------------- privacy
+
+
+def moved(table: tuple[int, ...], neighbors: str) -> list[tuple[int, ...]]:
+    """All tables with one record more, or with another one in place of one."""
+    found = []
+    for place in range(len(table)):
+        more = [*table]
+        more[place] += 1
+        if neighbors == "add_remove":
+            found.append(tuple(more))
+            continue
+        for other in range(len(table)):
+            if other != place and table[other] > 0:
+                found.append(tuple(n - (at == other) for at, n in enumerate(more)))
+    return found
+
+
+def worst_loss(mechanism: Any, neighbors: str, most: int = 12) -> float:
+    """The largest loss, both ways, over all neighbours of all tables of three labels with these counts."""
+    counts = (0, 1, 2, most - 1, most)
+    found = {}
+
+    def logs(table: tuple[int, ...]) -> Any:
+        if table not in found:
+            found[table] = np.log(mechanism.probabilities(table))
+        return found[table]
+
+    worst = 0.0
+    for table in itertools.product(counts, repeat=3):
+        for neighbor in moved(table, neighbors):
+            worst = max(worst, float(np.abs(logs(table) - logs(neighbor)).max()))
+    return worst
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("neighbors", "monotone"), [("add_remove", True), ("replace_one", False)])
+def test_counts_lose_what_is_stated_and_nearly_all_of_it(mechanism, neighbors, monotone):
+    worst = worst_loss(mechanism(1, 1, monotone=monotone), neighbors)
+    assert 0.85 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_factor_of_monotone_scores_is_for_them_alone(mechanism):
+    assert worst_loss(mechanism(1, 1, monotone=True), "replace_one") > 1.6
+    assert worst_loss(mechanism(1, 1), "add_remove") < 0.6  # twice the noise that is needed
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_a_unit_of_two_records_loses_what_is_stated(mechanism, neighbors):
+    """Both records anywhere; the sensitivity is that of the declared contribution."""
+    column = Column("x", "integer", False, 0, 2)
+    choice = Labels(column, Scope(neighbors, None, contribution=2), "mode", Fraction(1))
+    stated = mechanism(1, choice.sensitivity, choice.monotone)
+    known: dict[Any, Any] = {}
+
+    def logs(table: tuple[int, ...]) -> Any:
+        if table not in known:
+            known[table] = np.log(stated.probabilities(table))
+        return known[table]
+
+    worst = 0.0
+    for table in itertools.product((0, 2, 15), repeat=3):
+        for once in moved(table, neighbors):
+            for twice in moved(once, neighbors):
+                worst = max(worst, float(np.abs(logs(table) - logs(twice)).max()))
+    assert 0.85 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_scores_that_move_either_way_lose_what_is_stated(mechanism):
+    """Every move of three scores by at most two, up and down."""
+    stated = mechanism(1, 2)
+    worst = 0.0
+    for scores in itertools.product((0, 3, 9), repeat=2):
+        before = np.log(stated.probabilities([0, *scores]))
+        for step in itertools.product((-2, 0, 2), repeat=3):
+            after = np.log(stated.probabilities(np.array([0, *scores]) + step))
+            worst = max(worst, float(np.abs(before - after).max()))
+    assert 0.85 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("scores", TABLES)
+def test_the_score_is_seldom_further_below_the_best_than_stated(mechanism, scores):
+    stated = mechanism("0.5", 1)
+    below = max(scores) - np.asarray(scores)
+    for level in (0.5, 0.95, 0.999):
+        beyond = below > stated.shortfall(len(scores), level)
+        assert stated.probabilities(scores)[beyond].sum() <= 1 - level
+
+
+# ---------------------------------------------------------------- exact draws
+
+
+def replayed(bits: bytes) -> Source:
+    """A source of these bytes and then zeros."""
+    waiting = bytearray(bits)
+
+    def more(count: int) -> bytes:
+        found = bytes(waiting[:count]).ljust(count, b"\0")
+        del waiting[:count]
+        return found
+
+    return Source(more, seeded=True)
+
+
+def by_hand(lengths: list[int], exponents: list[int], rate: Fraction, u: Fraction) -> int:
+    """The first candidate whose running sum exceeds u times the total, in eighty digits."""
+    with localcontext() as context:
+        context.prec = 80
+        each = [
+            n * (-Decimal(k) * rate.numerator / rate.denominator).exp()
+            for n, k in zip(lengths, exponents, strict=True)
+        ]
+        aim, reached = Decimal(u.numerator) / Decimal(u.denominator) * sum(each), Decimal(0)
+        for place, weight in enumerate(each):
+            reached += weight
+            if reached > aim:
+                return place
+    return max(place for place, n in enumerate(lengths) if n)
+
+
+candidates = st.lists(st.tuples(st.integers(0, 2**31), st.integers(-50, 3000)), min_size=1, max_size=6)
+rates = st.fractions(Fraction(1, 500), 5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(candidates, rates, st.integers(0, 2**64 - 1))
+def test_the_uniform_number_alone_decides(pairs, rate, value):
+    lengths, exponents = (list(side) for side in zip(*pairs, strict=True))
+    if not any(lengths):
+        lengths[0] = 1
+    weights = Weights(np.array(lengths), np.array(exponents), rate)
+    drawn = weights.draw(replayed(value.to_bytes(8, "little") + b"\x55" * 40))
+    u = Fraction((value << 320) + int.from_bytes(b"\x55" * 40, "little"), 1 << 384)
+    assert drawn == by_hand(lengths, exponents, rate, u)
+    quick = weights._quick(value)
+    assert quick is None or quick == drawn
+    assert weights._exact(value, replayed(b"\x55" * 40)) == drawn
+
+
+def test_a_number_between_two_candidates_takes_more_bits():
+    """Whatever the bits after those on the edge, they decide; double precision does not."""
+    lengths, exponents, rate = [3, 5, 2], [0, 1, 7], Fraction(1, 3)
+    with localcontext() as context:
+        context.prec = 80
+        each = [n * (-Decimal(k) / 3).exp() for n, k in zip(lengths, exponents, strict=True)]
+        edge = each[0] / sum(each)
+        first = int(edge * 2**128)
+    value, second = first >> 64, first & (2**64 - 1)
+    weights = Weights(np.array(lengths), np.array(exponents), rate)
+    assert weights._quick(value) is None
+    for off in (-(2**32), -1, 1, 2**32):
+        bits = value.to_bytes(8, "little") + (second + off).to_bytes(8, "little")
+        assert weights.draw(replayed(bits)) == int(off > 0)
+
+
+@settings(max_examples=80, deadline=None)
+@given(candidates, candidates, rates, st.binary(min_size=40, max_size=40))
+def test_what_was_left_out_counts_as_if_it_had_not_been(pairs, more, rate, bits):
+    first, second = (np.array(side, np.int64).T for side in (pairs, more))
+    if not first[0].any():
+        first[0][0] = 1
+    second[1] += max(int(first[1][first[0] > 0].min() - second[1].min()), 0)
+    asked = []
+
+    def load() -> Any:
+        asked.append(True)
+        return second[0], second[1]
+
+    rest = Rest(int(second[0].sum()), int(second[1].min()), load)
+    lazy = Weights(first[0], first[1], rate, rest)
+    whole = Weights(np.append(first[0], second[0]), np.append(first[1], second[1]), rate)
+    drawn = whole.draw(replayed(bits))
+    assert lazy.draw(replayed(bits)) == drawn
+    assert drawn < len(first[0]) or asked
+
+
+def test_nothing_is_looked_at_that_hardly_counts():
+    def load() -> Any:
+        raise AssertionError
+
+    lengths, exponents = np.array([1, 3]), np.array([0, 2])
+    lazy = Weights(lengths, exponents, Fraction(1), Rest(2**31, 91, load))
+    bits = source(5)
+    assert {lazy.draw(bits) for _ in range(2000)} == {0, 1}
+
+
+@pytest.mark.statistical
+def test_coins_show_with_their_probability_also_where_digits_decide(monkeypatch):
+    """Binomial tests, false alarms one in a million each; a margin of one sends every coin to the digits."""
+    gaps = np.repeat(np.array([0, 1, 3, 10]), 2000)
+    for margin in (exact.MARGIN, 1.0):
+        monkeypatch.setattr(exact, "MARGIN", margin)
+        shown = flips(gaps, Fraction(1, 3), source(4)).reshape(4, 2000).sum(axis=1)
+        assert shown[0] == 2000
+        for gap, times in zip((1, 3, 10), shown[1:].tolist(), strict=True):
+            assert stats.binomtest(times, 2000, math.exp(-gap / 3)).pvalue > FALSE_ALARM
+            assert stats.binomtest(times, 2000, math.exp(-gap / 3) * 0.6).pvalue < FALSE_ALARM
+
+
+# ---------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ExponentialMechanism(0, 1),
+        lambda: PermuteAndFlip(1, -1),
+        lambda: ExponentialMechanism(1, 1, monotone="yes"),
+        lambda: NoisyMax(1, "1/2"),
+        lambda: NoisyMax(1, 1, monotone=1),
+        lambda: Weights(np.array([1]), np.array([5]), Fraction(1), Rest(1, 4, list)),
+        lambda: ExponentialMechanism(Fraction(1, 10**200), 1),
+        lambda: PermuteAndFlip(1, 1).select([], source(0)),
+        lambda: PermuteAndFlip(1, 1).select([0.5], source(0)),
+        lambda: NoisyMax(1, 1).select([2**62], source(0)),
+        lambda: pick(np.array([0, 0]), np.array([0, 0]), Fraction(1), source(0)),
+        lambda: pick(np.array([-1, 2]), np.array([0, 0]), Fraction(1), source(0)),
+        lambda: pick(np.array([1.0]), np.array([0.0]), Fraction(1), source(0)),
+        lambda: pick(np.array([1]), np.array([0]), Fraction(0), source(0)),
+        lambda: Choosing(1, mechanism="best"),
+        lambda: Choosing(1, mechanism="exponential", noise="laplace"),
+        lambda: Choosing(1, mechanism="noisy_max", noise="gumbel"),
+        lambda: Choosing(1, mechanism="noisy_max", noise="gaussian"),
+        lambda: Choosing(1, "1e-6", mechanism="exponential"),
+        lambda: Choosing(1, releases=0),
+        lambda: Choosing(1, releases=True),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(make):
+    with pytest.raises(ParameterError):
+        make()

@@ -1,0 +1,358 @@
+"""Modes, top labels and quantiles end to end: shapes of pandas, charges first, and errors that hold."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandas.testing as pdt
+import pytest
+from scipy import stats
+
+from pdprivacy import metadata
+from pdprivacy.accounting import Event
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import (
+    AlreadyCharged,
+    BudgetExceeded,
+    DeclarationError,
+    MetadataError,
+    ParameterError,
+    TableTooLargeError,
+)
+from pdprivacy.privacy import Pure
+
+ROWS = 601
+RNG = np.random.default_rng(5)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(20, 80, ROWS),
+        "income": RNG.lognormal(3, 0.5, ROWS).clip(0, 500),
+        "rooms": RNG.choice([1, 2, 3, 4], ROWS, p=[0.1, 0.5, 0.3, 0.1]),
+        "member": RNG.random(ROWS) < 0.2,
+        "region": RNG.choice(["north", "south", "west"], ROWS, p=[0.2, 0.5, 0.3]),
+        "person": np.arange(1, ROWS + 1),
+    }
+)
+FRAME.loc[::10, "income"] = np.nan
+FRAME.loc[FRAME.index % 3 == 0, "region"] = None  # more nulls than records of any label
+DOMAIN = Domain(
+    (
+        Column("age", "integer", False, 0, 120, bins=(0, 30, 60, 120)),
+        Column("income", "float", True, 0, 500.0),
+        Column("rooms", "integer", False, 0, 9),
+        Column("member", "boolean"),
+        Column("region", "category", True, categories=("east", "north", "south", "west")),
+        Column("person", "integer", False, 0, 10**6, role="identifier"),
+    )
+)
+LARGE = 10**6
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"mechanism": "exponential"},
+    {"mechanism": "noisy_max"},
+    {"mechanism": "noisy_max", "noise": "exponential"},
+    {"mechanism": "noisy_max", "noise": "gaussian", "delta": "1e-5"},
+]
+VERBS = ["median", "min", "max", "quantile"]
+
+
+def protected(**options: Any) -> pd.DataFrame:
+    return FRAME.dp.protect(DOMAIN, **{"epsilon": 10**9, "delta": "0.5", **options})
+
+
+@pytest.fixture(params=["add_remove", "replace_one"])
+def private(request) -> pd.DataFrame:
+    return protected(neighbors=request.param)
+
+
+# ---------------------------------------------------------------- what pandas computes
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_modes_are_those_of_pandas(private, way):
+    names = ["rooms", "member", "region"]
+    found = private.dp.mode(names, epsilon=LARGE, **way)
+    expected = FRAME[names].mode().iloc[0]
+    assert found.tolist() == expected.tolist()
+    assert found.index.tolist() == names
+    assert private.dp.mode("age", epsilon=LARGE, **way)["age"] == "[30, 60)"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_top_labels_are_the_largest_counts_of_pandas(private, way):
+    found = private.dp.top_k("rooms", 4, epsilon=LARGE, **way)
+    assert found.tolist() == FRAME["rooms"].value_counts().index.tolist()
+    assert (found.name, found.index.tolist()) == ("rooms", [1, 2, 3, 4])
+    both = private.dp.top_k(["region", "rooms"], 3, epsilon=LARGE, **way)
+    assert both.columns.tolist() == ["region", "rooms"]
+    assert both["region"].tolist() == FRAME["region"].value_counts().index.tolist()
+    every = private.dp.top_k("region", 4, epsilon=LARGE, **way)
+    assert sorted(every) == ["east", "north", "south", "west"]
+
+
+def test_quantiles_are_those_of_pandas(private):
+    shares = [0.1, 0.25, 0.5, 0.9]
+    names = ["age", "income", "rooms"]
+    found = private.dp.quantile(names, shares, epsilon=LARGE)
+    lower, upper = (FRAME[names].quantile(shares, interpolation=side) for side in ("lower", "higher"))
+    # one record further on either side: a share of the records is a rank, of theirs a place between two
+    grid = 500 * 2.0**-28
+    assert ((found >= lower - 2 - grid) & (found <= upper + 2 + grid)).all(axis=None)
+    assert found.index.tolist() == shares
+    assert found.columns.tolist() == names
+    one = private.dp.quantile("age", 0.5, epsilon=LARGE)
+    assert (one.name, one.index.tolist(), one.dtype) == (0.5, ["age"], np.float64)
+    # an odd number of records has one in the middle
+    pdt.assert_series_equal(
+        private.dp.median(["age", "rooms"], epsilon=LARGE), FRAME[["age", "rooms"]].median()
+    )
+    assert private.dp.median("member", epsilon=LARGE)["member"] == 0
+    every = private.dp.median(epsilon=LARGE).index.tolist()
+    assert every == ["age", "income", "rooms", "member"]
+
+
+@pytest.mark.statistical
+def test_the_ends_have_the_ranks_that_are_stated(private):
+    """In at most 5 % of the releases not; false alarms one in a million."""
+    values = np.sort(FRAME["income"].dropna().to_numpy())
+    low = private.dp.min("income", epsilon=400, releases=200, rng=3)
+    high = private.dp.max("income", epsilon=400, releases=200, rng=4)
+    grid = 500 * 2.0**-29
+    for found, ranks in (
+        (low, np.searchsorted(values, low.loc["income"] + grid, side="right")),
+        (high, np.searchsorted(-values[::-1], -high.loc["income"] + grid, side="right")),
+    ):
+        stated = found.attrs["dp"]["error"]
+        assert stated["below_best"] < stated["rank"] < 30
+        assert private.dp.min("income", epsilon=2).attrs["dp"]["error"] == stated  # each costs as much
+        wrong = (ranks < 1) | (ranks >= 2 * stated["rank"])
+        assert stats.binomtest(int(wrong.sum()), 200, 0.05, alternative="greater").pvalue > 1e-6
+        assert abs(np.median(ranks) - stated["rank"]) < 10
+
+
+def test_zero_and_one_are_the_ends(private):
+    ends = private.dp.quantile("income", [0, 1], epsilon=4, rng=1)
+    alone = [private.dp.min("income", epsilon=2, rng=1), private.dp.max("income", epsilon=2, rng=1)]
+    assert ends["income"].iloc[0] == alone[0]["income"]
+    ranks = [one.attrs["dp"]["error"]["rank"] for one in alone]
+    assert ends.attrs["dp"]["error"]["rank"] == {"income, q=0": ranks[0], "income, q=1": ranks[1]}
+
+
+# ---------------------------------------------------------------- charges
+
+
+def test_a_selection_costs_what_it_says_and_is_listed(private):
+    private.dp.mode("region", epsilon="0.25", rng=1)
+    private.dp.top_k("rooms", 3, epsilon="0.5", mechanism="exponential", releases=2)
+    private.dp.median(["age", "income"], epsilon="0.125", split={"age": 1, "income": 3})
+    private.dp.mode("region", epsilon=1, delta="1e-6", mechanism="noisy_max", noise="gaussian")
+    budget = private.dp.budget
+    assert budget.spent == (1.875, 1e-6)
+    assert budget.entries["release"].tolist() == [
+        "mode of region",
+        "top_k of rooms, 2 releases",
+        "median of age, income",
+        "mode of region",
+    ]
+    assert budget.entries["answered"].all()
+    events = budget.events
+    assert events[0] == (Event(Pure("0.25")), 1)
+    assert events[1] == (Event(Pure(Fraction(1, 12))), 6)  # six exponential mechanisms
+    assert sorted(event.loss.epsilon for event, _ in events[2:4]) == [Fraction(1, 32), Fraction(3, 32)]
+    assert events[4][0].noise is not None
+
+
+REFUSED: list[tuple[Any, type[Exception]]] = [
+    (lambda dp: dp.mode("income", epsilon=1), DeclarationError),
+    (lambda dp: dp.mode("person", epsilon=1), DeclarationError),
+    (lambda dp: dp.median("person", epsilon=1), DeclarationError),
+    (lambda dp: dp.median("region", epsilon=1), DeclarationError),
+    (lambda dp: dp.top_k("region", 5, epsilon=1), ParameterError),
+    (lambda dp: dp.top_k("region", 0, epsilon=1), ParameterError),
+    (lambda dp: dp.top_k("region", True, epsilon=1), ParameterError),
+    (lambda dp: dp.mode([], epsilon=1), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=0), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, mechanism="best"), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, mechanism="noisy_max", noise="gaussian"), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, delta=1e-6), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, releases=0), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, rng="seed"), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, split={"rooms": 1}), ParameterError),
+    (lambda dp: dp.mode("region", epsilon=1, bounding="bit"), TypeError),
+    (lambda dp: dp.quantile("age", 1.5, epsilon=1), ParameterError),
+    (lambda dp: dp.quantile("age", [], epsilon=1), ParameterError),
+    (lambda dp: dp.quantile("age", [0.5, "1/2"], epsilon=1), ParameterError),
+    (lambda dp: dp.quantile("age", "half", epsilon=1), ParameterError),
+    (lambda dp: dp.median("age", epsilon=1, mechanism="permute_and_flip"), ParameterError),
+    (lambda dp: dp.median("age", epsilon=1, delta=1e-6), ParameterError),
+    (lambda dp: dp.max("age", epsilon=1, interpolation="linear"), TypeError),
+    (lambda dp: dp.mode("region", epsilon=10**10), BudgetExceeded),
+    (lambda dp: dp.plan("median", "age", epsilon=1), ParameterError),
+]
+
+
+@pytest.mark.parametrize(("call", "error"), REFUSED)
+def test_a_refusal_charges_nothing_and_reads_nothing(call, error, monkeypatch):
+    private = protected()
+
+    def read(*_: Any) -> Any:
+        raise AssertionError
+
+    for name in ("table", "ranks"):
+        monkeypatch.setattr("pdprivacy.engine.PandasEngine." + name, read)
+    with pytest.raises(error):
+        call(private.dp)
+    assert private.dp.budget.spent == (0, 0)
+
+
+def test_what_fails_after_the_charge_stays_charged(monkeypatch):
+    private = protected()
+
+    def lost(*_: Any) -> Any:
+        raise RuntimeError("lost")
+
+    for name, call in (
+        ("table", lambda: private.dp.mode("region", epsilon=1)),
+        ("ranks", lambda: private.dp.median("age", epsilon=1)),
+    ):
+        monkeypatch.setattr("pdprivacy.engine.PandasEngine." + name, lost)
+        with pytest.raises(RuntimeError, match="lost"):
+            call()
+    assert private.dp.budget.spent == (2, 0)
+
+
+def test_a_name_is_charged_once():
+    private = protected()
+    private.dp.median("age", epsilon=1, release_id="a")
+    with pytest.raises(AlreadyCharged):
+        private.dp.mode("region", epsilon=1, release_id="a")
+    assert private.dp.budget.spent == (1, 0)
+
+
+def test_too_much_work_is_refused_before_it_is_paid(monkeypatch):
+    private = protected()
+    monkeypatch.setattr("pdprivacy.releases.selection.MAX_CELLS", 100)
+    with pytest.raises(TableTooLargeError):
+        private.dp.top_k("rooms", 6, epsilon=1, releases=2)
+    assert private.dp.budget.spent == (0, 0)
+
+
+def test_selections_can_be_planned_together(private):
+    calls = [
+        ("median", "age", {"epsilon": 0.1, "rng": 1}),
+        ("mode", "region", {"epsilon": 0.1}),
+        ("top_k", "rooms", 2, {"epsilon": 0.1, "mechanism": "noisy_max"}),
+        ("quantile", "age", [0.25, 0.75], {"epsilon": 0.1, "releases": 2}),
+    ] * 20
+    plan = private.dp.plan_releases(calls, delta=1e-6)
+    assert private.dp.budget.spent == (0, 0)
+    assert plan.apart.epsilon == 8 > plan.cost.epsilon
+    released = plan.release()
+    assert len(released) == 80
+    assert private.dp.budget.spent == (float(plan.cost.epsilon), 1e-6)
+    assert (
+        released[0]["age"]
+        == protected(neighbors=private.dp.budget.unit.neighbors).dp.median("age", epsilon=0.1, rng=1)["age"]
+    )
+
+
+# ---------------------------------------------------------------- what a release says about itself
+
+
+def test_several_releases_come_side_by_side(private):
+    modes = private.dp.mode(["region", "rooms"], epsilon=10, releases=3)
+    assert (modes.columns.name, modes.columns.tolist()) == ("release", [1, 2, 3])
+    assert modes.index.tolist() == ["region", "rooms"]
+    quantiles = private.dp.quantile(["age", "rooms"], [0.2, 0.8], epsilon=10, releases=2)
+    assert quantiles.columns.names[0] == "release"
+    assert quantiles[2].columns.tolist() == ["age", "rooms"]
+    assert quantiles.attrs["dp"]["releases"] == 2
+    tops = private.dp.top_k("region", 2, epsilon=10, releases=2)
+    assert tops.shape == (2, 2)
+    assert tops.dp.verify()
+
+
+def test_a_seed_says_all_and_is_told(private):
+    for name, given in (("median", ("age",)), ("mode", ("region",)), ("top_k", ("rooms", 2))):
+        one, two = (getattr(private.dp, name)(*given, epsilon="0.01", rng=9) for _ in range(2))
+        assert one.tolist() == two.tolist()
+        assert one.attrs["dp"]["seeded"] is True
+        assert getattr(private.dp, name)(*given, epsilon="0.01").attrs["dp"]["seeded"] is False
+
+
+def test_the_metadata_is_plain_and_says_the_scale(private):
+    both = private.dp.budget.unit.neighbors == "replace_one"
+    stored = private.dp.mode("region", epsilon="0.5").attrs["dp"]
+    assert json.loads(json.dumps(stored)) == stored
+    assert (stored["statistic"], stored["mechanism"]) == ("mode", "permute_and_flip")
+    assert (stored["sensitivity"], stored["scale"]) == (1, 4 if both else 2)
+    stored = private.dp.median("income", epsilon="0.5").attrs["dp"]
+    assert json.loads(json.dumps(stored)) == stored
+    assert (stored["sensitivity"], stored["scale"]) == (1, 4) if both else (0.5, 2)
+    assert metadata.Metadata(**stored).mechanism == "exponential"
+    ends = private.dp.min(["age", "income"], epsilon=1).attrs["dp"]
+    assert ends["error"]["rank"].keys() == ends["scale"].keys() == ends["split"].keys() == {"age", "income"}
+    wide = private.dp.top_k("region", 2, epsilon=1, delta=1e-5, mechanism="noisy_max", noise="gaussian")
+    assert wide.attrs["dp"]["sensitivity"] == pytest.approx(2**0.5 if both else 1)
+    assert wide.attrs["dp"]["delta"] == 1e-5
+
+
+def test_labels_that_were_changed_are_told(tmp_path, private):
+    modes = private.dp.mode(["region", "rooms"], epsilon=LARGE)
+    assert modes.dp.verify()
+    modes["region"] = "east"
+    assert not modes.dp.verify()
+    tops = private.dp.top_k(["region", "rooms"], 3, epsilon=LARGE)
+    tops.to_parquet(tmp_path / "tops.parquet")
+    again = pd.read_parquet(tmp_path / "tops.parquet")
+    assert again.dp.verify()
+    again.iloc[[0, 1], 0] = again.iloc[[1, 0], 0].tolist()
+    assert not again.dp.verify()
+
+
+def test_a_selection_has_no_standard_error(private):
+    for released in (private.dp.median("age", epsilon=1), private.dp.mode("region", epsilon=1)):
+        assert released.dp.metadata.error["level"] == 0.95
+        with pytest.raises(MetadataError, match="ranks"):
+            released.dp.interval()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("way", WAYS)
+def test_selected_labels_are_seldom_further_below_the_best_than_stated(private, way):
+    """In at most 5 % of 300 releases; false alarms one in a million."""
+    counts = FRAME["rooms"].value_counts().reindex(range(10), fill_value=0)
+    found = private.dp.mode("rooms", epsilon=3, releases=300, rng=2, **{**way, **_more(way)})
+    below = counts.max() - counts[found.loc["rooms"].astype(int)].to_numpy()
+    beyond = int((below > found.attrs["dp"]["error"]["below_best"]).sum())
+    assert stats.binomtest(beyond, 300, 0.05, alternative="greater").pvalue > 1e-6
+    assert below.max() > 0
+
+
+def _more(way: dict[str, Any]) -> dict[str, Any]:
+    return {"delta": "0.01"} if "delta" in way else {}
+
+
+# ---------------------------------------------------------------- kinds of columns
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint16", "float32", "Int64", "int64[pyarrow]"])
+def test_every_kind_of_number_has_the_same_median(dtype):
+    cells = [3, 9, 9, 11, 60, 2, 9]
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object).astype(dtype)})
+    kind = "float" if dtype.lower().startswith("float") else "integer"
+    domain = Domain((Column("x", kind, False, 0, 100),))
+    private = frame.dp.protect(domain, epsilon=10**9)
+    assert private.dp.median("x", epsilon=LARGE)["x"] == pytest.approx(9, abs=1e-6)
+    assert private.dp.quantile("x", 0.9, epsilon=LARGE)["x"] == pytest.approx(60, abs=1e-6)
+
+
+def test_an_empty_part_has_an_answer_within_the_bounds(private):
+    nobody = private.dp.query("age > 119")
+    assert 0 <= nobody.dp.median("income", epsilon=1)["income"] <= 500
+    assert nobody.dp.mode("region", epsilon=1)["region"] in ("east", "north", "south", "west")
+    assert nobody.dp.mode("region", epsilon=1).attrs["dp"]["filters"] == ["age > 119"]

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import QueryError
+from pdprivacy.transform import assign, clip, cut, intervals
+from pdprivacy.transform.arithmetic import times
+
+MOST = float(np.finfo(np.float64).max)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [0.0, -0.0, 1.0, -1.0, 0.1, 5e-324, -5e-324, 2.0**53, 2.0**-1022, MOST, -MOST, 1e308, 1e-308]
+)
+MODEST = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, -3.0])
+WHOLE = (
+    st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9) | st.sampled_from([2**31, 2**32, -(2**63), 2**62])
+)
+OPERATORS = {
+    "+": (intervals.add, np.add),
+    "-": (intervals.subtract, np.subtract),
+    "*": (intervals.multiply, np.multiply),
+    "/": (intervals.divide, np.divide),
+    "//": (intervals.floor_divide, np.floor_divide),
+    "%": (intervals.modulo, np.mod),
+}
+
+
+@st.composite
+def ranges(draw, numbers=FLOATS):
+    return tuple(sorted((draw(numbers), draw(numbers)), key=lambda end: (end, math.copysign(1, end))))
+
+
+def within(draw, one):
+    """A number of a range: an end, or anywhere between."""
+    low, high = one
+    return draw(st.sampled_from([low, high]) | st.floats(low, high))
+
+
+# ------------------------------------------------------------------ one operation
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.sampled_from(sorted(OPERATORS)), ranges() | ranges(MODEST), ranges() | ranges(MODEST), st.data())
+def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
+    ends, run = OPERATORS[symbol]
+    low, high = ends(one, other)
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            x, y = within(data.draw, one), within(data.draw, other)
+            # as arrays too: numpy may compute them by other instructions
+            for value in (run(x, y), run(np.full(9, x), y)[-1], run(np.full(9, x), np.full(9, y))[0]):
+                assert math.isnan(value) or low <= value <= high
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.sampled_from("+-*/"), ranges() | ranges(MODEST), ranges() | ranges(MODEST))
+def test_the_ends_are_attained_at_corners(symbol, one, other):
+    ends, run = OPERATORS[symbol]
+    assume(symbol != "/" or not intervals.holds_zero(other))
+    with np.errstate(all="ignore"):
+        corners = [run(x, y) for x in one for y in other]
+    assert ends(one, other) == (min(corners), max(corners))
+
+
+@settings(max_examples=600, deadline=None)
+@given(FLOATS | MODEST, FLOATS | MODEST)
+@example(6.0, 0.1)
+@example(-6.0, 0.1)
+@example(1e308, 3e-308)
+@example(-5e-324, 1.0)
+def test_the_ends_of_a_floor_quotient_are_exact_below_what_is_claimed(x, y):
+    assume(y != 0)
+    exact = math.floor(Fraction(x) / Fraction(y))
+    with np.errstate(all="ignore"):
+        value = float(np.floor_divide(x, y))
+    low, high = intervals.floor_divide((x, x), (y, y))
+    assert low <= value <= high
+    if abs(exact) < intervals.EXACT_QUOTIENT:
+        assert low == high == value == exact
+
+
+@settings(max_examples=400, deadline=None)
+@given(ranges() | ranges(MODEST), st.integers(0, 12) | st.integers(0, 1000), st.data())
+def test_powers_of_doubles_lie_between_their_ends(one, exponent, data):
+    low, high = intervals.power(one, exponent, lambda x, n: times(x, n) if n else 1.0)
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            x = within(data.draw, one)
+            value = times(np.full(3, x), exponent)[0] if exponent else 1.0
+            assert low <= value <= high
+
+
+@settings(max_examples=200, deadline=None)
+@given(ranges(st.integers(-6, 6)), ranges(st.integers(-6, 6)))
+def test_whole_numbers_have_the_exact_ends(one, other):
+    """By trying all of them; for a remainder the ends hold all, and are attained where the divisor is one."""
+    xs, ys = (range(low, high + 1) for low, high in (one, other))
+    for symbol, run in (("+", int.__add__), ("-", int.__sub__), ("*", int.__mul__)):
+        results = [run(x, y) for x in xs for y in ys]
+        assert OPERATORS[symbol][0](one, other) == (min(results), max(results))
+    for exponent in range(5):
+        results = [x**exponent for x in xs]
+        assert intervals.power(one, exponent, pow) == (min(results), max(results))
+    assert intervals.absolute(one) == (min(map(abs, xs)), max(map(abs, xs)))
+    assert intervals.negate(one) == (min(-x for x in xs), max(-x for x in xs))
+    if not intervals.holds_zero(other):
+        results = [x // y for x in xs for y in ys]
+        assert intervals.floor_divide_whole(one, other) == (min(results), max(results))
+        results = [x % y for x in xs for y in ys]
+        low, high = intervals.modulo_whole(one, other)
+        assert low <= min(results)
+        assert max(results) <= high
+        if len(ys) == 1 and len(xs) >= 2 * abs(ys[0]):
+            assert (low, high) == (min(results), max(results))
+
+
+# ------------------------------------------------------------------ whole expressions
+
+NAMES = ("x", "y", "n", "m")
+EXPRESSIONS = st.recursive(
+    st.sampled_from([*NAMES, *NAMES, "2", "0.1", "-3", "1e10", "9007199254740993"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(
+            lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"
+        ),
+        inner.map(lambda text: f"(-{text})"),
+        inner.map(lambda text: f"abs({text})"),
+        st.tuples(inner, st.integers(0, 5)).map(lambda parts: f"({parts[0]}) ** {parts[1]}"),
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def declared(draw):
+    """A domain of two columns of floats and two of whole numbers, and rows of it, all corners among them."""
+    columns, choices = [], []
+    for name in NAMES:
+        whole = name in "nm"
+        low, high = draw(ranges(WHOLE if whole else FLOATS | MODEST))
+        columns.append(Column(name, "integer" if whole else "float", lower=low, upper=high))
+        between = st.integers(low, high) if whole else st.floats(low, high)
+        choices.append([low, high, draw(between)])
+    rows = list(itertools.product(*choices))
+    frame = pd.DataFrame(
+        {
+            name: np.array([row[place] for row in rows], dtype=np.int64 if name in "nm" else np.float64)
+            for place, name in enumerate(NAMES)
+        }
+    )
+    return Domain(tuple(columns)), frame
+
+
+@settings(max_examples=500, deadline=None)
+@given(declared(), EXPRESSIONS)
+def test_every_cell_lies_within_the_declared_bounds(data, text):
+    domain, frame = data
+    try:
+        step = assign(domain, {"new": f"({text}) + 0"})
+    except QueryError:
+        with pytest.raises(QueryError, match="has results without bounds"):
+            assign(domain, {"new": f"({text}) + 0"})
+        return
+    column = step.domain["new"]
+    made = step.apply(frame)["new"]
+    if not column.nullable:
+        assert not made.isna().any()
+    held = made.dropna()
+    assert all(column.lower <= value <= column.upper for value in held.tolist())
+    assert made.dtype == (np.int64 if column.kind == "integer" else np.float64)
+
+
+@settings(max_examples=400, deadline=None)
+@given(declared(), EXPRESSIONS)
+def test_whole_results_are_exact(data, text):
+    domain, frame = data
+    try:
+        step = assign(domain, {"new": f"({text}) + 0"})
+    except QueryError:
+        return
+    if step.domain["new"].kind != "integer":
+        return
+    exact = [eval(text, {"abs": abs}, row) for row in frame.astype(object).to_dict("records")]
+    assert step.apply(frame)["new"].tolist() == exact
+
+
+@settings(max_examples=300, deadline=None)
+@given(declared(), st.permutations(NAMES), st.lists(st.sampled_from("+-*"), min_size=3, max_size=3))
+def test_the_bounds_are_tight_where_each_column_occurs_once(data, names, symbols):
+    """Sums, differences and products are monotone in each operand, so that corners attain the bounds."""
+    domain, frame = data
+    text = names[0]
+    for name, symbol in zip(names[1:], symbols, strict=True):
+        text = f"({text} {symbol} {name})"
+    try:
+        step = assign(domain, {"new": text})
+    except QueryError:
+        return
+    made = step.apply(frame)["new"]
+    column = step.domain["new"]
+    if not column.nullable:  # infinity times zero, where a product before is too large
+        assert (column.lower, column.upper) == (made.min(), made.max())
+
+
+@settings(max_examples=200, deadline=None)
+@given(declared(), EXPRESSIONS, ranges(MODEST))
+def test_public_bounds_always_give_a_column(data, text, ends):
+    domain, frame = data
+    step = assign(domain, {"new": f"({text}) * 1.0"}, {"new": ends})
+    column = step.domain["new"]
+    made = step.apply(frame)["new"]
+    assert ends[0] <= column.lower <= column.upper <= ends[1]
+    assert bool(made.isna().any()) <= column.nullable
+    assert made.dropna().between(column.lower, column.upper).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(declared(), st.sampled_from(NAMES), MODEST, MODEST)
+def test_clipping_has_exact_bounds(data, name, first, second):
+    domain, frame = data
+    low, high = sorted((first, second))
+    if name in "nm":
+        low, high = math.floor(low), math.floor(high)
+    step = clip(domain, {name: low}, {name: high})
+    made = step.apply(frame)[name]
+    column = step.domain[name]
+    assert (column.lower, column.upper) == (made.min(), made.max())
+    assert made.tolist() == frame[name].clip(low, high).tolist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    declared(),
+    st.sampled_from(NAMES),
+    st.sets(WHOLE | FLOATS, min_size=2, max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+def test_cutting_declares_nulls_exactly_where_corners_have_them(data, name, edges, right, lowest):
+    domain, frame = data
+    doubles = sorted({float(edge) for edge in edges})
+    assume(len(doubles) > 1)
+    labels = [str(place) for place in range(len(doubles) - 1)]
+    step = cut(domain, name, doubles, right=right, include_lowest=lowest, labels=labels)
+    made = step.apply(frame)[name]
+    assert bool(made.isna().any()) == step.domain[name].nullable
+
+
+# ------------------------------------------------------------------ fixed cases
+
+
+@pytest.mark.parametrize(
+    ("text", "lower", "upper"),
+    [
+        ("n + 1", -1, 6),
+        ("n - n", -7, 7),
+        ("n * n", -10, 25),
+        ("n ** 2", 0, 25),
+        ("n ** 3", -8, 125),
+        ("n ** 0", 1, 1),
+        ("-n", -5, 2),
+        ("abs(n)", 0, 5),
+        ("n // 2", -1, 2),
+        ("n // -2", -3, 1),
+        ("n % 3", 0, 2),
+        ("n % -3", -2, 0),
+        ("(n + 2) % 10", 0, 7),
+        ("n / 4", -0.5, 1.25),
+        ("1 / (n + 3)", 0.125, 1.0),
+        ("n + 0.5", -1.5, 5.5),
+        ("x * 2", 0.0, 2.0),
+        ("x ** 2 - x", -1.0, 1.0),
+        ("1 / (1 + x)", 0.5, 1.0),
+        ("x // 0.25", 0.0, 4.0),
+        ("x % 0.25", 0.0, 0.25),
+        ("b * 3 + 1", 1, 4),
+        ("n * 4611686018427387904", -(2.0**63), 5 * 2.0**62),
+        ("u % 7", 0.0, 7.0),
+        ("1 / (u ** 2 + 1)", 0.0, 1.0),
+    ],
+)
+def test_bounds_of_known_expressions(text, lower, upper):
+    domain = Domain(
+        (
+            Column("n", "integer", lower=-2, upper=5),
+            Column("x", "float", lower=0, upper=1),
+            Column("b", "boolean"),
+            Column("u", "float"),
+        )
+    )
+    column = assign(domain, {"new": text}).domain["new"]
+    assert (column.lower, column.upper) == (lower, upper)
+    assert type(column.lower) is type(lower)
+    assert not column.nullable

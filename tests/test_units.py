@@ -1,0 +1,161 @@
+"""Units of several records: how far one of them moves a statistic, which records stay, whose loss is counted.
+
+The statistical tests are seeded; each is wrong with a probability below 1e-6 if the code is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from scipy.stats import chisquare
+
+from pdprivacy import Budget, Ledger, Unit, protection
+from pdprivacy.errors import BudgetError, InvalidDataError, ParameterError
+
+NEIGHBORS = ("add_remove", "replace_one")
+FLAG = pa.DataFrameSchema({"flag": pa.Column(bool, metadata={"dp": {}})})
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("most", [1, 3, 7])
+def test_noise_grows_with_the_records_of_a_unit(neighbors, most):
+    frame = pd.DataFrame({"flag": [True, False, True], "who": [1, 1, 2]})
+    scale = {}
+    for unit in (None, "who"):
+        rows = None if unit is None else most
+        private = frame.dp.protect(FLAG, epsilon=9, delta=0.1, neighbors=neighbors, unit=unit, max_rows=rows)
+        table = private.dp.value_counts("flag", epsilon=1, mechanism="laplace")
+        normal = private.dp.value_counts("flag", epsilon=1, delta=0.01, mechanism="gaussian")
+        scale[unit] = (
+            table.dp.metadata.scale,
+            normal.dp.metadata.scale,
+            table.dp.metadata.sensitivity,
+            normal.dp.metadata.sensitivity,
+        )
+    base = 1 if neighbors == "add_remove" else 2
+    assert scale["who"][2:] == pytest.approx((base * most, sqrt(base) * most), rel=1e-12)
+    assert np.divide(scale["who"], scale[None]) == pytest.approx([most] * 4, rel=1e-4)
+
+
+# ---------------------------------------------------------------- which records stay
+
+
+def kept_of(names: list[Any], most: int, seed: int) -> pd.DataFrame:
+    frame = pd.DataFrame({"flag": [False] * len(names), "who": names, "row": range(len(names))})
+    return frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=most, rng=seed)
+
+
+def test_at_most_so_many_records_of_a_unit_stay_and_all_of_smaller_ones():
+    names = [9, 3, 3, 9, 9, 1, 3, 9, 9]
+    private = kept_of(names, 3, 5)
+    assert private["who"].value_counts().to_dict() == {9: 3, 3: 3, 1: 1}
+    assert private["row"].is_monotonic_increasing
+    assert private.dp.quality().loc["who", "dropped"] == 2
+    whole = kept_of(names, 5, 5)
+    assert len(whole) == 9
+    assert whole.dp.quality().loc["who", "dropped"] == 0
+
+
+def test_any_records_of_a_unit_stay_with_the_same_probability():
+    draws, counts = 3000, dict.fromkeys(itertools.combinations(range(5), 2), 0)
+    for seed in range(draws):
+        left = kept_of(["x", "x", "x", "x", "x", "y"], 2, seed)["row"]
+        counts[tuple(left[left < 5])] += 1
+    assert chisquare(list(counts.values())).pvalue > 1e-6
+
+
+def test_a_choice_that_can_be_repeated_marks_every_release():
+    frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
+    seeded = frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=1, rng=3)
+    assert seeded.dp.count(epsilon=0.5).dp.metadata.seeded is True
+    fresh = frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=1)
+    assert fresh.dp.count(epsilon=0.5).dp.metadata.seeded is False
+
+
+def test_filters_keep_the_units_of_their_records():
+    names = ["a", "b", "b", "c"]
+    frame = pd.DataFrame({"flag": [True, False, True, True], "who": names})
+    private = frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=2)
+    left = protection.find(private.dp.query("flag"))
+    assert len(left.units) == len(left.snapshot) == 3
+    assert len(set(left.units.tolist())) == 3
+    assert left.scope.contribution == 2
+
+
+# ---------------------------------------------------------------- the budget
+
+
+def test_losses_of_records_and_of_units_do_not_add_up(tmp_path):
+    frame = pd.DataFrame({"flag": [True, False], "who": [1, 1], "house": [1, 2]})
+    budget = Budget(epsilon=3)
+    frame.dp.protect(FLAG, budget=budget, unit="who", max_rows=2)
+    for other in ({}, {"unit": "house", "max_rows": 2}):
+        with pytest.raises(BudgetError):
+            frame.dp.protect(FLAG, budget=budget, **other)
+    # how many records are kept is a choice of the release, and not of whom it protects
+    again = frame.dp.protect(FLAG, budget=budget, unit="who", max_rows=1)
+    again.dp.count(epsilon=1)
+    assert budget.left == (2.0, 0.0)
+    assert budget.unit == Unit("add_remove", "who")
+
+    ledger = Ledger(tmp_path / "budget.db")
+    frame.dp.protect(FLAG, epsilon=3, budget=ledger, name="data", unit="who", max_rows=2).dp.count(epsilon=1)
+    assert Ledger(tmp_path / "budget.db").budget("data").unit == Unit("add_remove", "who")
+    with pytest.raises(BudgetError):
+        frame.dp.protect(FLAG, budget=ledger, name="data")
+    ledger.audit()
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "most", "times"),
+    [
+        ("add_remove", 1, 1),
+        ("add_remove", 2, 2),
+        ("add_remove", 5, 3),
+        ("replace_one", 1, 2),
+        ("replace_one", 4, 3),
+    ],
+)
+def test_groups_are_charged_as_often_as_a_unit_can_touch_them(neighbors, most, times):
+    schema = pa.DataFrameSchema({"g": pa.Column(str, pa.Check.isin(["a", "b", "c"]), metadata={"dp": {}})})
+    frame = pd.DataFrame({"g": list("abcabc"), "who": range(6)})
+    private = frame.dp.protect(schema, epsilon=9, neighbors=neighbors, unit="who", max_rows=most)
+    private.dp.partition("g", epsilon=1)
+    assert private.dp.budget.spent == (float(times), 0.0)
+
+
+# ---------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"unit": "who"},
+        {"max_rows": 2},
+        {"unit": "who", "max_rows": 0},
+        {"unit": "who", "max_rows": True},
+        {"unit": "who", "max_rows": 2.0},
+        {"unit": "nobody", "max_rows": 2},
+        {"unit": "who", "max_rows": 2, "public_rows": 1},
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong):
+    frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
+    budget = Budget(epsilon=1)
+    with pytest.raises(ParameterError):
+        frame.dp.protect(FLAG, budget=budget, **wrong)
+    assert budget.unit is None
+
+
+@pytest.mark.parametrize("names", [[1.0, None], [None, "secret"], pd.array([pd.NA, 5], dtype="Int64")])
+def test_a_record_of_nobody_is_refused_without_a_cell_in_the_message(names):
+    frame = pd.DataFrame({"flag": [True, False], "who": names})
+    with pytest.raises(InvalidDataError) as caught:
+        frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=2)
+    assert "secret" not in str(caught.value)
