@@ -27,13 +27,13 @@ from pdprivacy.protection import Protected
 from pdprivacy.releases import clustering, moments, selection, tables
 from pdprivacy.releases.call import Labels, columns_of
 from pdprivacy.releases.disclosure.options import MARK, levels_of
+from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.supposed import Supposed
 from pdprivacy.secret import Secret
 from pdprivacy.statistic import numbers_of
-from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
+from pdprivacy.suppression import Distance, keep_probabilities
 from pdprivacy.suppression.decimals import check_rate
 from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
-from pdprivacy.suppression.outliers import check_spread
 
 __all__ = ["compare_sampling", "compare_suppression"]
 
@@ -45,7 +45,6 @@ Score: TypeAlias = Callable[[Any, Fraction], float]
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-HUNDREDTH = Fraction(1, 100)
 LONG = 5000
 """Releases from which on they take seconds."""
 
@@ -515,10 +514,7 @@ def compare_sampling(
     def draw(way: _Way, source: Source) -> Mask:
         if way.rows is not None:
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
-        if protected.units is None:
-            return noise.coins(len(protected.snapshot), way.share, source)
-        owners = int(protected.units.max(initial=-1)) + 1
-        return noise.coins(owners, way.share, source)[protected.units]
+        return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
     frame = _compared(
         protected,
@@ -593,23 +589,18 @@ def compare_suppression(
     pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]
     if len(set(pairs)) < len(pairs):
         raise ParameterError("'spreads' must be different pairs.")
-    if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
-        raise ParameterError(
-            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
-            "of what it costs else.",
-            "compare_sampling(...), or protect(..., neighbors='add_remove').",
-        )
+    refuse_units(protected)
     if distance is None:
         several = len(asked.chosen) > 1
         distance = "discrete" if asked.name == "mode" else "euclidean" if several else "absolute"
     check_one_of("distance", distance, get_args(Distance))
-    limits = _limits(asked.chosen, distance)
+    limits = limits_of(asked.chosen, distance, "compare_suppression")
     ways = [_Way((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
 
     def drawing() -> Draw:
         scores = np.empty(0)
         if any(m < M for m, M in pairs):
-            scores = _scores(protected, asked.chosen, distance, limits, progress)
+            scores = scores_of(protected, asked.chosen, distance, limits, progress)
         kept = {
             way: keep_probabilities(scores, *pair)
             for way, pair in zip(ways, pairs, strict=True)
@@ -640,40 +631,4 @@ def compare_suppression(
 def _spread(pair: Any) -> tuple[Fraction, Fraction]:
     if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
         raise ParameterError("'spreads' must be pairs (m, M).", "spreads=[(0.5, 0.5), (0.5, 0.6)].")
-    low, high = check_spread(*pair)
-    if low < high and (low % HUNDREDTH or high % HUNDREDTH):
-        raise ParameterError(
-            "'spreads' must be whole hundredths: between them no bound is proved.", "(0.1, 0.2)."
-        )
-    return low, high
-
-
-def _limits(columns: Sequence[Column], distance: Distance) -> list[tuple[float, float]]:
-    """The bounds by which numbers are brought to [0, 1]; refuses columns that do not fit the distance."""
-    if not columns or (distance != "euclidean" and len(columns) != 1):
-        raise ParameterError(f"distance={distance!r} is for one column.", 'distance="euclidean" for several.')
-    for column in columns:
-        if column.nullable:
-            raise ParameterError(
-                f"Column {column.name!r} may hold nulls, which are at no distance.",
-                "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
-            )
-    if distance == "discrete":
-        columns[0].labels("compare_suppression")
-        return []
-    return [column.bounds("compare_suppression") for column in columns]
-
-
-def _scores(
-    protected: Protected,
-    columns: Sequence[Column],
-    distance: Distance,
-    limits: Sequence[tuple[float, float]],
-    progress: bool | None,
-) -> Floats:
-    if distance == "discrete":
-        return outlier_scores(protected.engine.codes(columns[0], "compare_suppression"), distance)
-    arrays = [protected.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
-    table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
-    bounds: Any = limits[0] if distance == "absolute" else list(limits)
-    return outlier_scores(table, distance, bounds, progress=progress)
+    return spread_of(*pair)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.domain import Column
 from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, show
@@ -23,7 +24,9 @@ from pdprivacy.suppression.decimals import check_rate
 from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
 from pdprivacy.suppression.outliers import check_spread, outlier_floor
 
-__all__ = ["sample", "suppress_outliers"]
+__all__ = ["by_unit", "limits_of", "refuse_units", "sample", "scores_of", "spread_of", "suppress_outliers"]
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 HUNDREDTH = Fraction(1, 100)
 
@@ -36,7 +39,7 @@ def sample(
     spend: Spend = "noise",
     rng: RandomState = None,
 ) -> pd.DataFrame:
-    """A protected frame of a secret random sample, as `DataFrame.sample`; releases cost less, or have less noise.
+    """A protected frame of a secret random sample, as `DataFrame.sample`; its releases are amplified.
 
     One of ``frac`` and ``n``, as the neighbours ask: ``frac`` under "add_remove" keeps each record with that
     probability by a coin of its own (Poisson sampling); ``n`` under "replace_one" keeps so many, without
@@ -97,7 +100,7 @@ def sample(
     if frac is not None:
         rate = check_rate(frac)
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
-        held = _of_owners(protected, lambda size: noise.coins(size, rate, source))
+        held = by_unit(protected, lambda size: noise.coins(size, rate, source))
     else:
         size = _sample_size(protected, n)
         whole = protected.scope.rows
@@ -157,32 +160,15 @@ def suppress_outliers(
     check_one_of("distance", distance, get_args(Distance))
     check_one_of("spend", spend, get_args(Spend))
     source = noise.source(rng)
-    low, high = check_spread(m, M)
-    if low < high and (low % HUNDREDTH or high % HUNDREDTH):
-        raise ParameterError(
-            "'m' and 'M' must be whole hundredths: between them no bound is proved.", "m=0.1, M=0.2."
-        )
-    if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
-        raise ParameterError(
-            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
-            "of what it costs else.",
-            "sample(n=1000), or protect(..., neighbors='add_remove').",
-        )
+    low, high = spread_of(m, M)
+    refuse_units(protected)
     _check_part(protected, "suppress_outliers")
     chosen = columns_of(protected, columns, "suppress_outliers")
-    bounds = _bounds_of(chosen, distance)
+    limits = limits_of(chosen, distance, "suppress_outliers")
     if low == high:
         held = noise.coins(len(protected.snapshot), 1 - low, source)
     else:
-        values = [protected.snapshot[column.name] for column in chosen]
-        if distance == "discrete":
-            found = protected.engine.codes(chosen[0], "suppress_outliers")
-            scores = outlier_scores(found, distance)
-        else:
-            arrays = [column.to_numpy(dtype=np.float64) for column in values]
-            table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
-            pairs: Any = bounds[0] if distance == "absolute" else bounds
-            scores = outlier_scores(table, distance, pairs, progress=progress)
+        scores = scores_of(protected, chosen, distance, limits, progress)
         held = noise.weighted_coins(keep_probabilities(scores, low, high), source)
     law = Outliers(low, high)
     _warn_of_suppression(law)
@@ -205,7 +191,7 @@ def _check_part(protected: Protected, method: str) -> None:
         )
 
 
-def _of_owners(protected: Protected, throw: Callable[[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
     """One coin per record, or per unit for all its records."""
     if protected.units is None:
         return throw(len(protected.snapshot))
@@ -226,9 +212,29 @@ def _sample_size(protected: Protected, n: Any) -> int:
     return int(n)
 
 
-def _bounds_of(columns: tuple[Any, ...], distance: Distance) -> list[tuple[float, float]]:
+def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:
+    """The least and the largest probability of suppression, for which a bound is proved."""
+    low, high = check_spread(m, M)
+    if low < high and (low % HUNDREDTH or high % HUNDREDTH):
+        raise ParameterError(
+            "'m' and 'M' must be whole hundredths: between them no bound is proved.", "m=0.1, M=0.2."
+        )
+    return low, high
+
+
+def refuse_units(protected: Protected) -> None:
+    """Refuse neighbours for which no bound of suppression is known."""
+    if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
+        raise ParameterError(
+            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
+            "of what it costs else.",
+            "sample(n=1000), or protect(..., neighbors='add_remove').",
+        )
+
+
+def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> list[tuple[float, float]]:
     """The bounds by which numbers are brought to [0, 1]; refuses columns that do not fit the distance."""
-    if distance != "euclidean" and len(columns) != 1:
+    if not columns or (distance != "euclidean" and len(columns) != 1):
         raise ParameterError(f"distance={distance!r} is for one column.", 'distance="euclidean" for several.')
     for column in columns:
         if column.nullable:
@@ -237,9 +243,25 @@ def _bounds_of(columns: tuple[Any, ...], distance: Distance) -> list[tuple[float
                 "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
             )
     if distance == "discrete":
-        columns[0].labels("suppress_outliers")
+        columns[0].labels(method)
         return []
-    return [column.bounds("suppress_outliers") for column in columns]
+    return [column.bounds(method) for column in columns]
+
+
+def scores_of(
+    protected: Protected,
+    columns: Sequence[Column],
+    distance: Distance,
+    limits: Sequence[tuple[float, float]],
+    progress: bool | None,
+) -> NDArray[np.float64]:
+    """The outlier score of each record, by columns and `limits_of` them."""
+    if distance == "discrete":
+        return outlier_scores(protected.engine.codes(columns[0], "suppress_outliers"), distance)
+    arrays = [protected.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
+    table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
+    bounds: Any = limits[0] if distance == "absolute" else list(limits)
+    return outlier_scores(table, distance, bounds, progress=progress)
 
 
 def _warn_of_sampling(rate: Fraction) -> None:
