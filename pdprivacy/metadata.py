@@ -33,7 +33,8 @@ class Metadata:
     ----------
     statistic, columns : what was released of which columns.
     mechanism : the noise.
-    epsilon, delta : the whole cost of the call.
+    epsilon, delta : the whole cost of the call; of a secret part what the whole pays, but in a plan or a
+        group of it, which are paid for together, the loss of the part.
     neighbors : what the cost refers to.
     unit : the column that names whose data a record is; None where each record is a unit.
     lineage : the steps between the raw records and the release, but for filters.

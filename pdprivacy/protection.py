@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,8 +38,10 @@ from pdprivacy.errors import (
     got,
 )
 from pdprivacy.ledger import Budget, BudgetRequest, Ledger
+from pdprivacy.ledger.budget import printable
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Approx, Neighbors, Pure, Rational, Unit
+from pdprivacy.query import nulls
 from pdprivacy.secret import Secret
 from pdprivacy.statistic import Engine, Scope
 from pdprivacy.transform import Transform
@@ -46,6 +49,9 @@ from pdprivacy.transform import Transform
 __all__ = ["Protected", "Step", "apply", "divide", "draw", "find", "lineage", "protect"]
 
 _MARK = "protected"
+
+MOST_ROWS = 10**9
+"""Of a unit."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
@@ -88,6 +94,11 @@ class Protected:
     seeded: bool = False
     frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
     supposed: Engine | None = field(default=None, repr=False)
+
+    @property
+    def in_secret(self) -> bool:
+        """Whether the records are a secret part, or of one that was paid for as a whole."""
+        return any(step.stability is None for step in self.lineage)
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -151,18 +162,18 @@ def protect(
 ) -> pd.DataFrame:
     """The frame, bound to its declaration and a budget; see `DataFrame.dp.protect`."""
     most = _most_rows(unit, max_rows, public_rows)
-    whose = Unit(neighbors, None if unit is None else str(unit))
+    whose = Unit(neighbors, _name_of(unit))
     source = noise.source(rng)
     if not isinstance(frame, pd.DataFrame):
         raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
-    if unit is not None and int((frame.columns == unit).sum()) != 1:
+    if unit is not None and sum(bool(label == unit) for label in frame.columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     asked = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
     _refuse_reprotection(frame, asked)
     domain = schemas.read_schema(schema)
     found = _meet(frame, schema, domain, on_invalid)
     rows = None if unit is not None else _public_rows(len(found.frame), whose, public_rows, on_invalid)
-    codes = None if unit is None else _units(found.frame[unit])
+    codes = None if unit is None else _units(found.frame, unit)
     if found.touching:
         named = ", ".join(repr(name) for name in found.touching)
         warnings.warn(
@@ -204,21 +215,42 @@ def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
         raise ParameterError(
             "'public_rows' cannot be combined with 'unit': how many rows are kept is private."
         )
+    if max_rows > MOST_ROWS:
+        raise ParameterError(f"'max_rows' must be at most {MOST_ROWS} (got {got(max_rows)}).")
     return int(max_rows)
 
 
-def _units(names: pd.Series[Any]) -> Integers:
+def _name_of(unit: Any) -> str | None:
+    """The label of the column of the unit as text, another one for each label."""
+    if unit is None or isinstance(unit, str):
+        return unit if unit is None else printable(unit)
+    if not isinstance(unit, int | float | tuple | date | np.generic) or isinstance(unit, bool):
+        raise ParameterError(
+            f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
+        )
+    return f"{type(unit).__name__} {got(unit)}"
+
+
+def _units(frame: pd.DataFrame, unit: Hashable) -> Integers:
     """The unit of each record, as a number; refuses records of nobody."""
+    if unit not in frame.columns:
+        raise ParameterError(
+            "The schema leaves the column of the unit out.",
+            'declare it, or strict=False in place of "filter".',
+        )
+    names: Any = frame[unit]
     try:
         codes, _ = pd.factorize(names)
-    except TypeError:
-        raise InvalidDataError("The column of the unit must hold hashable names.") from None
-    if (codes < 0).any():
+    except Exception:  # whatever pandas or Arrow raise for cells that have no order and no hash
+        codes = None
+    if codes is None:
+        raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
+    if (codes < 0).any() or nulls(names).any():
         raise InvalidDataError(
             "The column of the unit holds nulls, and a record of nobody cannot be counted.",
             "leave such records out before df.dp.protect(...), or give each a name of its own.",
         )
-    return codes.astype(np.int64)
+    return np.asarray(codes, dtype=np.int64)
 
 
 def _bounded(codes: Integers, most: int, source: noise.Source) -> Mask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from pdprivacy.accounting import Event
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import BudgetError, ParameterError
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.suppression.laws import Law
@@ -38,6 +39,7 @@ class Secret:
     inner: Fraction = Fraction(0)
     outer: Fraction = Fraction(0)
     closed: bool = False
+    process: int = field(default_factory=os.getpid, repr=False)
     lock: Any = field(default_factory=threading.RLock, repr=False)
 
     def __reduce__(self) -> Any:
@@ -49,8 +51,14 @@ class Secret:
     def paying(self, cost: Pure | Approx, budget: Budget) -> Iterator[tuple[Pure | Approx, Budget]]:
         """What a release may cost the part, and the budget that takes it; one release at a time.
 
-        Raises ParameterError where a delta does not fit earlier releases, or too little is left.
+        Raises ParameterError where a delta does not fit earlier releases, or too little is left; BudgetError
+        in a forked process, which would not know of releases of the other one.
         """
+        if os.getpid() != self.process:
+            raise BudgetError(
+                "A secret part belongs to the process that drew it: others do not know what was released.",
+                "release there, or draw another part here.",
+            )
         with self.lock:
             self._check_delta(cost)
             within = self.within(cost)
@@ -76,6 +84,9 @@ class Secret:
 
     def room(self, left: Fraction) -> float:
         """The largest epsilon that a release can state where so much is left to the whole, or a bit more."""
+        most = self.law.most
+        if most is not None and self.outer + left > self.law.whole(most):
+            left = self.law.whole(most) - self.outer
         try:
             within = self.law.part(self.outer + left) - self.inner
         except ParameterError:

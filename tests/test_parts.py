@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import threading
 import warnings
 from collections import defaultdict
@@ -25,10 +26,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
-from pdprivacy import Approx, Budget, Pure, noise, protection
+from pdprivacy import Approx, Budget, Ledger, Pure, noise, protection
 from pdprivacy.accounting import Event, from_json, to_json
 from pdprivacy.accounting.events import tally
-from pdprivacy.errors import BudgetError, BudgetExceeded, DeclarationError, OmissionWarning, ParameterError
+from pdprivacy.errors import (
+    BudgetError,
+    BudgetExceeded,
+    DeclarationError,
+    DeclarationWarning,
+    OmissionWarning,
+    ParameterError,
+)
 from pdprivacy.secret import Secret
 from pdprivacy.suppression import (
     independent,
@@ -603,3 +611,82 @@ def test_what_remains_can_be_asked_for_and_no_more(spend):
     part.dp.count(epsilon=left)
     assert frame.dp.budget.left[0] < 1e-6
     assert private(epsilon=0.5).dp.suppress_outliers("age", 0.1, 0.2).dp.remaining() == 0.0
+
+
+def test_a_ledger_keeps_the_group_of_a_part(tmp_path):
+    for plan in (False, True):
+        ledger = Ledger(tmp_path / f"{plan}.db")
+        frame = survey().dp.protect(AGE, epsilon=100, budget=ledger, name="survey")
+        memory = private()
+        for table in (frame, memory):
+            part = table.dp.sample(frac=0.5, spend="epsilon")
+            if plan:
+                part.dp.plan_releases([("count", {"epsilon": 0.1})] * 3).release()
+                part.dp.count(epsilon=0.1)
+            else:
+                for _ in range(20):
+                    part.dp.count(epsilon=0.1)
+        stored = Ledger(tmp_path / f"{plan}.db").budget("survey")
+        assert len({event.group for event, _ in stored.events}) == 1
+        assert all(event.group for event, _ in stored.events)
+        reports = [budget.report(delta=1e-5)["epsilon"] for budget in (stored, memory.dp.budget)]
+        pd.testing.assert_series_equal(*reports)
+        assert reports[0]["best"] >= stored.spent[0] - 1e-3
+        ledger.audit()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_cannot_release_a_part():
+    part = private().dp.sample(frac=0.5)
+    answer, into = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            part.dp.count(epsilon=0.1)
+        except BudgetError as error:
+            os.write(into, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(into)
+    with os.fdopen(answer, "rb") as heard:
+        assert b"belongs to the process that drew it" in heard.read()
+    part.dp.count(epsilon=0.1)
+
+
+def test_groups_and_plans_of_a_part_have_no_risk_of_the_whole():
+    schema = pa.DataFrameSchema(
+        {
+            "age": pa.Column(
+                int,
+                pa.Check.in_range(0, 100),
+                metadata={"dp": {"role": "quasi_identifier", "bins": [0, 50, 100]}},
+            ),
+            "sex": pa.Column(str, pa.Check.isin(["f", "m"]), metadata={"dp": {"role": "sensitive"}}),
+        }
+    )
+    frame = survey().dp.protect(schema, epsilon=100)
+    part = frame.dp.sample(frac=0.5, spend="epsilon")
+    (planned,) = part.dp.plan_releases([("crosstab", "age", "sex", {"epsilon": 1})]).release()
+    group = part.dp.partition("age", epsilon=2)["[0, 50)"]
+    tables = [part.dp.crosstab("age", "sex", epsilon=1), planned, group.dp.crosstab("age", "sex", epsilon=1)]
+    assert [table.dp.metadata.dr_ha for table in tables] == [None] * 3
+    assert frame.dp.crosstab("age", "sex", epsilon=1).dp.metadata.dr_ha is not None
+    with pytest.raises(ParameterError, match="chance"):
+        group.dp.dr_ha("age", "sex", epsilon=1)
+
+
+@pytest.mark.parametrize("spend", ["noise", "epsilon"])
+def test_a_large_budget_leaves_room_for_what_suppression_left(spend):
+    part = private(epsilon=10**6).dp.suppress_outliers("age", 0.1, 0.12, spend=spend)
+    left = part.dp.remaining()
+    assert 90 < left < 110
+    part.dp.count(epsilon=left)
+
+
+def test_bounds_that_are_one_place_have_no_distance():
+    schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(5, 5), metadata={"dp": {}})})
+    with pytest.warns(DeclarationWarning):
+        frame = pd.DataFrame({"age": [5, 5]}).dp.protect(schema, epsilon=1)
+    with pytest.raises(ParameterError, match="apart"):
+        frame.dp.suppress_outliers("age", 0.1, 0.2)

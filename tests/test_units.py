@@ -159,3 +159,64 @@ def test_a_record_of_nobody_is_refused_without_a_cell_in_the_message(names):
     with pytest.raises(InvalidDataError) as caught:
         frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=2)
     assert "secret" not in str(caught.value)
+
+
+class Unhashable:
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        ["who"],
+        {"who"},
+        {"who": 1},
+        True,
+        float("nan"),
+        10**400,
+        pd.Series(["who"]),
+        np.array(["who"]),
+        ("who",),
+    ],
+)
+def test_what_is_no_label_is_no_unit(unit):
+    frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
+    with pytest.raises(ParameterError):
+        frame.dp.protect(FLAG, epsilon=1, unit=unit, max_rows=2)
+    with pytest.raises(ParameterError):
+        frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=10**310)
+
+
+def test_units_of_labels_that_look_alike_are_two():
+    frame = pd.DataFrame([[True, 1, 1], [False, 1, 2]], columns=["flag", 1, "1"])
+    budget = Budget(epsilon=1)
+    frame.dp.protect(FLAG, budget=budget, unit=1, max_rows=2)
+    with pytest.raises(BudgetError):
+        frame.dp.protect(FLAG, budget=budget, unit="1", max_rows=2)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pd.arrays.FloatingArray(np.array([np.nan, 1.0]), np.array([False, False])),
+        pd.Series([[1], [2]], dtype=object),
+        pd.Series([Unhashable(), Unhashable()], dtype=object),
+    ],
+)
+def test_names_that_are_none_are_refused(names):
+    frame = pd.DataFrame({"flag": [True, False]}).assign(who=names)
+    with pytest.raises(InvalidDataError):
+        frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=2)
+
+
+def test_a_schema_that_leaves_the_unit_out_is_told_so():
+    schema = pa.DataFrameSchema(
+        {"flag": pa.Column(bool, metadata={"dp": {}})},
+        strict="filter",
+    )
+    frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
+    with pytest.raises(ParameterError, match="leaves the column of the unit out"):
+        frame.dp.protect(schema, epsilon=1, unit="who", max_rows=2)

@@ -39,7 +39,8 @@ def _plain(entry: Entry) -> bool:
     if len(entry.events) != 1:
         return False
     ((event, count),) = entry.events
-    return event.noise is None and event.loss == entry.loss and count == entry.count
+    plain = event.noise is None and event.group is None
+    return plain and event.loss == entry.loss and count == entry.count
 
 
 def terms_of(row: Row) -> Terms:

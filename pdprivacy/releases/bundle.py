@@ -45,7 +45,8 @@ class ReleasePlan:
     Attributes
     ----------
     cost : what is charged for all of them. A budget whose accounting is not "basic" counts each release
-        by itself instead, which is less than ``apart`` too.
+        by itself instead, which is less than ``apart`` too. For a secret part the loss of the part, of which
+        the whole pays less.
     apart : what they would cost one by one, by sums.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -179,7 +180,7 @@ def suppress_outliers(
 
 
 def _check_part(protected: Protected, method: str) -> None:
-    if any(step.stability is None for step in protected.lineage):
+    if protected.in_secret:
         raise ParameterError(
             f"{method!r} cannot be used on what is a secret part already.",
             "draw one part, from the whole frame.",
@@ -187,7 +188,7 @@ def _check_part(protected: Protected, method: str) -> None:
     if protected.budget.account.terms.in_rho:
         raise BudgetError(
             "The losses of one secret part add up by sums alone, and this budget counts otherwise.",
-            'protect(..., accounting="basic").',
+            'a budget in epsilon with accounting="basic".',
         )
 
 
@@ -245,7 +246,14 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
     if distance == "discrete":
         columns[0].labels(method)
         return []
-    return [column.bounds(method) for column in columns]
+    limits = [column.bounds(method) for column in columns]
+    for column, (lower, upper) in zip(columns, limits, strict=True):
+        if not 0 < upper - lower < math.inf:
+            raise ParameterError(
+                f"The bounds of column {column.name!r} must be apart, and by less than the largest double.",
+                "leave the column out: its records are all at one place.",
+            )
+    return limits
 
 
 def scores_of(

@@ -57,8 +57,9 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
 
     Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
-    accounting in rho counts by its rho. Of a secret part: as the release has to state it. A budget that
-    others charge, too, may have less when the release comes.
+    accounting in rho counts by its rho. Of a secret part: as the release has to state it; one of suppressed
+    outliers may refuse a smaller one, as below `outlier_floor` nothing can be released. A budget that others
+    charge, too, may have less when the release comes.
 
     Raises ParameterError for a delta outside [0, 1).
 
@@ -134,7 +135,8 @@ def partition(
     Parameters
     ----------
     by : a column with declared labels, or with bins.
-    epsilon, delta : the budget of each group.
+    epsilon, delta : the budget of each group. Of a secret part with ``spend="noise"`` they are what is paid
+        for, and each group has the larger loss that this allows.
     release_id : as of a release.
 
     Returns a dictionary from each label, in declared order, to its frame; nulls, where the column may hold

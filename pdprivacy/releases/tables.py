@@ -257,7 +257,7 @@ def crosstab(
         return (whole_counts(frame, call.request.mechanism) if way is False else frame), errors
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
-    apart = protected.secret is not None  # where chance hides who is there, too
+    apart = protected.in_secret  # where chance hides who is there, too
     at_risk = exposed and not apart and all(column.role == "sensitive" for column in tops) and sides[1] > 1
 
     def risk_of(result: Result) -> tuple[dict[str, Any], float | None]:

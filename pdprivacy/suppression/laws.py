@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pdprivacy.privacy import show
 from pdprivacy.suppression.decimals import at_least, digits, of
-from pdprivacy.suppression.outliers import outlier_epsilon, outlier_target
+from pdprivacy.suppression.outliers import LARGEST_EPSILON, outlier_epsilon, outlier_target
 from pdprivacy.suppression.sampling import amplified, sharpened
 
 __all__ = ["Law", "Outliers", "Poisson", "WithoutReplacement"]
@@ -38,6 +38,10 @@ class Law(Protocol):
     @property
     def one_delta(self) -> bool:
         """Whether a release with a delta has to be the only one of the part."""
+
+    @property
+    def most(self) -> Fraction | None:
+        """The largest sum of epsilons of which it is known what it costs; None where all are."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
         """At least what releases of the part cost that add up to ``epsilon``; increasing."""
@@ -74,6 +78,10 @@ class Poisson:
     def one_delta(self) -> bool:
         """No: see `delta_share`."""
         return False
+
+    @property
+    def most(self) -> None:
+        """None."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
         """As `Law`."""
@@ -118,6 +126,10 @@ class WithoutReplacement:
         """Yes: what deltas take is compared with a mixture that depends on the sum of all epsilons."""
         return self.rate < 1
 
+    @property
+    def most(self) -> None:
+        """None."""
+
     def whole(self, epsilon: Fraction) -> Fraction:
         """As `Law`."""
         return amplified(epsilon, self.rate) if epsilon else ZERO
@@ -153,6 +165,11 @@ class Outliers:
         """Yes: the theorem is about releases that are fixed together."""
         return True
 
+    @property
+    def most(self) -> Fraction:
+        """As of `outlier_epsilon`."""
+        return Fraction(LARGEST_EPSILON)
+
     def whole(self, epsilon: Fraction) -> Fraction:
         """As `Law`; more than `outlier_floor` at once, and 0 only where nothing was released."""
         if not epsilon:
@@ -162,9 +179,8 @@ class Outliers:
 
     def part(self, epsilon: Fraction) -> Fraction:
         """As `Law`."""
-        if self.m == self.M:
-            return outlier_target(epsilon, self.m, self.M)
-        return outlier_target(max(epsilon - ROUNDED, ROUNDED), self.m, self.M)
+        level = epsilon if self.m == self.M else max(epsilon - ROUNDED, ROUNDED)
+        return outlier_target(min(level, self.most), self.m, self.M)
 
     def delta_share(self, before: Fraction) -> Fraction:  # noqa: ARG002
         """1 - m."""

@@ -129,7 +129,7 @@ class Asked:
         cls, protected: Protected, by: Labels, sensitive: Labels, method: str, options: Mapping[str, Any]
     ) -> Asked:
         """Refuses, before any count is read, what cannot be answered."""
-        if protected.secret is not None:
+        if protected.in_secret:
             raise ParameterError(
                 f"{method!r} is about noise alone, and in a secret part chance hides who is there, too.",
                 "ask the frame that the part was drawn from.",
