@@ -10,7 +10,7 @@ import html
 import math
 import numbers
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -63,9 +63,24 @@ def _is_null(value: Any) -> bool:
         return False
 
 
+def _has_hash(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _plain(value: Any) -> Any:
     """A numpy number, truth value or string as the Python one; all else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+
+
+def _is_list(value: Any) -> bool:
+    """Whether it is many values: an array of no dimension is one."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__iter__") and not isinstance(value, str)
 
 
 def _number(value: Any, column: Hashable, what: str) -> int | float:
@@ -165,7 +180,7 @@ class Column:
                     )
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
-        if isinstance(categories, str) or not hasattr(categories, "__iter__"):
+        if not _is_list(categories):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
@@ -231,7 +246,7 @@ class Column:
             raise DeclarationError(
                 f"'bins' of column {self.name!r} needs a numeric column (it is of kind {self.kind!r})."
             )
-        if isinstance(bins, str) or not hasattr(bins, "__iter__"):
+        if not _is_list(bins):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)})."
             )
@@ -347,7 +362,8 @@ class Domain:
 
     Raises
     ------
-    DeclarationError : two columns of one name.
+    DeclarationError : two columns of one name, or a name by which pandas selects no column: a truth value,
+        or one without a hash.
 
     >>> domain = Domain((Column("age", "integer", lower=18, upper=65), Column("member", "boolean")))
     >>> list(domain), domain["age"].upper
@@ -355,23 +371,37 @@ class Domain:
     """
 
     columns: tuple[Column, ...]
+    # by hash: a label such as pandas.NA has no truth value when compared
+    _by_name: dict[Hashable, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
-        names = [column.name for column in self.columns]
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                raise DeclarationError(f"column {name!r} is declared twice.")
+        by_name: dict[Hashable, Column] = {}
+        for column in self.columns:
+            if isinstance(column.name, bool | np.bool_):
+                raise DeclarationError(
+                    f"a column cannot have the truth value {got(column.name)} as its name: pandas takes a "
+                    "list of truth values for a choice of rows.",
+                    f'rename it before it is protected: df.rename(columns={{{column.name!r}: "NAME"}})',
+                )
+            if not _has_hash(column.name):
+                raise DeclarationError(f"the name of a column must be hashable (got {got(column.name)}).")
+            if column.name in by_name:
+                raise DeclarationError(f"column {column.name!r} is declared twice.")
+            by_name[column.name] = column
+        object.__setattr__(self, "_by_name", by_name)
 
     def __getitem__(self, name: Hashable) -> Column:
         """The column of this name.
 
         Raises
         ------
+        ParameterError : a list, a Series or another value that is no name.
         DeclarationError : no such column is declared; the message lists the declared names.
         """
-        # by hash: a label such as pandas.NA has no truth value when compared
-        found = {column.name: column for column in self.columns}.get(name)
+        if not _has_hash(name):
+            raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
+        found = self._by_name.get(name)
         if found is not None:
             return found
         declared = ", ".join(repr(column.name) for column in self.columns) or "none"
@@ -387,7 +417,7 @@ class Domain:
         return len(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return _has_hash(name) and name in self._by_name
 
     @property
     def names(self) -> tuple[Hashable, ...]:

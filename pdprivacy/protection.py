@@ -111,6 +111,15 @@ class Protected:
         return tuple(step.text for step in self.lineage if step.condition is None)
 
     @property
+    def brief(self) -> tuple[str, ...]:
+        """The same in few words: a step that changes what a release costs in full, of others the name."""
+        return tuple(
+            step.text.partition("(")[0] if step.stability == 1 else step.text
+            for step in self.lineage
+            if step.condition is None
+        )
+
+    @property
     def engine(self) -> PandasEngine:
         """The exact sufficient statistics of the snapshot."""
         return PandasEngine(self.snapshot)

@@ -690,3 +690,18 @@ def test_bounds_that_are_one_place_have_no_distance():
         frame = pd.DataFrame({"age": [5, 5]}).dp.protect(schema, epsilon=1)
     with pytest.raises(ParameterError, match="apart"):
         frame.dp.suppress_outliers("age", 0.1, 0.2)
+
+
+def test_the_budget_lists_steps_briefly_and_the_release_in_full():
+    part = private(unit="who", max_rows=2).dp.clip(upper={"age": 60}).dp.query("age > 5").dp.sample(frac=0.5)
+    count = part.dp.count(epsilon=0.5)
+    assert part.dp.budget.entries["release"].tolist() == [
+        "count where (age > 5) after protect(unit='who', max_rows=2), clip, sample(frac=0.5)"
+    ]
+    assert count.dp.metadata.lineage == [
+        "protect(unit='who', max_rows=2)",
+        "clip(upper={'age': 60})",
+        "sample(frac=0.5)",
+    ]
+    with pytest.raises(ParameterError, match="'frac' must be in"):
+        private().dp.sample(frac=2)

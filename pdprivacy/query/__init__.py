@@ -6,8 +6,9 @@ whole one. What the filter says about the bounds and categories narrows the decl
 """
 
 from pdprivacy.query.condition import Query, parse
-from pdprivacy.query.masks import evaluate, nulls
+from pdprivacy.query.masks import dense, evaluate, nulls
 from pdprivacy.query.narrowing import cropped, possible
 from pdprivacy.query.reading import Reader
+from pdprivacy.query.tree import Columns
 
-__all__ = ["Query", "Reader", "cropped", "evaluate", "nulls", "parse", "possible"]
+__all__ = ["Columns", "Query", "Reader", "cropped", "dense", "evaluate", "nulls", "parse", "possible"]

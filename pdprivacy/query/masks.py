@@ -13,7 +13,7 @@ from pandas.api import types
 
 from pdprivacy.query.tree import ORDERINGS, All, Leaf, Not, Tree
 
-__all__ = ["Mask", "evaluate", "nulls"]
+__all__ = ["Mask", "dense", "evaluate", "nulls"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -23,7 +23,7 @@ def evaluate(tree: Tree, read: dict[str, pd.Series[Any]]) -> Mask:
     if isinstance(tree, Not):
         return ~evaluate(tree.part, read)
     if isinstance(tree, Leaf):
-        values = read[tree.name]
+        values = dense(read[tree.name])
         if tree.symbol == "null":
             return nulls(values)
         if tree.symbol == "in":
@@ -35,6 +35,24 @@ def evaluate(tree: Tree, read: dict[str, pd.Series[Any]]) -> Mask:
     for part in rest:
         met = join(met, evaluate(part, read))
     return met
+
+
+def dense(values: pd.Series[Any]) -> pd.Series[Any]:
+    """A sparse column with each of its cells, as they are; any other as it is.
+
+    Integers and truth values between which nulls are left out are cells of dtype object: pandas makes them
+    doubles where a null is among them, which rounds large ones.
+    """
+    if not isinstance(values.dtype, pd.SparseDtype):
+        return values
+    array: Any = values.array
+    fill, subtype = array.fill_value, values.dtype.subtype
+    cells = np.empty(len(array), dtype=object if pd.isna(fill) and subtype.kind in "iub" else subtype)
+    one = np.empty(1, dtype=cells.dtype)
+    one[0] = fill  # by place: numpy would spread a tuple over the cells
+    cells[:] = one
+    cells[array.sp_index.to_int_index().indices] = array.sp_values
+    return pd.Series(cells, index=values.index, name=values.name)
 
 
 def nulls(values: pd.Series[Any]) -> Mask:

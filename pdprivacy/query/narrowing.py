@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pdprivacy.domain import Column, Domain
-from pdprivacy.query.tree import COMPLEMENT, ORDERINGS, All, Leaf, Not, Tree
+from pdprivacy.domain import Column
+from pdprivacy.query.tree import COMPLEMENT, ORDERINGS, All, Columns, Leaf, Not, Tree
 
 __all__ = ["Region", "Regions", "cropped", "narrow", "narrowed_column", "possible"]
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a column may hold: non-null values (between the ends, among the labels) and null, or not."""
+    """What a column may hold: non-null values (between the ends, among the labels) and null, or not.
+
+    ``labels``: as keys in their order, to be looked up.
+    """
 
     values: bool
     null: bool
     lower: float | int | None = None
     upper: float | int | None = None
-    labels: tuple[Any, ...] | None = None
+    labels: Labels | None = None
 
     def both(self, other: Region) -> Region:
         """What is held where both are."""
@@ -31,31 +34,18 @@ class Region:
         upper = min((end for end in (self.upper, other.upper) if end is not None), default=None)
         labels = self.labels if other.labels is None else other.labels
         if self.labels is not None and other.labels is not None:
-            labels = tuple(label for label in self.labels if label in other.labels)
+            labels = {label: None for label in self.labels if label in other.labels}
         values = self.values and other.values
-        if (lower is not None and upper is not None and lower > upper) or labels == ():
+        if (lower is not None and upper is not None and lower > upper) or labels == {}:
             values = False
         return Region(values, self.null and other.null, lower, upper, labels)
 
-    def either(self, other: Region) -> Region:
-        """What is held where one of them is, or more."""
-        null = self.null or other.null
-        if not (self.values and other.values):
-            return replace(self if self.values else other, null=null)
-        lower = upper = labels = None
-        if self.lower is not None and other.lower is not None:
-            lower = min(self.lower, other.lower)
-        if self.upper is not None and other.upper is not None:
-            upper = max(self.upper, other.upper)
-        if self.labels is not None and other.labels is not None:
-            labels = self.labels + tuple(label for label in other.labels if label not in self.labels)
-        return Region(True, null, lower, upper, labels)
 
-
+Labels: TypeAlias = Mapping[Any, None]
 Regions: TypeAlias = dict[str, Region]  # of the columns that are narrowed; the others are as declared
 
 
-def narrow(tree: Tree, negated: bool, domain: Domain) -> Regions | None:
+def narrow(tree: Tree, negated: bool, domain: Columns) -> Regions | None:
     """What the records hold for which the tree is true (false, if negated); None if there are none."""
     if isinstance(tree, Not):
         return narrow(tree.part, not negated, domain)
@@ -84,16 +74,26 @@ def narrow(tree: Tree, negated: bool, domain: Domain) -> Regions | None:
     }
 
 
-def _union(regions: Iterable[Region]) -> Region:
-    first, *rest = regions
-    for region in rest:
-        first = first.either(region)
-    return first
+def _union(regions: list[Region]) -> Region:
+    """What is held where one of them is, or more."""
+    null = any(region.null for region in regions)
+    held = [region for region in regions if region.values]
+    if len(held) < 2:
+        return replace(held[0] if held else regions[-1], null=null)
+    lows, highs = [region.lower for region in held], [region.upper for region in held]
+    lower = None if None in lows else min(end for end in lows if end is not None)
+    upper = None if None in highs else max(end for end in highs if end is not None)
+    labels: dict[Any, None] = {}
+    for region in held:
+        if region.labels is None:
+            return Region(True, null, lower, upper)
+        labels.update(region.labels)
+    return Region(True, null, lower, upper, labels)
 
 
 def _leaf_region(leaf: Leaf, negated: bool, column: Column) -> Region:
     null = column.nullable and negated != (leaf.symbol == "null")
-    declared = Region(True, null, column.lower, column.upper, column.categories)
+    declared = Region(True, null, column.lower, column.upper, _keys(column.categories))
     if leaf.symbol == "null":
         return replace(declared, values=negated)
     whole = column.kind == "integer"
@@ -111,12 +111,16 @@ def _leaf_region(leaf: Leaf, negated: bool, column: Column) -> Region:
             end = (math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)) if whole else constant
             met = Region(True, null, end, None)
         if column.categories is not None:
-            met = replace(met, labels=tuple(label for label in column.categories if compare(label, constant)))
+            met = replace(met, labels=_keys(label for label in column.categories if compare(label, constant)))
         region = declared.both(met)
         return region if possible else replace(region, values=False)
     if negated:
-        return _without(declared, leaf.constants, whole, column.kind)
+        return _without(declared, frozenset(leaf.constants), whole, column.kind)
     return _among(declared, leaf.constants, whole, column.kind)
+
+
+def _keys(labels: Iterable[Any] | None) -> Labels | None:
+    return None if labels is None else dict.fromkeys(labels)
 
 
 def _among(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str) -> Region:
@@ -132,7 +136,7 @@ def _among(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str)
     ]
     if not held:
         return replace(declared, values=False)
-    labels = tuple(held) if kind == "category" or declared.labels is not None else None
+    labels = _keys(held) if kind == "category" or declared.labels is not None else None
     if kind == "category":
         return declared.both(Region(True, declared.null, labels=labels))
     if kind == "boolean":
@@ -140,11 +144,11 @@ def _among(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str)
     return declared.both(Region(True, declared.null, min(held), max(held), labels))
 
 
-def _without(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str) -> Region:
+def _without(declared: Region, constants: Container[Any], whole: bool, kind: str) -> Region:
     if declared.labels is not None:
-        labels = tuple(label for label in declared.labels if label not in constants)
+        labels = {label: None for label in declared.labels if label not in constants}
         if not labels:
-            return replace(declared, values=False, labels=())
+            return replace(declared, values=False, labels=labels)
         if kind == "boolean":
             return replace(declared, lower=int(min(labels)), upper=int(max(labels)), labels=labels)
         return replace(declared, labels=labels)
@@ -183,7 +187,7 @@ def narrowed_column(column: Column, region: Region) -> Column:
 def _ordered(column: Column, region: Region) -> tuple[Any, ...] | None:
     """The labels in declared order, or in the order of the filter where none are declared."""
     if column.categories is None or region.labels is None:
-        return region.labels
+        return None if region.labels is None else tuple(region.labels)
     return tuple(label for label in column.categories if label in region.labels)
 
 
@@ -202,6 +206,6 @@ def cropped(column: Column, lower: float | int | None, upper: float | int | None
     return (first, *(edge for edge in bins if first < edge < last), last)
 
 
-def possible(tree: Tree, domain: Domain) -> tuple[bool, ...]:
+def possible(tree: Tree, domain: Columns) -> tuple[bool, ...]:
     """Which truth values the tree may have for declared records: False, True, or both."""
     return tuple(value for value in (False, True) if narrow(tree, not value, domain) is not None)

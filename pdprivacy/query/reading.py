@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain
+from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, QueryError
-from pdprivacy.query.tree import ORDERINGS, All, Either, Leaf, Not, Tree
+from pdprivacy.query.tree import ORDERINGS, All, Columns, Either, Leaf, Not, Tree
 
 __all__ = ["AGGREGATES", "SHAPE", "Reader", "scan"]
 
@@ -78,7 +78,7 @@ def scan(text: str, what: str = "filter") -> tuple[str, str, dict[str, str]]:
     prefix = "_name"
     while prefix in text:
         prefix += "_"
-    names: dict[str, str] = {}
+    keys: dict[str, str] = {}
     python: list[str] = []
     words: list[str] = []
     place = 0
@@ -97,9 +97,7 @@ def scan(text: str, what: str = "filter") -> tuple[str, str, dict[str, str]]:
             if close < 0:
                 raise QueryError(f"a backtick is not closed in the {what} {text!r}.")
             name = text[end:close]
-            known = [key for key, value in names.items() if value == name]
-            key = known[0] if known else f"{prefix}{len(names)}_"
-            names[key] = name
+            key = keys.setdefault(name, f"{prefix}{len(keys)}_")
             piece = word = f" {key} "
             end = close + 1
         elif sign == "@":
@@ -112,7 +110,7 @@ def scan(text: str, what: str = "filter") -> tuple[str, str, dict[str, str]]:
         python.append(piece)
         words.append(word)
         place = end
-    return "".join(python).strip(), "".join(words).strip(), names
+    return "".join(python).strip(), "".join(words).strip(), {key: name for name, key in keys.items()}
 
 
 def _string_end(text: str, place: int) -> int:
@@ -150,13 +148,14 @@ class _Flat(ast.NodeTransformer):
 class Reader:
     """One pass over one expression: syntax tree in, `Tree` out; every refusal is made here."""
 
-    def __init__(self, text: str, domain: Domain, what: str = "filter", shape: str = SHAPE) -> None:
+    def __init__(self, text: str, domain: Columns, what: str = "filter", shape: str = SHAPE) -> None:
         self.text = text
         self.what = what
         self.shape = shape
         self.domain = domain
         self.columns: dict[str, None] = {}
         self.names: dict[str, str] = {}
+        self._labels: dict[str, _Labels] = {}
 
     def read(self) -> Tree:
         """The tree; QueryError for what is none."""
@@ -308,10 +307,7 @@ class Reader:
         try:
             column = self.domain[name]
         except DeclarationError as error:
-            message, hint = str(error.args[0]).split("\nHint:")[0], error.hint
-            refused = QueryError(
-                message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"'
-            )
+            refused = self._undeclared(name, error)
             column = None
         if column is None:
             raise refused
@@ -322,6 +318,21 @@ class Reader:
             )
         self.columns[name] = None
         return column
+
+    def _undeclared(self, name: str, error: DeclarationError) -> QueryError:
+        others = [label for label in self.domain.names if not isinstance(label, str)]
+        message, hint = str(error.args[0]).split("\nHint:")[0], error.hint
+        if not others:
+            return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
+        written = name.replace(" ", "")
+        meant = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
+        if meant:
+            message = f"the label of column {meant[0]!r} is no string, and a {self.what} names strings only."
+        return QueryError(
+            message,
+            f"only columns with strings as labels can be named in a {self.what}; rename the others before "
+            "df.dp.protect(...): df.columns = [...]",
+        )
 
     def _leaf(self, column: Column, symbol: str, constants: tuple[Any, ...]) -> Tree:
         name = str(column.name)
@@ -342,7 +353,11 @@ class Reader:
                     f"write {name} in [LABEL, ...]",
                 )
             return Leaf(name, symbol, constants)
-        leaf = Leaf(name, "in", tuple(_declared_label(column, value) for value in constants))
+        if column.categories is not None:
+            if name not in self._labels:
+                self._labels[name] = _Labels(column, column.categories)
+            constants = tuple(map(self._labels[name].meant, constants))
+        leaf = Leaf(name, "in", constants)
         return Not(leaf) if symbol in ("!=", "not in") else leaf
 
     def _refusal(self, node: ast.expr) -> QueryError:
@@ -380,23 +395,41 @@ class Reader:
         return None
 
 
-def _declared_label(column: Column, value: Any) -> Any:
-    """The declared category that a constant means: equal, the value of an Enum, a date as a string."""
-    if column.categories is None:
-        return value
-    for label in column.categories:
-        if label == value and isinstance(label, bool) == isinstance(value, bool):
-            return label
-        if isinstance(label, Enum) and label.value == value:
-            return label
-        if isinstance(value, str) and isinstance(label, date) and _is_date(value, label):
-            return label
-    shown = ", ".join(map(repr, column.categories[:10])) + (", ..." if len(column.categories) > 10 else "")
-    raise QueryError(f"{value!r} is not a declared category of column {column.name!r} (declared: {shown}).")
+class _Labels:
+    """The declared categories of a column, to be found by the constants that mean them.
+
+    A constant means the first of those that equal it, are an Enum of this value, or are this date.
+    """
+
+    def __init__(self, column: Column, categories: tuple[Any, ...]) -> None:
+        self.column = column
+        self.categories = categories
+        # True equals 1, and they are different labels
+        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
+        self.values: dict[Any, int] = {}
+        self.dates: dict[pd.Timestamp, int] = {}
+        for place, label in enumerate(categories):
+            if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
+                self.values.setdefault(label.value, place)
+            if isinstance(label, date) and (day := _timestamp(label)) is not None:
+                self.dates.setdefault(day, place)
+
+    def meant(self, value: Any) -> Any:
+        """The label; QueryError where none is meant."""
+        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
+        if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
+            places.append(self.dates.get(day))
+        place = min((place for place in places if place is not None), default=None)
+        if place is not None:
+            return self.categories[place]
+        shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
+        raise QueryError(
+            f"{value!r} is not a declared category of column {self.column.name!r} (declared: {shown})."
+        )
 
 
-def _is_date(text: str, label: Any) -> bool:
+def _timestamp(value: Any) -> pd.Timestamp | None:
     try:
-        return bool(pd.Timestamp(text) == pd.Timestamp(label))
+        return pd.Timestamp(value)
     except (ValueError, TypeError):
-        return False
+        return None

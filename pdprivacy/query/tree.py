@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-__all__ = ["COMPLEMENT", "ORDERINGS", "All", "Either", "Leaf", "Not", "Tree"]
+from pdprivacy.domain import Column
+
+__all__ = ["COMPLEMENT", "ORDERINGS", "All", "Columns", "Either", "Leaf", "Not", "Tree"]
+
+
+class Columns(Protocol):
+    """Declared columns by name, such as a `Domain`."""
+
+    @property
+    def names(self) -> tuple[Hashable, ...]: ...
+
+    def __getitem__(self, name: Hashable, /) -> Column: ...
+
 
 ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

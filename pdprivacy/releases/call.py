@@ -216,7 +216,7 @@ def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
             f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns at once.",
         )
-    label = call.label(protected.filters, protected.steps)
+    label = call.label(protected.filters, protected.brief)
     with protected.paying(request.cost) as (cost, purse):
         asked = request.costing(cost)
         if isinstance(protected.supposed, Supposed):

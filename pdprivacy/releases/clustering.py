@@ -231,7 +231,7 @@ def kmedian(
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
     call = Call("kmedian", request, rng=state, columns=chosen, release_id=release_id)
-    label = f"{call.label(protected.filters, protected.steps)}, {swaps} step{'s'[: swaps != 1]}"
+    label = f"{call.label(protected.filters, protected.brief)}, {swaps} step{'s'[: swaps != 1]}"
     with protected.paying(asked.cost) as (cost, purse):
         inner = asked.costing(cost)
         drawn = walking(walk, inner)

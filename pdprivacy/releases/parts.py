@@ -99,7 +99,7 @@ def sample(
     _check_part(protected, "sample")
     law: Law
     if frac is not None:
-        rate = check_rate(frac)
+        rate = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
         held = by_unit(protected, lambda size: noise.coins(size, rate, source))
     else:

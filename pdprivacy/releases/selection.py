@@ -350,7 +350,7 @@ def _released(
         )
     # of which only the number of releases counts
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
-    label = Call(statistic, request, columns=tuple(columns)).label(protected.filters, protected.steps)
+    label = Call(statistic, request, columns=tuple(columns)).label(protected.filters, protected.brief)
     selections = _select(protected, choices, asked, label, options["rng"], options["release_id"])
     made: list[Any] = [
         make([_found(choice, one) for choice, one in zip(choices, selection.selected, strict=True)])

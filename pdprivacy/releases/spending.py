@@ -46,7 +46,8 @@ def split(
         return [whole / int(into)] * int(into)
     if isinstance(into, Mapping):
         return dict(zip(into, (whole * share for share in shares(list(into.values()), "into")), strict=True))
-    if isinstance(into, str) or not isinstance(into, Sequence | np.ndarray | pd.Series):
+    many = isinstance(into, Sequence | pd.Series) or (isinstance(into, np.ndarray) and into.ndim > 0)
+    if isinstance(into, str | bool | int) or not many:
         raise ParameterError(
             f"'into' must be a number of shares, or weights (got {got(into)}).", "into=[2, 1]."
         )
@@ -164,7 +165,7 @@ def partition(
         )
     times = min(columns[0].cells("partition"), protected.scope.moves)
     asked = loss(epsilon, delta).times(times)
-    label = labelled(f"partition by {columns[0].name}", protected.filters, protected.steps)
+    label = labelled(f"partition by {columns[0].name}", protected.filters, protected.brief)
     with protected.paying(asked) as (cost, purse):
         each = loss(cost.epsilon / times, cost.delta / times)
         events = [(Event(each), times)]

@@ -102,13 +102,15 @@ def check_delta(delta: Rational) -> Fraction:
     return number
 
 
-def check_rate(rate: Rational) -> Fraction:
+def check_rate(rate: Rational, name: str = "rate") -> Fraction:
     """A sampling rate in (0, 1]; raises ParameterError else."""
-    number = rational(rate, "rate")
+    number = rational(rate, name)
     if not 0 < number <= 1:
-        raise ParameterError(f"'rate' must be in (0, 1] (got {got(rate)}).", "rate='1/3', or rate=0.1.")
+        raise ParameterError(
+            f"{name!r} must be in (0, 1] (got {got(rate)}).", f"{name}='1/3', or {name}=0.1."
+        )
     if number < SMALLEST:
-        raise ParameterError("'rate' must be at least 1e-300.")
+        raise ParameterError(f"{name!r} must be at least 1e-300.")
     return number
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got
-from pdprivacy.query import Reader, evaluate, possible
+from pdprivacy.query import Columns, Reader, evaluate, possible
 from pdprivacy.transform.arithmetic import SHAPE, Read, read_term
 from pdprivacy.transform.cells import BLOCK, column_of
 from pdprivacy.transform.clipping import clipped_column
@@ -32,6 +32,24 @@ class _New:
 
     column: Column
     cells: Callable[[Read, pd.Index[Any]], pd.Series[Any]]
+
+
+class _Known:
+    """The declared columns and those that were made of them so far."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.columns: dict[Hashable, Column] = {column.name: column for column in domain.columns}
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        return tuple(self.columns)
+
+    def __getitem__(self, name: Hashable, /) -> Column:
+        found = self.columns.get(name)
+        return self.domain()[name] if found is None else found
+
+    def domain(self) -> Domain:
+        return Domain(tuple(self.columns.values()))
 
 
 def assign(
@@ -58,8 +76,8 @@ def assign(
 
     Raises
     ------
-    ParameterError : an expression that is no text (a function or a Series may look at other rows), or bounds
-        that are none.
+    ParameterError : an expression that is no text (a function or a Series may look at other rows), bounds
+        that are none, or declared columns all of which have a tuple as their label.
     QueryError : anything else in an expression, or a result without bounds.
     DeclarationError : a name whose role is 'identifier'.
 
@@ -74,18 +92,19 @@ def assign(
     """
     _check_expressions(expressions)
     asked = _checked_bounds(expressions, bounds)
+    _check_levels(domain, expressions)
     made: dict[str, _New] = {}
-    renewed = domain
+    known = _Known(domain)
     for name, expression in expressions.items():
-        if name in renewed:
-            own(renewed[name], "assign")
+        if name in known.columns:
+            own(known.columns[name], "assign")
         try:
-            new = _new(renewed, name, expression, asked.get(name))
+            new = _new(known, name, expression, asked.get(name))
         except RecursionError:
             raise QueryError(f"the expression of {name!r} is nested too deeply.") from None
         made[name] = new
-        columns = {**{column.name: column for column in renewed.columns}, name: new.column}
-        renewed = Domain(tuple(columns.values()))
+        known.columns[name] = new.column
+    renewed = known.domain()
 
     def columns_of(frame: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
         read: dict[Hashable, pd.Series[Any]] = {name: frame[name] for name in domain}
@@ -131,6 +150,16 @@ def _check_expressions(expressions: Any) -> None:
         )
 
 
+def _check_levels(domain: Domain, expressions: Mapping[str, str]) -> None:
+    """Refuse new columns beside columns of several levels, among which pandas finds no name of one."""
+    if len(domain) and all(isinstance(name, tuple) for name in domain):
+        raise ParameterError(
+            f"the new column {next(iter(expressions))!r} has one label, and all declared columns have a tuple "
+            "of several.",
+            'join them before df.dp.protect(...): df.columns = ["_".join(name) for name in df.columns]',
+        )
+
+
 def _checked_bounds(expressions: Mapping[str, str], bounds: Any) -> dict[str, tuple[Any, Any]]:
     example = 'private.dp.assign(rate="gain / hours", bounds={"rate": (0, 100)})'
     if bounds is None:
@@ -145,7 +174,7 @@ def _checked_bounds(expressions: Mapping[str, str], bounds: Any) -> dict[str, tu
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
 
 
-def _new(domain: Domain, name: str, expression: str, ends: tuple[Any, Any] | None) -> _New:
+def _new(domain: Columns, name: str, expression: str, ends: tuple[Any, Any] | None) -> _New:
     reader = Reader(expression, domain, f"expression of {name!r}", SHAPE)
     node = reader.syntax()
     new: _New | None = None
@@ -178,7 +207,7 @@ def _copy(name: str, column: Column) -> _New:
     return _New(replace(column, name=name, role=None), cells)
 
 
-def _condition(domain: Domain, name: str, reader: Reader, node: ast.expr) -> _New:
+def _condition(domain: Columns, name: str, reader: Reader, node: ast.expr) -> _New:
     tree = reader.condition(node)
     column = Column(name, "boolean", categories=possible(tree, domain))
 

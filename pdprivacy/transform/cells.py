@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.query import nulls
+from pdprivacy.query import dense, nulls
 
 __all__ = ["BLOCK", "INTEGERS", "Mask", "codes", "column_of", "floats", "labelled", "whole"]
 
@@ -27,7 +27,7 @@ INTEGERS = (-(2**63), 2**63 - 1)
 
 def floats(values: pd.Series[Any], column: Column) -> NDArray[np.float64]:
     """The numbers of a column within its bounds, NaN for a null; for reading only."""
-    array = _doubles(values)
+    array = _doubles(dense(values))
     low = -np.inf if column.lower is None else float(column.lower)
     high = np.inf if column.upper is None else float(column.upper)
     if not len(array) or (low == -np.inf and high == np.inf):
@@ -63,6 +63,7 @@ def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | 
 
     Of int64, or of Python integers where one is beyond it. A null holds a number within the bounds.
     """
+    values = dense(values)
     null = nulls(values) if column.nullable else None
     array = _integers(values)
     if array is None:
@@ -133,6 +134,7 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
 
 def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
     """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
+    values = dense(values)
     places = {label: place for place, label in enumerate(labels)}
     if isinstance(values.dtype, pd.CategoricalDtype):
         found, uniques = values.cat.codes.to_numpy(), values.cat.categories

@@ -86,12 +86,14 @@ def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
         raise ParameterError(f"'columns' of {method!r} must be a list of columns (got {got(columns)}).")
     if not listed:
         raise ParameterError(f"{method!r} needs at least one column.")
-    for place, name in enumerate(listed):
+    seen: set[Hashable] = set()
+    for name in listed:
         if not isinstance(name, Hashable):
             raise ParameterError(f"'columns' of {method!r} must be a list of columns (got {got(name)}).")
         domain[name]
-        if name in listed[:place]:
+        if name in seen:
             raise ParameterError(f"{method!r} names column {name!r} twice.")
+        seen.add(name)
     return listed
 
 

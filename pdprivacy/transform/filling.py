@@ -11,12 +11,14 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.query import nulls
+from pdprivacy.query import dense, nulls
 from pdprivacy.transform.cells import BLOCK, column_of, floats, whole
 from pdprivacy.transform.constants import NUMERIC, is_null, label, number, shown
 from pdprivacy.transform.core import Transform, call, own
 
 __all__ = ["fillna"]
+
+_ARROW_TEXTS = ("string[pyarrow]", "large_string[pyarrow]")
 
 
 def fillna(domain: Domain, value: Any) -> Transform:
@@ -128,6 +130,7 @@ def _filled(values: pd.Series[Any], column: Column, renewed: Column, constant: A
 
 
 def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
+    values = dense(values)
     null = nulls(values)
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -138,6 +141,8 @@ def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
         categories: pd.Index[Any] = pd.Index(labels, tupleize_cols=False)
         return pd.Series(pd.Categorical.from_codes(places, categories), index=values.index)
     cells = values.to_numpy(dtype=object, copy=True)
-    cells[null] = constant
-    texts = isinstance(constant, str) and isinstance(dtype, pd.StringDtype | pd.ArrowDtype)
+    one = np.empty(1, dtype=object)
+    one[0] = constant  # by place: numpy would spread a tuple over the nulls
+    cells[null] = one
+    texts = type(constant) is str and (isinstance(dtype, pd.StringDtype) or str(dtype) in _ARROW_TEXTS)
     return pd.Series(cells, index=values.index, dtype=dtype if texts else object)

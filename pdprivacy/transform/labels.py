@@ -91,13 +91,14 @@ def cut(
 
 def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
     """The edges as they were given, and as doubles."""
-    if isinstance(plain(bins), int | float) and not isinstance(bins, bool):
+    single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
+    if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
         raise ParameterError(
             f"'bins' must be edges (got {got(bins)}): a number of bins has edges that pandas takes from the "
             "least and the greatest value of the data.",
             "private.dp.cut('age', [18, 30, 65])",
         )
-    if not isinstance(bins, list | tuple | range | np.ndarray):
+    if single is not bins or not isinstance(bins, list | tuple | range | np.ndarray):
         raise ParameterError(
             f"'bins' must be a list of edges (got {got(bins)}).", "private.dp.cut('age', [18, 30, 65])"
         )
@@ -125,7 +126,7 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
 
 
 def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
-    if not isinstance(labels, list | tuple | np.ndarray):
+    if not isinstance(labels, list | tuple | np.ndarray) or (isinstance(labels, np.ndarray) and labels.ndim == 0):
         raise ParameterError(
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
             "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
@@ -198,7 +199,8 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     if not after:
         raise ParameterError(f"every label of column {column!r} would become null.")
     renewed = _recoded_column(declared, images, after)
-    table = np.array([-1 if image is None else after.index(image) for image in images] + [-1])
+    place = {image: place for place, image in enumerate(after)}
+    table = np.array([*(-1 if image is None else place[image] for image in images), -1])
 
     def recoded(frame: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
         values = frame[column]

@@ -38,13 +38,16 @@ _COLUMN = 'arithmetic of declared columns: private.dp.assign(net="gain - loss")'
 _FILL = 'a public constant: private.dp.fillna({"age": 0}), or private.dp.dropna()'
 _RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
 _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
+_ONE_OF_EACH = (
+    "df.dp.protect(..., unit=..., max_rows=1), which names whose each record is, and keeps one of each"
+)
 _SELECT = 'private.dp.select(["age", "region"]) for columns, private.dp.query for records'
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "drop_outliers": (_OUTLIERS, _TRIM),
         "drop_top": (_OUTLIERS, _TRIM),
-        **dict.fromkeys(("drop_duplicates", "duplicated"), (_STAYS, _BEFORE)),
+        **dict.fromkeys(("drop_duplicates", "duplicated"), (_STAYS, _ONE_OF_EACH)),
         **dict.fromkeys(("nlargest", "nsmallest"), (_STAYS, _TOP)),
         **dict.fromkeys(("head", "tail", "truncate", "first", "last"), (_STAYS, _FILTER)),
         **dict.fromkeys(("sort_values", "sort_index"), (_ORDER, _RELEASES)),
