@@ -86,10 +86,11 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     faults = {column.name: _faults(read[column.name], column) for column in domain.columns}
     refused = _refused(domain, faults, on_invalid)
     if refused:
+        moved = on_invalid == "raise" and not _refused(domain, faults, "clip")
+        clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
         raise InvalidDataError(
             "The data does not meet its declaration: " + "; ".join(refused) + ".",
-            'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, '
-            'on_invalid="drop" leaves faulty records out; or correct the data or the declaration.',
+            f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.',
         )
     keep = np.ones(len(frame), dtype=bool)
     changed = dict(renewed)

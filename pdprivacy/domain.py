@@ -153,9 +153,9 @@ class Column:
             set_field(self, "categories", self._checked_categories(self.categories))
         if self.kind == "boolean":
             self._complete_boolean()
-        for field in ("lower", "upper"):
-            if (bound := getattr(self, field)) is not None:
-                set_field(self, field, self._checked_bound(bound, field))
+        for end in ("lower", "upper"):
+            if (bound := getattr(self, end)) is not None:
+                set_field(self, end, self._checked_bound(bound, end))
         if self.bins is not None:
             edges = self._checked_bins(self.bins)
             whole = self.kind == "integer"
@@ -380,9 +380,9 @@ class Domain:
         for column in self.columns:
             if isinstance(column.name, bool | np.bool_):
                 raise DeclarationError(
-                    f"a column cannot have the truth value {got(column.name)} as its name: pandas takes a "
+                    f"a column cannot have the truth value {bool(column.name)} as its name: pandas takes a "
                     "list of truth values for a choice of rows.",
-                    f'rename it before it is protected: df.rename(columns={{{column.name!r}: "NAME"}})',
+                    f'rename it before it is protected: df.rename(columns={{{bool(column.name)}: "NAME"}})',
                 )
             if not _has_hash(column.name):
                 raise DeclarationError(f"the name of a column must be hashable (got {got(column.name)}).")

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError
 
@@ -43,7 +44,8 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most, and ``rank``, of a minimum or maximum, the records from the end; a number, or one per choice.
+        most, and, of a minimum or maximum, ``rank``, the records from the end, and whether that was ``cut``
+        to half of the public ones; one for all, or one per choice.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
@@ -109,21 +111,38 @@ def _labels(index: pd.Index[Any]) -> str:
     return json.dumps([names, cells])
 
 
+def _plain(column: pd.Series[Any]) -> NDArray[Any]:
+    """The numbers of a column in the widest kind that holds them."""
+    if column.dtype.kind in "iu" and not column.hasnans:
+        values = np.asarray(column.to_numpy())
+        beyond = values.dtype.kind == "u" and values.max(initial=0) >= 2**63
+        return values.astype("<u8" if beyond else "<i8")
+    plain = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype="<f8")
+    plain[np.isnan(plain)] = np.nan  # one bit pattern
+    return plain
+
+
+def _are_floats(column: NDArray[Any]) -> bool:
+    """Whether floats hold all these numbers."""
+    return column.dtype.kind == "f" or not ((column > 2**53) | (column < -(2**53))).any()
+
+
 def fingerprint(released: Released) -> str:
     """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
-    dtypes = [released.dtype] if isinstance(released, pd.Series) else list(released.dtypes)
-    kinds = {dtype.kind for dtype in dtypes}
-    if kinds <= set("biuf"):
-        kind = "<i8" if kinds <= set("iu") else "<f8"
-        values = released.to_numpy(dtype=None if kind == "<i8" else np.float64)
-        plain = np.array(values, dtype=kind)
-        if kind == "<f8":
-            plain[np.isnan(plain)] = np.nan  # one bit pattern
-        digest.update(kind.encode() + plain.tobytes())
+    held = [released] if isinstance(released, pd.Series) else [one for _, one in released.items()]
+    if all(column.dtype.kind in "biuf" for column in held):
+        plain = [_plain(column) for column in held]
+        kinds = {values.dtype.str for values in plain}
+        if len(kinds) > 1 and all(map(_are_floats, plain)):
+            plain, kinds = [values.astype("<f8") for values in plain], {"<f8"}
+        if len(kinds) == 1:
+            digest.update(kinds.pop().encode() + np.stack(plain, axis=-1).tobytes())
+        else:  # no kind of number holds all of them
+            for values in plain:
+                digest.update(values.dtype.str.encode() + values.tobytes())
     else:
         digest.update(b"not numbers")
-        held = [released] if isinstance(released, pd.Series) else [one for _, one in released.items()]
         for column in held:
             digest.update(_labels(pd.Index(column.tolist(), dtype=object, tupleize_cols=False)).encode())
     axes = released.axes if isinstance(released, pd.DataFrame) else [released.index]

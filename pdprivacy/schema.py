@@ -96,18 +96,32 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     domain = _domain(declared)
     _refuse_duplicates(frame, declared)
     _refuse_guesses(frame, declared)
-    validated, failures = _run(frame, declared)
+    validated, failures = _run(frame, declared, domain)
     if validated is not None and not failures:
-        failures = {name: ["column_in_dataframe"] for name in domain if name not in validated.columns}
+        failures = {
+            name: {"column_in_dataframe": _NO_FATE} for name in domain if name not in validated.columns
+        }
         if not failures:
             return validated
     # Raised here, outside every except block, so that no pandera error is its context.
-    named = "; ".join(f"{where}: {', '.join(dict.fromkeys(what))}" for where, what in _named(failures))
+    named = "; ".join(f"{where}: {', '.join(what)}" for where, what in _named(failures))
     count = len(failures)
     raise InvalidDataError(
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
-        'declare what the data may hold, or pass on_invalid="clip" or on_invalid="drop"',
+        _hint(failures),
     )
+
+
+def _hint(failures: _Failures) -> str:
+    """What to do about all failures; a fate of faulty records only where it mends every one."""
+    hint = "declare what the data may hold"
+    mended = frozenset.intersection(*(fates for what in failures.values() for fates in what.values()))
+    if mended:
+        passed = " or ".join(f'on_invalid="{fate}"' for fate in ("clip", "drop") if fate in mended)
+        return f"{hint}, or pass {passed}"
+    if "column_in_schema" in failures.get(_WHOLE, ()):
+        return f"{hint}, or leave other columns out before df.dp.protect(...)"
+    return f"{hint}, or correct the data before df.dp.protect(...)"
 
 
 def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -153,17 +167,20 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return coerced
 
 
-# What failed, by column name; the schema as a whole and the index have keys of their own.
+# What failed, by column name, and the fates of faulty records that mend it; the schema as a whole and the
+# index have keys of their own.
 _WHOLE, _INDEX = object(), object()
-_Failures: TypeAlias = dict[Any, list[str]]
+_Fates: TypeAlias = frozenset[str]
+_Failures: TypeAlias = dict[Any, dict[str, _Fates]]
+_NO_FATE: _Fates = frozenset()
 
 
-def _named(failures: _Failures) -> Iterator[tuple[str, list[str]]]:
+def _named(failures: _Failures) -> Iterator[tuple[str, Iterable[str]]]:
     for where, what in failures.items():
         yield "schema" if where is _WHOLE else "index" if where is _INDEX else f"column {where!r}", what
 
 
-def _run(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, _Failures]:
+def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame | None, _Failures]:
     """The validated frame, or what failed; every exception of pandera ends here."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaError, SchemaErrors
@@ -178,20 +195,20 @@ def _run(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, _Failur
             return schema.validate(frame, lazy=True, inplace=False), failures
     except SchemaErrors as errors:
         for error in errors.schema_errors:
-            _record(failures, error, frame, schema)
+            _record(failures, error, frame, schema, domain)
     except SchemaError as error:
-        _record(failures, error, frame, schema)
+        _record(failures, error, frame, schema, domain)
     except Exception as error:
-        failures[_WHOLE] = [f"pandera stopped with {type(error).__name__}"]
-    return None, failures or {_WHOLE: ["pandera refused it"]}
+        failures[_WHOLE] = {f"pandera stopped with {type(error).__name__}": _NO_FATE}
+    return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
 
 
-def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any) -> None:
+def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, domain: Domain) -> None:
     check = error.check
     if check == "column_in_dataframe":
         for name, column in schema.columns.items():
             if column.required and not column.regex and name not in frame.columns:
-                failures.setdefault(name, []).append(check)
+                failures.setdefault(name, {})[check] = _NO_FATE
         return
     where: Any = _WHOLE
     part = type(error.schema).__name__
@@ -200,7 +217,41 @@ def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any) -
     elif part != "DataFrameSchema" and error.schema is not None:
         # A column found by a regex has a name that is not declared.
         where = error.schema.name if error.schema.name in schema.columns else _WHOLE
-    failures.setdefault(where, []).append(_check_text(check))
+    fates = _mending(error, frame[where], domain[where]) if where in domain else _NO_FATE
+    what, text = failures.setdefault(where, {}), _check_text(check)
+    what[text] = what.get(text, fates) & fates
+
+
+def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
+    """Which fates of faulty records mend what failed in a declared column; see `pdprivacy.conform`."""
+    check = error.check
+    drops: _Fates = frozenset(["drop"])
+    if isinstance(check, str):
+        # nulls and fractions make a column of integers one of doubles, which it is without them no more
+        floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
+        return drops if floating or check == "not_nullable" else _NO_FATE
+    if check.groupby is not None:
+        return _NO_FATE
+    low, high = _ends(check)
+    if low is not None or high is not None:
+        within = (low is None or _reaches(column.lower, low, 1)) and (
+            high is None or _reaches(column.upper, high, -1)
+        )
+        clips = column.categories is None and values.dtype.kind in "iuf"
+        return _NO_FATE if not within else drops | {"clip"} if clips else drops
+    labels = _allowed(check)
+    if labels is None or column.categories is None:
+        return _NO_FATE
+    same = list(column.categories) == labels
+    return drops if same or (check.name == "isin" and set(column.categories) <= set(labels)) else _NO_FATE
+
+
+def _reaches(bound: float | None, end: _End, sign: int) -> bool:
+    """Whether a declared bound is on the right side of the end of a check."""
+    value, closed = end
+    if bound is None:
+        return False
+    return sign * bound > sign * value or (closed and bound == value)
 
 
 def _check_text(check: Any) -> str:
@@ -382,7 +433,7 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
     options = {key: value for key, value in given.items() if value is not None}
     if "categories" in options:
         labels = options["categories"]
-        if isinstance(labels, str) or not isinstance(labels, Iterable):
+        if isinstance(labels, str) or not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) == 0:
             raise DeclarationError(
                 f'"categories" of column {name!r} must be a list of labels (got {got(labels)}).',
                 'metadata={"dp": {"categories": [LABEL, ...]}}',
@@ -510,7 +561,8 @@ def _numeric(
 
 
 def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+    single = isinstance(bounds, str) or not hasattr(bounds, "__len__") or getattr(bounds, "ndim", 1) == 0
+    if single or len(bounds) != 2:
         raise DeclarationError(
             f'"bounds" of column {name!r} must be a pair of numbers (got {got(bounds)}).',
             'metadata={"dp": {"bounds": [LOWER, UPPER]}}',

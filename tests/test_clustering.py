@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
+import timeit
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -45,7 +47,7 @@ from pdprivacy.statistic import (
     packed,
     quantity,
 )
-from pdprivacy.statistic.medians import DIAMETER
+from pdprivacy.statistic.medians import DIAMETER, _swaps
 
 X = Column("x", "float", nullable=True, lower=-1, upper=1)
 Y = Column("y", "integer", nullable=True, lower=0, upper=100)
@@ -669,6 +671,52 @@ def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
         assert walk.found([*selected, last]).tolist() == walk.points[sorted(one)].tolist()
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 30, 199])
+def test_swaps_of_sets_of_any_size_cost_what_they_do_by_definition(size):
+    generator = np.random.default_rng(size)
+    distances = generator.integers(0, DIAMETER + 1, (200, 200)).astype(np.uint16)
+    counts = generator.integers(1, 2**30, 200).astype(np.float64)
+    chosen = tuple(generator.choice(200, size, replace=False).tolist())
+    free = [point for point in range(200) if point not in chosen]
+    whole, each = distances.astype(np.int64), counts.astype(np.int64)
+    left = [np.delete(np.array(chosen), out) for out in range(size)]
+    expected = [
+        [each @ np.minimum(whole[:, into], whole[:, stay].min(axis=1, initial=DIAMETER)) for into in free]
+        for stay in left
+    ]
+    assert _swaps(distances, counts, chosen).tolist() == expected
+
+
+def test_the_work_of_all_swaps_is_that_of_the_distances():
+    """Not of the points of a set times the records times the universe."""
+    generator = np.random.default_rng(1)
+    distances = generator.integers(0, DIAMETER + 1, (1500, 1500)).astype(np.uint16)
+    times = {}
+    for size in (2, 500):
+        chosen = tuple(range(size))
+        times[size] = min(
+            timeit.repeat(
+                lambda chosen=chosen: _swaps(distances, np.ones(1500), chosen),
+                timer=time.process_time,
+                number=1,
+                repeat=5,
+            )
+        )
+    assert times[500] < 25 * times[2]
+
+
+def test_rounding_is_all_that_the_stated_cost_leaves_out():
+    walk = medians(PLANE, (0,), 1)
+    places = walk.points / [2, 5]
+    true = np.linalg.norm(places[:, None] - places, axis=2)
+    counts = np.array([900, 1, 70, 0, 3, 500])
+    sets = list(itertools.combinations(range(6), 2))
+    rounded = [counts @ walk.distances(np.arange(6))[:, list(one)].min(axis=1).astype(int) for one in sets]
+    exact = [counts @ true[:, list(one)].min(axis=1) for one in sets]
+    off = np.subtract.outer(rounded, rounded) * walk.step - np.subtract.outer(exact, exact)
+    assert np.abs(off).max() <= counts.sum() * 2**-15 * true.max()
+
+
 def test_distances_are_whole_and_the_diameter_is_the_largest():
     walk = medians(PLANE, (0,), 1)
     assert walk.points.tolist() == [[0, 0], [0, 5], [1, 0], [1, 5], [2, 0], [2, 5]]
@@ -796,6 +844,7 @@ def test_a_budget_too_small_changes_nothing(name):
 
 
 LARGE = Column("m", "integer", lower=0, upper=999)
+NINE = Column("nine", "integer", lower=0, upper=8)
 REFUSED = [
     ("kmeans", ("flag", 3), {}, ParameterError, "2 points"),
     ("kmeans", (["flag", "g"], 9), {}, ParameterError, "8 points"),
@@ -820,6 +869,8 @@ REFUSED = [
     ("kmedian", ("g", 4), {}, ParameterError, "'k'"),
     ("kmedian", (["m", "y"], 2), {}, ParameterError, "101000 points"),
     ("kmedian", ("m", 999), {}, ParameterError, "too much work"),
+    ("kmedian", (["m", "nine"], 1112), {"steps": 1}, ParameterError, "from 1 to 1111"),
+    ("kmedian", ("g", 2), {"steps": 10**5 + 1}, ParameterError, "from 1 to 100000"),
     ("kmedian", ("g", 2), {"steps": 0}, ParameterError, "'steps'"),
     ("kmedian", ("g", 2), {"delta": 0.1}, ParameterError, "'delta'"),
     ("kmedian", ("g", 2), {"mechanism": "noisy_max"}, ParameterError, "'mechanism'"),
@@ -832,8 +883,8 @@ REFUSED = [
 def test_a_refusal_comes_before_anything_is_charged_or_read(name, args, options, error, words):
     frame = pd.DataFrame(
         {"x": [0.5], "y": [3.0], "z": [1.0], "g": [1], "h": [11], "flag": [True], "name": ["a"], "m": [77]}
-    )
-    private = frame.dp.protect(Domain((*DOMAIN.columns, LARGE)), epsilon=1, delta=0.1)
+    ).assign(nine=5)
+    private = frame.dp.protect(Domain((*DOMAIN.columns, LARGE, NINE)), epsilon=1, delta=0.1)
     with pytest.raises(error, match=words):
         getattr(private.dp, name)(*args, **{"epsilon": 1, **options})
     assert private.dp.budget.spent == (0, 0)

@@ -699,7 +699,7 @@ def test_undeclared_columns_are_let_alone():
     assert list(found.quality.index) == ["x"]
 
 
-@pytest.mark.parametrize("name", [3, ("a", 1), ("a", 1, 2), "dp", 2.5, True, "", pd.Timestamp("2020")])
+@pytest.mark.parametrize("name", [3, ("a", 1), ("a", 1, 2), "dp", 2.5, "", pd.Timestamp("2020")])
 @pytest.mark.parametrize("on_invalid", ["clip", "drop"])
 def test_a_column_of_any_name_conforms(name, on_invalid):
     frame = pd.DataFrame([[1.0, 1], [np.inf, 2], [500.0, 3]])
@@ -845,3 +845,93 @@ def test_dropped_records_make_the_number_of_rows_private(neighbors):
     assert scope.filtered
     released = private.dp.sum("x", epsilon=1, rng=1)
     assert released.dp.metadata.sensitivity >= 90  # a record may come or go
+
+
+def hinted(frame, declared, on_invalid="raise") -> str:
+    with pytest.raises(InvalidDataError) as caught:
+        frame.dp.protect(declared, epsilon=1, on_invalid=on_invalid)
+    return caught.value.hint
+
+
+DP = {"dp": {}}
+INTEGERS = {"x": pa.Column(int, pa.Check.in_range(0, 9), metadata=DP)}
+HINTED = [
+    # (columns of the schema, its options, cells of x, the fates that mend them)
+    (INTEGERS, {}, [5, 20], {"clip", "drop"}),
+    (INTEGERS, {}, [5.0, None], {"drop"}),
+    (INTEGERS, {}, [5.0, 2.5], {"drop"}),
+    (INTEGERS, {}, [5.0, 2.5, 20.0], {"drop"}),
+    (INTEGERS, {}, ["a", "b"], set()),
+    (INTEGERS, {"strict": True}, [5, 6], set()),
+    (INTEGERS, {"strict": True}, [5, 20], set()),
+    ({"x": pa.Column(int, pa.Check.in_range(0, 9))} | {"y": pa.Column(int, metadata=DP)}, {}, [5, 20], set()),
+    ({"x": pa.Column(int, pa.Check.in_range(0, 9), unique=True, metadata=DP)}, {}, [5, 5, 20], set()),
+    ({"x": pa.Column(float, [pa.Check.gt(0), pa.Check.le(9)], metadata=DP)}, {}, [0.0, 1.0], set()),
+    (
+        {"x": pa.Column(float, [pa.Check.ge(0), pa.Check.le(9)], metadata=DP)},
+        {},
+        [-1.0, 1.0],
+        {"clip", "drop"},
+    ),
+    (
+        {"x": pa.Column(int, pa.Check.in_range(0, 9), metadata={"dp": {"bounds": [0, 30]}})},
+        {},
+        [5, 20],
+        set(),
+    ),
+    (
+        {"x": pa.Column(int, pa.Check.in_range(0, 30), metadata={"dp": {"bounds": [0, 9]}})},
+        {},
+        [5, 50],
+        {"clip", "drop"},
+    ),
+    ({"x": pa.Column(int, pa.Check.isin([1, 2]), metadata=DP)}, {}, [1, 5], {"drop"}),
+    ({"x": pa.Column(int, pa.Check.eq(1), metadata=DP)}, {}, [1, 5], {"drop"}),
+    ({"x": pa.Column(str, pa.Check.isin(["a", "b"]), metadata=DP)}, {}, ["a", "c"], {"drop"}),
+    (
+        {"x": pa.Column(str, pa.Check.isin(["a"]), metadata={"dp": {"categories": ["a", "c"]}})},
+        {},
+        ["a", "c"],
+        set(),
+    ),
+    ({"x": pa.Column(str, metadata=DP)}, {}, ["a", None], {"drop"}),
+    (
+        {"x": pa.Column(int, pa.Check(lambda cell: cell < 9, element_wise=True), metadata=DP)},
+        {},
+        [1, 9],
+        set(),
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "options", "cells", "fates"), HINTED)
+def test_a_fate_is_offered_where_it_mends_all_that_failed(columns, options, cells, fates):
+    declared = pa.DataFrameSchema(columns, **options)
+    frame = pd.DataFrame({"x": cells, "y": 1})
+    hint = hinted(frame, declared)
+    assert {fate for fate in ("clip", "drop") if f'on_invalid="{fate}"' in hint} == fates
+    for fate in ("clip", "drop"):  # what is offered is so
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if fate in fates:
+                frame.dp.protect(declared, epsilon=1, on_invalid=fate)
+            else:
+                assert 'on_invalid="clip"' not in hinted(frame, declared, fate)
+    if options:
+        assert "leave other columns out" in hint
+
+
+def test_clipping_is_offered_where_it_mends_all_faults():
+    domain = Domain((Column("x", "integer", lower=0, upper=9), Column("y", "category", categories=("a",))))
+    good = {"x": [1, 2], "y": ["a", "a"]}
+    for cells, on_invalid, clips in (
+        ({"x": [1, 20]}, "raise", True),
+        ({"y": ["a", "b"]}, "raise", False),
+        ({"x": [1, 20], "y": ["a", "b"]}, "raise", False),
+        ({"y": ["a", "b"]}, "clip", False),
+        ({"x": [1, None]}, "clip", False),
+    ):
+        frame = pd.DataFrame({**good, **cells})
+        hint = hinted(frame, domain, on_invalid)
+        assert ('on_invalid="clip"' in hint) == clips
+        assert 'on_invalid="drop"' in hint

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
+import pickle
 import subprocess
 import sys
 
@@ -256,3 +258,46 @@ def test_the_html_table_is_escaped():
 @pytest.mark.parametrize("kind", ["float", "integer", "boolean", "category"])
 def test_every_hint_is_python(kind, what):
     compile("{" + declaration_hint("a b", kind, what) + "}", "hint", "eval")
+
+
+@pytest.mark.parametrize("name", [True, False, np.True_, np.False_])
+def test_a_truth_value_is_no_name(name):
+    """A list of truth values chooses rows: ``frame[[True, False]]`` is the first row, not two columns."""
+    with pytest.raises(DeclarationError, match=f"truth value {bool(name)} as its name") as caught:
+        Domain((Column("x", "integer"), Column(name, "integer")))
+    assert "df.rename" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", [["age"], {}, {"age"}, np.array(["age"]), pd.Series(["age"]), ("age", [])])
+def test_a_column_is_named_by_a_hashable_label(name):
+    with pytest.raises(ParameterError, match="a column is named by its label") as caught:
+        DOMAIN[name]
+    assert f"(got {type(name).__name__})" in str(caught.value)
+    assert name not in DOMAIN
+    with pytest.raises(DeclarationError, match="must be hashable"):
+        Domain((Column(name, "integer"),))
+
+
+def test_names_are_told_apart_by_hash():
+    names = (pd.NA, None, "a", ("a", 1), 3, pd.NaT)
+    domain = Domain(tuple(Column(name, "integer") for name in names))
+    assert [domain[name].name is name for name in names] == [True] * len(names)
+    assert all(name in domain for name in names)
+    assert "b" not in domain
+
+
+def test_an_array_of_no_dimension_is_no_list():
+    with pytest.raises(DeclarationError, match="'categories' of column 'x' must be a sequence"):
+        Column("x", "integer", categories=np.array(31))
+    with pytest.raises(DeclarationError, match="'bins' of column 'x' must be a sequence"):
+        Column("x", "integer", bins=np.array(31))
+    assert Column("x", "integer", bins=np.array([0, 31])).bins == (0, 31)
+
+
+def test_a_domain_is_pickled_and_compared_by_its_columns():
+    again = pickle.loads(pickle.dumps(DOMAIN))
+    assert again == DOMAIN
+    assert hash(again) == hash(DOMAIN)
+    assert again["age"] == AGE
+    assert dataclasses.replace(DOMAIN, columns=(AGE,)).names == ("age",)
+    assert "wage" not in again

@@ -568,3 +568,33 @@ def test_bins_as_narrow_as_doubles_can_be():
     assert engine(x=values).bins(column, edges).tolist() == [2, 2, 2]
     assert engine(x=values).bins(column, edges[:3]).tolist() == [2, 3]
     assert engine(x=values).bins(column, edges[:2]).tolist() == [3]
+
+
+FAR = [2**53 + 1, 2**62 + 5, 10**18 + 100, -(2**60) - 3, 2**63 + 1, -(2**63), 2**63 - 70]
+
+
+@pytest.mark.parametrize("lower", FAR)
+@pytest.mark.parametrize(
+    "dtype", ["int64", "Int64", "uint64", "UInt64", "float64", "object", "int64[pyarrow]"]
+)
+def test_integers_beyond_the_doubles_have_the_cell_of_their_own(dtype, lower):
+    upper = lower + 63
+    column = Column("c", "integer", True, lower, upper)
+    cells = [lower - 9, lower, lower + 1, lower + 5, lower + 5, upper - 1, upper, upper + 300]
+    if "int" in dtype.lower():
+        least, most = (0, 2**64) if dtype.lower().startswith("u") else (-(2**63), 2**63)
+        cells = [cell for cell in cells if least <= cell < most]
+    values: Any = np.array([*cells, None], dtype=object)
+    if dtype in ("int64", "uint64", "float64"):
+        values = np.array(cells, dtype=dtype)
+    elif dtype != "object":
+        values = pd.array(cells, dtype=dtype)
+    if dtype == "float64":
+        cells = [int(float(cell)) for cell in cells]
+    expected = np.zeros(65, dtype=np.int64)
+    for cell in cells:
+        expected[min(max(cell, lower), upper) - lower] += 1
+    expected[64] = int(dtype == "object")
+    frame = pd.DataFrame({"c": values})
+    assert PandasEngine(frame).table([column], "value_counts").tolist() == expected.tolist()
+    assert PandasEngine(frame.iloc[:0]).table([column], "value_counts").tolist() == [0] * 65

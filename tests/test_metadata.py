@@ -195,6 +195,43 @@ def test_fingerprints_tell_whole_and_broken_numbers_apart():
     assert metadata.fingerprint(pd.Series([0.0])) != metadata.fingerprint(pd.Series([np.nan]))
 
 
+WIDE = {
+    "beyond signed ones": (pd.Series([2**63 + 1], dtype="uint64"), pd.Series([2**63 + 3], dtype="uint64")),
+    "as if signed": (pd.Series([2**63 + 1], dtype="uint64"), pd.Series([2**63 + 1 - 2**64])),
+    "next to floats": (
+        pd.DataFrame({"i": [2**53 + 1], "f": [0.5]}),
+        pd.DataFrame({"i": [2**53], "f": [0.5]}),
+    ),
+    "next to truth": (
+        pd.DataFrame({"i": [2**60 + 1], "b": [True]}),
+        pd.DataFrame({"i": [2**60], "b": [True]}),
+    ),
+    "next to unsigned ones": (
+        pd.DataFrame({"i": [-1, 2], "u": np.array([2**63 + 1, 5], dtype=np.uint64)}),
+        pd.DataFrame({"i": [-1, 2], "u": np.array([2**63 + 3, 5], dtype=np.uint64)}),
+    ),
+    "a null": (pd.Series([1, None], dtype="Int64"), pd.Series([2, None], dtype="Int64")),
+}
+
+
+@pytest.mark.parametrize("pair", WIDE.values(), ids=WIDE)
+def test_a_fingerprint_keeps_all_digits(pair, tmp_path):
+    prints = [metadata.fingerprint(one) for one in pair]
+    assert prints[0] != prints[1]
+    pytest.importorskip("pyarrow")
+    for one, mark in zip(pair, prints, strict=True):
+        frame = one.to_frame("x") if isinstance(one, pd.Series) else one
+        frame.to_parquet(tmp_path / "r.parquet")
+        back = pd.read_parquet(tmp_path / "r.parquet")
+        assert metadata.fingerprint(back["x"] if isinstance(one, pd.Series) else back) == mark
+
+
+def test_whole_numbers_that_are_floats_may_become_some():
+    table = pd.DataFrame({"i": [1, 2], "f": [0.5, np.nan], "b": [True, False]})
+    assert metadata.fingerprint(table) == metadata.fingerprint(table.astype(np.float64))
+    assert metadata.fingerprint(table[["i"]]) != metadata.fingerprint(table[["i"]].astype(np.float64))
+
+
 @every_release
 def test_a_parquet_round_trip_keeps_all(private, release, tmp_path):
     pytest.importorskip("pyarrow")

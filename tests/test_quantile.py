@@ -267,6 +267,30 @@ def test_only_what_is_near_is_sorted():
     assert least >= 200 * choice.parts
 
 
+def test_a_column_is_sorted_once_for_all_of_its_quantiles(monkeypatch):
+    data = np.random.default_rng(1).uniform(0, 100, 20_000)
+    grid = ladder(Column("x", "float", False, 0, 100.0), "quantile")
+    engine = PandasEngine(pd.DataFrame({"x": data}))
+    windows = [(0, 20_000), (100, 19_000), (5_000, 5_100), (-5, 3), (19_990, 20_003)] * 4
+    alone = [engine.ranks(grid).between(*window) for window in windows]
+    sizes = []
+    plain = np.sort
+
+    def sort(array: Any, *args: Any, **options: Any) -> Any:
+        sizes.append(len(array))
+        return plain(array, *args, **options)
+
+    monkeypatch.setattr(np, "sort", sort)
+    for order in (1, -1):
+        ranks, sizes[:] = engine.ranks(grid), []
+        for window, found in list(zip(windows, alone, strict=True))[::order]:
+            other = ranks.between(*window)
+            assert (other.low, other.high, other.below) == (found.low, found.high, found.below)
+            assert np.array_equal(other.values, found.values)
+            assert np.array_equal(other.counts, found.counts)
+        assert sum(sizes) <= 2 * len(data)
+
+
 @pytest.mark.parametrize("data", [[], [np.nan], [4.0], [np.nan, 4.0, np.nan]])
 def test_hardly_any_records_are_enough(data):
     column = Column("x", "float", True, 0, 10.0)
@@ -345,5 +369,8 @@ def test_an_end_is_looked_for_where_the_empty_stretch_no_longer_counts():
         assert choice.candidates * math.exp(-rank / mechanism.scale) < 0.05
         assert choice.candidates * math.exp(-(rank - 1) / mechanism.scale) >= 0.05 * (1 - 1e-9)
         assert mechanism.shortfall(choice.candidates) < rank
+        assert not choice.cut(mechanism.scale)
     public = asked(Fraction(0), "lower", scope("replace_one", 30), column)
     assert public.rank(10.0) == 15
+    assert public.cut(10.0)
+    assert not public.cut(0.1)

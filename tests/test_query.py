@@ -770,3 +770,57 @@ def test_whatever_is_accepted_means_what_dataframe_query_means(words):
     frame = pd.DataFrame({"age": [3, 20, 3, 20], "member": [True, True, False, False]})
     selected = frame.query(text, engine="python")
     assert frame.index[query.mask(frame)].tolist() == selected.index.tolist()
+
+
+def test_columns_without_strings_as_labels_cannot_be_named():
+    domain = Domain((Column(("a", "age"), "integer"), Column(3, "integer"), Column("b", "integer")))
+    for text in ("`('a', 'age')` > 1", "`('a','age')` > 1"):
+        with pytest.raises(QueryError) as caught:
+            parse(text, domain)
+        assert "label of column ('a', 'age') is no string, and a filter names strings only" in str(
+            caught.value
+        )
+        assert "rename the others" in caught.value.hint
+    with pytest.raises(QueryError, match="label of column 3 is no string"):
+        parse("`3` == 1", domain)
+    with pytest.raises(QueryError, match="'age' is not declared for release") as caught:
+        parse("age > 1", domain)
+    assert "only columns with strings as labels can be named in a filter" in caught.value.hint
+    with pytest.raises(QueryError) as caught:
+        parse("wage > 1", DOMAIN)
+    assert "strings" not in caught.value.hint
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "text", "meant"),
+    [
+        ((True, "x"), "c == True", True),
+        ((2, "x", 1), "c == 1.0", 1),
+        ((*Level,), "c == 2", Level.HIGH),
+        (("r", *Colour), "c == 'r'", "r"),
+        ((*Colour, "r"), "c == 'r'", Colour.RED),
+        (("2020-01-01", dt.date(2020, 1, 1)), "c == '2020-01-01'", "2020-01-01"),
+        ((dt.date(2020, 1, 1), "2020-01-01"), "c == '2020-01-01'", dt.date(2020, 1, 1)),
+        (
+            (pd.Timestamp("2020-01-01", tz="UTC"), "x"),
+            "c == '2020-01-01 00:00Z'",
+            pd.Timestamp("2020-01-01", tz="UTC"),
+        ),
+        ((dt.date(1, 1, 1), "x"), "c == 'x'", "x"),
+    ],
+)
+def test_a_constant_means_the_first_label_that_it_fits(labels, text, meant):
+    domain = Domain((Column("c", "category", categories=labels),))
+    (found,) = parse(text, domain).narrow()["c"].categories
+    assert found is meant or (type(found) is type(meant) and found == meant)
+
+
+@pytest.mark.parametrize(("labels", "text"), [((True, "x"), "c == 1"), ((1, "x"), "c == True")])
+def test_truth_values_are_no_numbers(labels, text):
+    with pytest.raises(QueryError, match="is not a declared category"):
+        parse(text, Domain((Column("c", "category", categories=labels),)))

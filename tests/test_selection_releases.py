@@ -127,6 +127,7 @@ def test_the_ends_have_the_ranks_that_are_stated(private):
         (high, np.searchsorted(-values[::-1], -high.loc["income"] + grid, side="right")),
     ):
         stated = found.attrs["dp"]["error"]
+        assert stated["cut"] is False
         assert stated["below_best"] < stated["rank"] < 30
         assert private.dp.min("income", epsilon=2).attrs["dp"]["error"] == stated  # each costs as much
         wrong = (ranks < 1) | (ranks >= 2 * stated["rank"])
@@ -134,12 +135,90 @@ def test_the_ends_have_the_ranks_that_are_stated(private):
         assert abs(np.median(ranks) - stated["rank"]) < 10
 
 
+def a_number(values: Any, upper: int, **options: Any) -> pd.DataFrame:
+    frame = pd.DataFrame({"n": np.asarray(values, dtype=np.int64)})
+    return frame.dp.protect(Domain((Column("n", "integer", False, 0, upper),)), epsilon=10**9, **options)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("values", [[40] * 1000, np.repeat(np.arange(20, 100), 50)], ids=["one", "some"])
+def test_of_equal_records_the_ends_count_those_below(values):
+    """In at most 5 % of the releases not; false alarms one in a million."""
+    values = np.asarray(values)
+    for name in ("min", "max"):
+        found = getattr(a_number(values, 120).dp, name)("n", epsilon=400, releases=400, rng=3)
+        rank, numbers = found.attrs["dp"]["error"]["rank"], found.loc["n"].to_numpy()
+        signed = values if name == "min" else -values
+        numbers = numbers if name == "min" else -numbers
+        upto, below = ((signed[:, None] <= numbers).sum(0), (signed[:, None] < numbers).sum(0))
+        wrong = (upto < 1) | (below >= 2 * rank)
+        assert stats.binomtest(int(wrong.sum()), 400, 0.05, alternative="greater").pvalue > 1e-6
+        # as many are up to it as there are equal ones, so that nothing bounds their number
+        assert (upto >= 2 * rank).mean() > 0.5
+
+
+@pytest.mark.statistical
+def test_a_rank_that_was_cut_says_so_and_is_seldom_further_off_than_stated():
+    """The same for the distance in ranks, which is all that holds then."""
+    values = np.arange(960, 1000, 2)
+    known = a_number(values, 10**6, public_rows=20).dp
+    found = known.min("n", epsilon=200, releases=400, rng=3)
+    error, numbers = found.attrs["dp"]["error"], found.loc["n"].to_numpy()
+    assert (error["rank"], error["cut"]) == (10, True)
+    upto, below = ((values[:, None] <= numbers).sum(0), (values[:, None] < numbers).sum(0))
+    # the numbers beyond all records are far more than all others
+    assert ((upto < 1) | (below >= 2 * error["rank"])).mean() > 0.5
+    off = np.maximum(np.maximum(below - 10, 10 - upto), 0)
+    assert (
+        stats.binomtest(int((off > error["below_best"]).sum()), 400, 0.05, alternative="greater").pvalue
+        > 1e-6
+    )
+    # a public fact: of what is declared and asked, and not of the records
+    assert known.min("n", epsilon=400).attrs["dp"]["error"]["cut"] is False
+    assert known.query("n > 970").dp.min("n", epsilon=1).attrs["dp"]["error"]["cut"] is False
+    ends = known.quantile("n", [0, 0.5, 1], epsilon=1).attrs["dp"]["error"]["cut"]
+    assert ends == {"n, q=0.0": True, "n, q=0.5": None, "n, q=1.0": True}
+
+
+@pytest.mark.statistical
+def test_of_fewer_records_than_the_rank_any_number_from_the_largest_on_is_as_good():
+    """Kolmogorov's test of the uniform distribution; false alarms one in a million."""
+    found = a_number([30] * 10, 10**6).dp.min("n", epsilon=200, releases=400, rng=3)
+    assert found.attrs["dp"]["error"]["rank"] > 10
+    numbers = found.loc["n"].to_numpy()
+    assert stats.kstest(numbers, stats.uniform(30, 10**6 - 30).cdf).pvalue > 1e-6
+
+
 def test_zero_and_one_are_the_ends(private):
     ends = private.dp.quantile("income", [0, 1], epsilon=4, rng=1)
     alone = [private.dp.min("income", epsilon=2, rng=1), private.dp.max("income", epsilon=2, rng=1)]
     assert ends["income"].iloc[0] == alone[0]["income"]
     ranks = [one.attrs["dp"]["error"]["rank"] for one in alone]
-    assert ends.attrs["dp"]["error"]["rank"] == {"income, q=0": ranks[0], "income, q=1": ranks[1]}
+    assert ends.attrs["dp"]["error"]["rank"] == {"income, q=0.0": ranks[0], "income, q=1.0": ranks[1]}
+
+
+def test_shares_may_be_written_in_every_way_and_are_named_before_the_charge(private):
+    for q in ("1/3", np.array(0.25), Fraction(1, 3), np.float32(0.1), "0.5"):
+        found = private.dp.quantile("age", q, epsilon=1)
+        several = private.dp.quantile("age", [*np.atleast_1d(q), 0.75], epsilon=1)
+        assert found.name == several.index[0] == pytest.approx(float(Fraction(str(q))))
+        assert several.index[1] == 0.75
+    assert private.dp.budget.spent == (10, 0)
+    with pytest.raises(ParameterError):
+        private.dp.quantile("age", np.array("half"), epsilon=1)
+
+
+def test_every_choice_has_its_own_entry_in_the_metadata():
+    shares = [0.1234567, 0.1234568, 0.5]
+    stored = protected().dp.quantile("age", shares, epsilon=3).attrs["dp"]
+    assert len(stored["split"]) == len(stored["scale"]) == len(stored["error"]["below_best"]) == 3
+    assert sum(stored["split"].values()) == pytest.approx(1)
+    columns = [Column(name, "integer", False, 0, 5) for name in (1, "1", "1 #1")]
+    frame = pd.DataFrame({column.name: [1] * 9 for column in columns})
+    private = frame.dp.protect(Domain(tuple(columns)), epsilon=10)
+    stored = private.dp.median([1, "1", "1 #1"], epsilon=3, split={1: 3, "1": 2, "1 #1": 1}).attrs["dp"]
+    assert stored["split"] == {"1": 0.5, "1 #2": pytest.approx(1 / 3), "1 #1": pytest.approx(1 / 6)}
+    assert stored["scale"]["1 #2"] == pytest.approx(1.5 * stored["scale"]["1"])
 
 
 # ---------------------------------------------------------------- charges
@@ -241,6 +320,21 @@ def test_too_much_work_is_refused_before_it_is_paid(monkeypatch):
     assert private.dp.budget.spent == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("shares", "columns", "releases"), [(5, 2, 1), (1, 1, 10), (3, 1, 4), (4, 1, 2), (3, 3, 1)]
+)
+def test_quantiles_are_work_too(shares, columns, releases, monkeypatch):
+    private = protected()
+    monkeypatch.setattr("pdprivacy.releases.selection.MAX_CELLS", 9 * 10**4)
+    names, given = ["age", "income", "rooms"][:columns], [(i + 1) / 10 for i in range(shares)]
+    if shares * columns * releases <= 9:
+        private.dp.quantile(names, given, epsilon=1, releases=releases)
+        return
+    with pytest.raises(TableTooLargeError, match="fewer releases"):
+        private.dp.quantile(names, given, epsilon=1, releases=releases)
+    assert private.dp.budget.spent == (0, 0)
+
+
 def test_selections_can_be_planned_together(private):
     calls = [
         ("median", "age", {"epsilon": 0.1, "rng": 1}),
@@ -312,6 +406,39 @@ def test_labels_that_were_changed_are_told(tmp_path, private):
     assert again.dp.verify()
     again.iloc[[0, 1], 0] = again.iloc[[1, 0], 0].tolist()
     assert not again.dp.verify()
+
+
+def test_labels_keep_their_digits_next_to_others():
+    columns = (
+        Column("i", "integer", categories=(2**53 + 1, 2**53 + 3)),
+        Column("f", "float", categories=(0.5, 1.5)),
+        Column("s", "integer", categories=(3, 4)),
+        Column("u", "integer", categories=(2**63 + 1, 2**63 + 3)),
+    )
+    cells: dict[str, Any] = {"i": [2**53 + 1] * 9, "f": [0.5] * 9, "s": [3] * 9}
+    frame = pd.DataFrame({**cells, "u": np.array([2**63 + 1] * 9, np.uint64)})
+    private = frame.dp.protect(Domain(columns), epsilon=10**9)
+    wanted = {"i": 2**53 + 1, "f": 0.5, "s": 3, "u": 2**63 + 1}
+    for names in (["i", "f"], ["f", "u"], ["s", "u"], ["i"], ["u"], list(wanted)):
+        found = private.dp.mode(names, epsilon=LARGE)
+        assert [(found[name], name) for name in names] == [(wanted[name], name) for name in names]
+        assert found.dp.verify()
+        changed = found.copy()
+        changed[names[-1]] += 1
+        assert not changed.dp.verify()
+        changed = found.copy()
+        changed[names[0]] += 1
+        assert not changed.dp.verify()
+        both = private.dp.mode(names, epsilon=LARGE, releases=2)
+        assert both[2].tolist() == [wanted[name] for name in names]
+        tops = private.dp.top_k(names, 2, epsilon=LARGE)
+        assert tops.loc[1].tolist() == [wanted[name] for name in names] or len(names) > 1
+        assert [tops.loc[1, name] for name in names] == [wanted[name] for name in names]
+        assert tops.dp.verify()
+        tops.loc[1, names[0]] += 1
+        assert not tops.dp.verify()
+    # where floats hold all of them, as pandas has it
+    assert private.dp.mode(["s", "f"], epsilon=LARGE).dtype == np.float64
 
 
 def test_a_selection_has_no_standard_error(private):

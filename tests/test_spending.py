@@ -534,10 +534,35 @@ def test_shares_are_spent_to_the_last_digit(survey, schema):
     assert private.dp.remaining() == 0
 
 
-@pytest.mark.parametrize("into", [0, -1, True, "ab", [], [1, -1], {}, None, 2.5, [0]], ids=repr)
+@pytest.mark.parametrize(
+    "into",
+    [
+        0,
+        -1,
+        True,
+        "ab",
+        [],
+        [1, -1],
+        {},
+        None,
+        2.5,
+        [0],
+        np.array(31),
+        np.array(2.5),
+        np.ones((2, 2)),
+        [[1], [1, 2]],
+    ],
+    ids=repr,
+)
 def test_shares_have_positive_weights(private, into):
     with pytest.raises(ParameterError):
         private.dp.split(1, into=into)
+
+
+def test_an_array_holds_weights(private):
+    assert private.dp.split(1, into=np.array([3, 1])) == [Fraction(3, 4), Fraction(1, 4)]
+    assert private.dp.split(1, into=pd.Series([3, 1])) == [Fraction(3, 4), Fraction(1, 4)]
+    assert private.dp.split(1, into=np.int64(2)) == [Fraction(1, 2)] * 2
 
 
 @pytest.mark.parametrize(

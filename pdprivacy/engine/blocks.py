@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,6 +18,9 @@ __all__ = ["BLOCK", "Coder", "coder", "edge_coder", "numbers"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]
+
+EXACT = 2**53
+"""Up to this size doubles hold every integer."""
 
 BLOCK = 1 << 17
 """Rows read at a time: a few arrays of it fit the processor's cache."""
@@ -118,13 +122,15 @@ def coder(values: Any, column: Column, method: str) -> Coder:
 
 def _integers(values: Any, column: Column, lower: int, upper: int, cells: Integers) -> Coder:
     """Integers from ``lower`` to ``upper`` as their distance from ``lower``; ``cells`` is each one's cell."""
-    read = numbers(values)
     small = np.int16 if upper - lower < 2**15 else np.int64
+    if max(abs(lower), abs(upper)) > EXACT:
+        return Coder(_far(values, lower, upper, small), _cells(column, cells, int(cells.max()) + 1))
+    read = numbers(values)
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         block = read(start, stop)
-        if block.dtype.kind == "u":
-            block = np.minimum(block, np.asarray(2**62).astype(block.dtype)) if block.itemsize == 8 else block
+        if block.dtype.kind == "u" and block.itemsize == 8:
+            block = np.minimum(block, np.uint64(2 * EXACT))
         if block.dtype.kind != "f":
             whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
             return np.asarray((whole - lower).astype(small))
@@ -137,6 +143,29 @@ def _integers(values: Any, column: Column, lower: int, upper: int, cells: Intege
         return np.asarray(found)
 
     return Coder(codes, _cells(column, cells, int(cells.max()) + 1))
+
+
+def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
+    """The distances of integers from a bound that doubles do not hold, cell by cell in whole numbers."""
+
+    def codes(start: int, stop: int) -> NDArray[Any]:
+        cells = np.asarray(values[start:stop], dtype=object)
+        return np.fromiter((_distance(cell, lower, upper) for cell in cells), dtype=small, count=len(cells))
+
+    return codes
+
+
+def _distance(cell: Any, lower: int, upper: int) -> int:
+    """How far a cell lies above ``lower``, rounded down, at most at ``upper``; -1 for null."""
+    try:
+        if cell != cell:
+            return -1
+        whole = math.floor(cell)
+    except OverflowError:  # infinite
+        return upper - lower if cell > 0 else 0
+    except (TypeError, ValueError, ArithmeticError):
+        return -1
+    return int(min(max(whole, lower), upper)) - lower
 
 
 def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -> Coder:

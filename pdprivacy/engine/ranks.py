@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ class StepRanks:
     def __init__(self, steps: NDArray[np.uint32], counts: Integers, low: int, high: int) -> None:
         self._steps, self._counts = steps, counts
         self._low, self._high = low, high
+        self._sorted = 0  # records of all windows so far
 
     @property
     def rows(self) -> int:
@@ -39,7 +41,7 @@ class StepRanks:
         return len(self._steps)
 
     def between(self, first: int, last: int) -> Window:
-        """As `Ranks` says: the bins around the ranks, sorted."""
+        """As `Ranks` says: the bins around the ranks, sorted; all bins once that is no more work."""
         width = self._high - self._low + 1
         shift, rows = _shift(width), len(self._steps)
         reached = np.concatenate([[0], np.cumsum(self._counts)])
@@ -50,15 +52,27 @@ class StepRanks:
         if last < rows:
             right = max(int(np.searchsorted(reached, last, side="left")), left + 1)
         start, stop = left << shift, min(right << shift, width)
-        steps = self._steps
-        if stop - start < width:
+        self._sorted += int(reached[right] - reached[left])
+        if self._sorted >= rows:
+            values, counts = self._whole
+            first_of, after = np.searchsorted(values, [self._low + start, self._low + stop])
+            values, counts = values[first_of:after], counts[first_of:after]
+        else:
             # one comparison for both ends: what is below the first one wraps around
-            steps = steps[steps - np.uint32(start) < np.uint32(stop - start)]
+            inside = self._steps - np.uint32(start) < np.uint32(stop - start)
+            values, counts = self._distinct(self._steps[inside])
+        return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
+
+    @cached_property
+    def _whole(self) -> tuple[Integers, Integers]:
+        return self._distinct(self._steps)
+
+    def _distinct(self, steps: NDArray[np.uint32]) -> tuple[Integers, Integers]:
+        """The different steps in order, and how many there are of each."""
         ordered = np.sort(steps)
         places = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-        values = ordered[places].astype(np.int64) + self._low
         counts = np.diff(np.append(places, len(ordered))).astype(np.int64)
-        return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
+        return ordered[places].astype(np.int64) + self._low, counts
 
 
 def _shift(width: int) -> int:

@@ -93,10 +93,13 @@ def _union(regions: list[Region]) -> Region:
 
 def _leaf_region(leaf: Leaf, negated: bool, column: Column) -> Region:
     null = column.nullable and negated != (leaf.symbol == "null")
-    declared = Region(True, null, column.lower, column.upper, _keys(column.categories))
+    declared = Region(True, null, column.lower, column.upper)
+    whole = column.kind == "integer"
+    if leaf.symbol == "in" and not negated:
+        return _among(declared, leaf.constants, whole, column)
+    declared = replace(declared, labels=_keys(column.categories))
     if leaf.symbol == "null":
         return replace(declared, values=negated)
-    whole = column.kind == "integer"
     if leaf.symbol in ORDERINGS:
         symbol = COMPLEMENT[leaf.symbol] if negated else leaf.symbol
         (constant,) = leaf.constants
@@ -114,16 +117,16 @@ def _leaf_region(leaf: Leaf, negated: bool, column: Column) -> Region:
             met = replace(met, labels=_keys(label for label in column.categories if compare(label, constant)))
         region = declared.both(met)
         return region if possible else replace(region, values=False)
-    if negated:
-        return _without(declared, frozenset(leaf.constants), whole, column.kind)
-    return _among(declared, leaf.constants, whole, column.kind)
+    return _without(declared, frozenset(leaf.constants), whole, column.kind)
 
 
 def _keys(labels: Iterable[Any] | None) -> Labels | None:
     return None if labels is None else dict.fromkeys(labels)
 
 
-def _among(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str) -> Region:
+def _among(declared: Region, constants: tuple[Any, ...], whole: bool, column: Column) -> Region:
+    """Of constants that are declared labels, where any are declared."""
+    kind = column.kind
     held = [
         constant
         for constant in dict.fromkeys(constants)
@@ -136,7 +139,7 @@ def _among(declared: Region, constants: tuple[Any, ...], whole: bool, kind: str)
     ]
     if not held:
         return replace(declared, values=False)
-    labels = _keys(held) if kind == "category" or declared.labels is not None else None
+    labels = _keys(held) if kind == "category" or column.categories is not None else None
     if kind == "category":
         return declared.both(Region(True, declared.null, labels=labels))
     if kind == "boolean":

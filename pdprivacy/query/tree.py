@@ -16,7 +16,8 @@ class Columns(Protocol):
     """Declared columns by name, such as a `Domain`."""
 
     @property
-    def names(self) -> tuple[Hashable, ...]: ...
+    def names(self) -> tuple[Hashable, ...]:
+        """The declared names, in order."""
 
     def __getitem__(self, name: Hashable, /) -> Column: ...
 

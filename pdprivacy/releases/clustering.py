@@ -55,6 +55,12 @@ MAX_POINTS = 10_000
 MAX_WORK = 3 * 10**10
 """Distances that all steps of a walk look at together, if every point holds a record."""
 
+MAX_SWAPS = 10**7
+"""Points of a set times those of its universe: the swaps that one selection weighs."""
+
+MAX_STEPS = 10**5
+"""Of a walk, however small its universe."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rounds(Call):
@@ -190,10 +196,11 @@ def kmedian(
 
     Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is not
     known. ``attrs["dp"]["error"]["below_best"]``: with probability 0.95 the set costs at most so much more
-    than the best one that the walk came by, in lengths of a range.
+    than the best one that the walk came by, in lengths of a range, up to the rounding: of n records, n times
+    2**-15 of the largest distance.
 
-    Raises ParameterError for too many points or steps: at most 10,000 points are declared, and their number
-    squared, times the steps, is at most 3e10.
+    Raises ParameterError for too many points or steps: at most 10,000 points are declared, ``k`` times their
+    number is at most 1e7, and their number squared, times the steps, at most 3e10; 100,000 steps at most.
 
     Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
     optimization", section 4, where the cost is bounded by 6 times the least one plus a term of order
@@ -218,8 +225,8 @@ def kmedian(
         )
     if points < 2:
         raise ParameterError("The columns declare one point only.")
-    size = _whole("k", k, points - 1)
-    swaps = math.ceil(6 * size * math.log(points)) if steps is None else _whole("steps", steps, MAX_WORK)
+    size = _whole("k", k, min(points - 1, MAX_SWAPS // points))
+    swaps = math.ceil(6 * size * math.log(points)) if steps is None else _whole("steps", steps, MAX_STEPS)
     if swaps * points**2 > MAX_WORK:
         raise ParameterError(
             f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",

@@ -18,7 +18,7 @@ from pdprivacy.measure import Choice, ChoiceMechanism, Selection, choose, select
 from pdprivacy.mechanism import ExponentialMechanism, Gaussian, PermuteAndFlip
 from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNoise
 from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Rational
+from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import MAX_CELLS, Call, Split, columns_of, name_index, spelled, weights_of
 from pdprivacy.releases.call import Labels as Names
@@ -32,6 +32,12 @@ __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 End: TypeAlias = Literal["lower", "upper"]
 R = TypeVar("R")
+
+DRAW = 10**4
+"""Candidates that take as long to weigh as one draw of a number."""
+
+EXACT = 2**53
+"""Whole numbers up to it are floats, too."""
 
 
 class SelectionOptions(TypedDict, total=False):
@@ -115,9 +121,10 @@ def mode(
         Labels(column, protected.scope, "mode", weight)
         for column, weight in zip(chosen, weights, strict=True)
     ]
+    dtype = _dtype(chosen, "mode")
 
     def make(labels: list[list[Any]]) -> pd.Series[Any]:
-        return pd.Series([one[0] for one in labels], index=name_index(chosen))
+        return pd.Series([one[0] for one in labels], index=name_index(chosen), dtype=dtype)
 
     return _released(protected, "mode", chosen, choices, epsilon, dict(options), make)
 
@@ -160,11 +167,12 @@ def top_k(
         Labels(column, protected.scope, "top_k", weight, int(k))
         for column, weight in zip(chosen, weights, strict=True)
     ]
-    index = pd.RangeIndex(1, int(k) + 1)
+    index, dtypes = pd.RangeIndex(1, int(k) + 1), [_dtype([column], "top_k") for column in chosen]
 
     def make(labels: list[list[Any]]) -> Any:
         series = [
-            pd.Series(one, index=index, name=column.name) for one, column in zip(labels, chosen, strict=True)
+            pd.Series(one, index=index, name=column.name, dtype=dtype)
+            for one, column, dtype in zip(labels, chosen, dtypes, strict=True)
         ]
         if not isinstance(columns, list | pd.Index):
             return series[0]
@@ -207,13 +215,16 @@ def quantile(
 
     Source: Smith (2011), Algorithm 2; McSherry, Talwar (2007).
     """
-    several = not isinstance(q, str) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
+    if isinstance(q, np.ndarray) and q.ndim == 0:
+        q = q.item()
+    several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
     asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
     if not asked:
         raise ParameterError("'q' must not be empty.")
     shares = [share(one) for one in asked]
     if len(set(shares)) < len(shares):
         raise ParameterError("'q' must be different numbers.")
+    named = [float(rational(one, "q")) for one in asked]
     chosen = columns_of(protected, columns, "quantile")
     weights = weights_of(chosen, split)
     choices = [
@@ -232,8 +243,8 @@ def quantile(
         values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
         names = name_index(chosen)
         if not several:
-            return pd.Series(values[0], index=names, name=float(asked[0]))
-        return pd.DataFrame(values, index=pd.Index([float(one) for one in asked]), columns=names)
+            return pd.Series(values[0], index=names, name=named[0])
+        return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
     return _released(protected, "quantile", chosen, choices, epsilon, dict(options), make)
 
@@ -274,11 +285,15 @@ def min(  # noqa: A001
     """Smallest numbers of numeric columns, nulls left out, as far as they can be released.
 
     One record decides a minimum, so no private number is sure to be near it. What is released is a number
-    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``: at least one record and less than 2 r
-    are up to it, with 95 % probability. r is the logarithm of 20 times the number of candidates, times
-    ``scale``, rounded up, so that the numbers below all records, of which there may be nearly as many, do not
-    outweigh those near the rank; but not above half of the records that are publicly there. Of fewer than
-    r records the answer is near the other bound.
+    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Of r records or more, at least one is
+    up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
+    of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
+    nearly as many, do not outweigh those near the rank.
+
+    Of fewer than r records all numbers from the largest record to the other bound are equally likely, and
+    likelier than the others. So r is not above half of the records that are publicly there. Where that cut
+    it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
+    2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
 
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.
@@ -342,11 +357,12 @@ def _released(
     )
     if isinstance(choices[0], Quantile) and asked.mechanism != "exponential":
         raise ParameterError(f"{statistic!r} is drawn by mechanism='exponential' (got {asked.mechanism!r}).")
-    work = sum(one.candidates * one.count for one in choices if isinstance(one, Labels)) * asked.releases
+    each = (one.candidates * one.count if isinstance(one, Labels) else DRAW for one in choices)
+    work = sum(each) * asked.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
-            "fewer releases, or fewer columns at once.",
+            "fewer releases, or fewer columns or quantiles at once.",
         )
     # of which only the number of releases counts
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
@@ -418,6 +434,7 @@ def _attach(
     }
     if any(isinstance(one, Quantile) and one.end is not None for one in choices):
         error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
+        error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
     metadata.attach(
         released,
         {
@@ -452,9 +469,22 @@ def _by_choice(choices: Sequence[Choice], values: Sequence[Any]) -> Any:
 def _names(choices: Sequence[Choice]) -> list[str]:
     """The columns, or what tells the choices of a column apart."""
     columns = [one.column if isinstance(one, Labels) else one.quantity.column for one in choices]
-    if len(set(columns)) == len(choices):
-        return [str(column.name) for column in columns]
-    return [one.name for one in choices]
+    alone = len(set(columns)) == len(choices)
+    found: list[str] = []
+    for place, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):
+        name = str(column.name) if alone else choice.name
+        while name in found:  # as those of the columns 1 and "1"
+            name += f" #{place}"
+        found.append(name)
+    return found
+
+
+def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
+    """Objects where whole numbers next to others would lose digits; None for the kind that pandas finds."""
+    labels = [label for column in columns for label in column.labels(method)]
+    broken = any(isinstance(label, float) for label in labels)
+    whole = (abs(label) for label in labels if isinstance(label, int))
+    return object if broken and any(label > EXACT for label in whole) else None
 
 
 def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
@@ -478,6 +508,13 @@ def _rank(choice: Choice, mechanism: ChoiceMechanism) -> int | None:
     """How many records from the end the number is looked for; None for a quantile in between."""
     if isinstance(choice, Quantile) and choice.end is not None:
         return choice.rank(mechanism.scale)
+    return None
+
+
+def _cut(choice: Choice, mechanism: ChoiceMechanism) -> bool | None:
+    """Whether that is less than outweighs what lies beyond all records; None for a quantile in between."""
+    if isinstance(choice, Quantile) and choice.end is not None:
+        return choice.cut(mechanism.scale)
     return None
 
 

@@ -28,6 +28,9 @@ DIAMETER = 2**15
 ROWS, COLUMNS = 64, 512
 """Distances looked at together, which a processor keeps at hand."""
 
+FEW = 8
+"""Runs of records with the same nearest point among those."""
+
 
 def numbers_of(column: Column) -> tuple[float, ...]:
     """The numbers that the declared cells of a column stand for: labels, or the middles of bins.
@@ -152,22 +155,35 @@ def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
     size, universe = len(chosen), distances.shape[1]
     near = distances[:, list(chosen)]
     of = near.argmin(axis=1)
+    # a record is moved by one leaving point only, the nearest: those of a point one after the other
+    order = np.argsort(of, kind="stable")
+    of, counts = of[order], counts[order]
     # the nearest point, and the one that is nearest where that has left
-    ordered = np.sort(near, axis=1).astype(np.float64)
-    first, second = ordered[:, 0], ordered[:, 1] if size > 1 else np.full(len(near), float(DIAMETER))
-    leaving = np.where(of == np.arange(size)[:, np.newaxis], counts, 0.0)
-    costs = np.zeros((size, universe))
+    near = np.partition(near, 1, axis=1)[order] if size > 1 else near[order]
+    first = near[:, 0].astype(np.float64)
+    second = near[:, 1].astype(np.float64) if size > 1 else np.full(len(near), float(DIAMETER))
+    stayed, costs = np.zeros(universe), np.zeros((size, universe))
     found, with_first = np.empty((2, ROWS, COLUMNS))
     for start in range(0, len(counts), ROWS):
         block = slice(start, start + ROWS)
         some = len(counts[block])
+        runs = np.flatnonzero(np.diff(of[block], prepend=-1))
+        leaving = of[block][runs]
+        if len(runs) <= FEW:
+            moved = np.where(of[block] == leaving[:, np.newaxis], counts[block], 0.0)
         for left in range(0, universe, COLUMNS):
             columns = slice(left, left + COLUMNS)
-            some_of = distances[block, columns]
+            some_of = distances[order[block], columns]
             near_by, kept = found[:some, : some_of.shape[1]], with_first[:some, : some_of.shape[1]]
             np.copyto(near_by, some_of)
             np.minimum(near_by, first[block, np.newaxis], out=kept)
             np.minimum(near_by, second[block, np.newaxis], out=near_by)
             near_by -= kept
-            costs[:, columns] += counts[block] @ kept + leaving[:, block] @ near_by
+            stayed[columns] += counts[block] @ kept
+            if len(runs) <= FEW:  # a product is quicker, but does all of its work for each run
+                costs[leaving, columns] += moved @ near_by
+            else:
+                near_by *= counts[block, np.newaxis]
+                costs[leaving, columns] += np.add.reduceat(near_by, runs, axis=0)
+    costs += stayed
     return np.delete(costs, chosen, axis=1).astype(np.int64)

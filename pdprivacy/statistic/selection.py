@@ -164,7 +164,7 @@ class Quantile:
     @property
     def name(self) -> str:
         """The label of the column, and the share."""
-        return f"{self.quantity.column.name}, q={float(self.q):g}"
+        return f"{self.quantity.column.name}, q={float(self.q)!r}"
 
     @property
     def candidates(self) -> int:
@@ -192,11 +192,19 @@ class Quantile:
 
         The steps beyond all records, of which there may be as many as the grid has, have a score of minus
         this rank: so many scales below zero that all together they have at most a twentieth of the
-        weight of one step of the right rank. Not more than half of the records that are publicly there.
+        weight of one step of the right rank. Not more than half of the records that are publicly there: a
+        rank that is `cut` does not outweigh those steps.
         """
-        found = math.floor(min(math.log(20 * self.candidates) * scale, FARTHEST)) + 1
         least = self.scope.held(nullable=self.quantity.column.nullable)[0]
+        found = self._outweighing(scale)
         return max(min(found, least // 2), 1) if least else found
+
+    def cut(self, scale: float) -> bool:
+        """Whether `rank` is less than it takes, by half of the records that are publicly there."""
+        return self.rank(scale) < self._outweighing(scale)
+
+    def _outweighing(self, scale: float) -> int:
+        return math.floor(min(math.log(20 * self.candidates) * scale, FARTHEST)) + 1
 
     def target(self, rows: int, scale: float) -> int:
         """T, in 1 / parts of a record."""
@@ -250,8 +258,8 @@ def _runs(window: Window, target: int, parts: int) -> Runs:
     starts[0], starts[2::2] = window.low, values + 1
     lengths[0::2] = np.append(values, window.high + 1) - starts[0::2]
     upto = window.below + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    most = np.repeat(upto, 2)[:-1]  # of a stretch as many as below it
-    most[1::2] = upto[1:]
-    least = np.repeat(upto, 2)[:-1]
-    deficits = np.maximum(np.maximum(least * parts - target, target - most * parts), 0)
+    beyond = upto * parts - target
+    deficits = np.empty(2 * size + 1, np.int64)
+    deficits[0::2] = np.abs(beyond)  # up to a step of a stretch there are as many as below it
+    deficits[1::2] = np.maximum(np.maximum(beyond[:-1], -beyond[1:]), 0)
     return Runs(starts, lengths, deficits)

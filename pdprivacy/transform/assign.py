@@ -154,8 +154,8 @@ def _check_levels(domain: Domain, expressions: Mapping[str, str]) -> None:
     """Refuse new columns beside columns of several levels, among which pandas finds no name of one."""
     if len(domain) and all(isinstance(name, tuple) for name in domain):
         raise ParameterError(
-            f"the new column {next(iter(expressions))!r} has one label, and all declared columns have a tuple "
-            "of several.",
+            f"the label of the new column {next(iter(expressions))!r} is a string, and those of all declared "
+            "columns are tuples.",
             'join them before df.dp.protect(...): df.columns = ["_".join(name) for name in df.columns]',
         )
 

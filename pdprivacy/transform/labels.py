@@ -126,7 +126,8 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
 
 
 def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
-    if not isinstance(labels, list | tuple | np.ndarray) or (isinstance(labels, np.ndarray) and labels.ndim == 0):
+    single = isinstance(labels, np.ndarray) and labels.ndim == 0
+    if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
             "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
