@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-import timeit
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -685,24 +683,6 @@ def test_swaps_of_sets_of_any_size_cost_what_they_do_by_definition(size):
         for stay in left
     ]
     assert _swaps(distances, counts, chosen).tolist() == expected
-
-
-def test_the_work_of_all_swaps_is_that_of_the_distances():
-    """Not of the points of a set times the records times the universe."""
-    generator = np.random.default_rng(1)
-    distances = generator.integers(0, DIAMETER + 1, (1500, 1500)).astype(np.uint16)
-    times = {}
-    for size in (2, 500):
-        chosen = tuple(range(size))
-        times[size] = min(
-            timeit.repeat(
-                lambda chosen=chosen: _swaps(distances, np.ones(1500), chosen),
-                timer=time.process_time,
-                number=1,
-                repeat=5,
-            )
-        )
-    assert times[500] < 25 * times[2]
 
 
 def test_rounding_is_all_that_the_stated_cost_leaves_out():

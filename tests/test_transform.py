@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import time
 import traceback
 from decimal import Decimal
 
@@ -712,27 +711,6 @@ def test_sparse_cells_of_other_kinds_compare_as_others(kind, dtype, held, text):
     assert step.keep(pd.DataFrame({"x": cells_.astype(dtype)})).tolist() == (
         step.keep(pd.DataFrame({"x": cells_})).tolist()
     )
-
-
-def test_many_labels_and_columns_are_read_in_one_pass():
-    """In time that grows with them, not with their products: each took from 1 to 64 seconds."""
-    labels = tuple(f"l{place}" for place in range(10_000))
-    domain = Domain((Column("c", "category", categories=labels),))
-    wide = Domain(tuple(Column(f"v{place}", "float", lower=0, upper=1) for place in range(2500)))
-    runs = [
-        lambda: transform.query(domain, f"c in {list(labels)}"),
-        lambda: transform.query(domain, f"c not in {list(labels[1:])}"),
-        lambda: transform.query(domain, " and ".join(f"c != {label!r}" for label in labels[:150])),
-        lambda: transform.query(domain, " or ".join(f"c == {label!r}" for label in labels[:1000])),
-        lambda: transform.recode(domain, "c", {label: f"{label}x" for label in labels}),
-        lambda: transform.assign(wide, {f"n{place}": "v1 + v2" for place in range(200)}),
-        lambda: transform.select(wide, list(wide)),
-        lambda: transform.clip(wide, upper=0.5),
-    ]
-    for run in runs:
-        start = time.process_time()
-        run()
-        assert time.process_time() - start < 1
 
 
 def test_later_expressions_see_earlier_ones_and_refusals_name_them():

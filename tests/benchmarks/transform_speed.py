@@ -27,6 +27,7 @@ from pdprivacy.query import parse
 
 MASK = 0.7
 WHOLE = 1.5
+LARGER = 20
 REGIONS = ("midwest", "northeast", "south", "west")
 WORDS = ("no", "yes", "maybe")
 
@@ -164,6 +165,25 @@ def whole(rows: int, rounds: int) -> None:
         )
 
 
+def declarations(rounds: int) -> None:
+    """Steps of a declaration ten times as large, which may take ten times as long, not a hundred times."""
+
+    def made(size: int) -> list[Callable[[], object]]:
+        labels = tuple(f"l{place}" for place in range(size))
+        domain = Domain((Column("c", "category", categories=labels),))
+        wide = Domain(tuple(Column(f"v{place}", "float", lower=0, upper=1) for place in range(size // 4)))
+        return [
+            lambda: transform.query(domain, f"c in {list(labels)}"),
+            lambda: transform.query(domain, " or ".join(f"c == {label!r}" for label in labels[:500])),
+            lambda: transform.recode(domain, "c", {label: f"{label}x" for label in labels}),
+            lambda: transform.assign(wide, {f"n{place}": "v1 + v2" for place in range(200)}),
+        ]
+
+    names = ("query, in all labels", "query, 500 conditions", "recode of all labels", "200 new columns")
+    for name, large, small in zip(names, made(10_000), made(1_000), strict=True):
+        versus(f"{name}: 10,000 labels / 1,000", large, small, LARGER, rounds)
+
+
 def main() -> None:
     rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**7
     pd.set_option("compute.use_numexpr", False)
@@ -177,6 +197,7 @@ def main() -> None:
     steps(frame, 5)
     del frame
     whole(rows, 5)
+    declarations(5)
     print(f"{missed} missed" if missed else "all within target")
 
 
