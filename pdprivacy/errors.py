@@ -20,6 +20,7 @@ cell of the data.
     ├── LedgerError            the ledger cannot be read or written
     │   ├── MissingLedgerError   there is none yet
     │   └── TamperedLedgerError  its records are not those that were entered
+    ├── EngineError            an engine failed to compute what was asked of it
     ├── MetadataError          a frame without release metadata, or with an altered one
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
 
@@ -40,6 +41,7 @@ __all__ = [
     "DeclarationError",
     "DeclarationWarning",
     "DerivedFrameError",
+    "EngineError",
     "InvalidDataError",
     "LedgerError",
     "MetadataError",
@@ -157,6 +159,10 @@ class MissingLedgerError(LedgerError):
 
 class TamperedLedgerError(LedgerError):
     """The records of the ledger are not those that were entered, or not all of them."""
+
+
+class EngineError(PrivacyError):
+    """An engine failed halfway; says what it was to compute, and nothing of what it read."""
 
 
 class MetadataError(PrivacyError):

@@ -41,6 +41,7 @@ THIRD_PARTIES = {
     "sqlalchemy": {"ledger"},
     "dp_accounting": {"accounting"},
     "narwhals": {"engine_narwhals"},
+    "dask": {"engine_narwhals"},
     "pandas": {
         "accessor",
         "conform",
@@ -177,6 +178,7 @@ def test_importing_the_package_is_light():
     loaded = set(done.stdout.split())
     assert "pdprivacy" in loaded
     heavy = {"pandera", "scipy", "pyarrow", "matplotlib", "hypothesis", "pydantic", "polars"}
+    heavy |= {"narwhals", "duckdb", "dask"}
     assert loaded & (heavy | {"sqlite3", "sqlalchemy", "dp_accounting", "absl"}) == set()
 
 

@@ -1,0 +1,92 @@
+"""Where narwhals and the engines below it are called: absent, unknown, or failing halfway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
+
+__all__ = ["ENGINES", "guarded", "in_partitions", "narwhals", "opened"]
+
+Found = TypeVar("Found")
+
+ENGINES = {"polars": "Polars", "duckdb": "DuckDB", "dask": "Dask", "pyarrow": "PyArrow", "pandas": "pandas"}
+"""The engines whose arithmetic is known to be the one that the sensitivities rest on."""
+
+
+def narwhals() -> Any:
+    """The stable interface of narwhals.
+
+    Raises MissingExtraError where it is not installed.
+    """
+    try:
+        import narwhals.stable.v2 as library
+    except ImportError:
+        raise MissingExtraError(
+            "Frames of other engines than pandas need narwhals.", 'pip install "pdprivacy[polars]"'
+        ) from None
+    return library
+
+
+def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
+    """What the action gives; its failure as one error that holds nothing of what the engine says.
+
+    An engine's message may print a cell, and so may whatever caused it: neither is kept.
+    """
+    try:
+        return action()
+    except Exception as error:
+        kind = type(error).__name__
+    # raised after the handler: the failure is no context of this error
+    raise EngineError(
+        f"{engine} failed to compute {what} ({kind}).",
+        "what the engine said may hold data and is left out; compute the frame by itself to see it",
+    )
+
+
+def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
+    """What ``run`` gives of the partitions of a Dask frame, all of them in one computation.
+
+    One task per partition: a plan of Dask expressions takes longer to prepare than most frames to read.
+    """
+    import dask
+
+    library = narwhals()
+    task = dask.delayed(lambda part: run(library.from_native(part)))
+    return [found for one in dask.compute(*map(task, frame.to_delayed())) for found in one]
+
+
+def opened(frame: Any) -> tuple[Any, str, Any]:
+    """A frame as narwhals has it, the name of its engine, and the types of its columns.
+
+    Raises ParameterError for what is no frame of a known engine, or has two columns of one name.
+    """
+    library = narwhals()
+    kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+    try:
+        found = library.from_native(frame)
+    except TypeError:
+        found = None
+    except ValueError:  # what pandas, Dask and PyArrow allow and narwhals refuses
+        found = frame
+    known = ", ".join(ENGINES.values())
+    if found is None or isinstance(found, library.Series):
+        raise ParameterError(f"'frame' must be a frame of {known} (got {kind}).")
+    if found is frame:
+        raise ParameterError("'frame' must have one column of each name.")
+    name = found.implementation.value
+    if name not in ENGINES:
+        raise ParameterError(f"Frames of {name} cannot be read (of {known} only).")
+    schema = guarded("the types of its columns", ENGINES[name], found.collect_schema)
+    if len(set(schema)) < len(schema.names()) or len(set(_names(frame))) < len(_names(frame)):
+        raise ParameterError("'frame' must have one column of each name.")
+    return found, ENGINES[name], schema
+
+
+def _names(frame: Any) -> list[Any]:
+    """The names of the columns where the engine has them at hand."""
+    names = getattr(frame, "column_names", None)
+    if names is None and type(frame).__module__.startswith(("pandas", "dask", "duckdb", "_duckdb")):
+        names = frame.columns
+    return [] if names is None else list(names)

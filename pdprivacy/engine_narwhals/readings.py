@@ -1,0 +1,313 @@
+"""Declared columns as expressions of any engine: bounded numbers on their grid, and cells."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.engine_narwhals.library import narwhals
+from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.statistic import Quantity
+
+__all__ = ["Cells", "Number", "cells_in", "cells_of", "number_of"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+LARGEST = 2**62
+"""Larger integers of wider types are read as this one: no label and no bound is beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """How a quantity is read.
+
+    ``name``: the column. ``source``: it as it is selected. ``held``: conditions on that under which a record
+    has one, to be asked one after the other. ``steps``: it clamped, centred and on the grid, a double.
+    """
+
+    name: Any
+    source: Any
+    held: tuple[Any, ...]
+    steps: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How a column is read as declared cells.
+
+    ``name``: the column. ``source``: it as it is selected. ``kept``: conditions on that under which a record
+    has a cell. ``key``: what records are grouped by. ``late``: whether the key can be asked for ``kept``.
+    ``settle``: the cells of keys.
+    """
+
+    name: Any
+    source: Any
+    kept: tuple[Any, ...]
+    key: Any
+    late: bool
+    settle: Callable[[Any], Integers]
+
+
+def _numeric(column: Column, dtype: Any) -> None:
+    """Refuse columns whose type holds no numbers."""
+    library = narwhals()
+    if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
+        raise InvalidDataError(
+            f"column {column.name!r} is declared as {column.kind} and holds {dtype}, which is no number."
+        )
+
+
+def _gone(at: Any, dtype: Any) -> Any:
+    """Whether a cell is null: missing, or not a number."""
+    return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
+
+
+def _doubles(column: Column, dtype: Any) -> Any:
+    """The column as doubles, as far as its bounds tell them apart."""
+    library = narwhals()
+    read = library.col(column.name)
+    if dtype == library.Float64:
+        return read
+    if dtype not in _wide():
+        return read.cast(library.Float64)
+    # Arrow makes no double of an integer that has none: clamp as integers, and round larger ones in halves
+    read = _integers(column.name, dtype)
+    lower, upper = column.bounds("bins")
+    if lower >= -(2**53) and upper <= 2**53:
+        return read.clip(-(2**53), 2**53).cast(library.Float64)
+    read = read.clip(-LARGEST, LARGEST)
+    upper_half = read // 2**32
+    lower_half = read - upper_half * 2**32
+    return upper_half.cast(library.Float64) * 2.0**32 + lower_half.cast(library.Float64)
+
+
+def _wide() -> tuple[Any, ...]:
+    """Types of integers that a double may not hold."""
+    library = narwhals()
+    return library.Int64, library.UInt64, library.Int128, library.UInt128
+
+
+def number_of(quantity: Quantity, dtype: Any, alias: str) -> Number:
+    """How ``quantity`` is read from a column of this type, selected as ``alias``."""
+    library = narwhals()
+    if quantity.label is not None:
+        return _indicator(quantity, dtype, alias)
+    _numeric(quantity.column, dtype)
+    at = library.col(alias)
+    # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
+    value = at.clip(quantity.lower, quantity.upper)
+    if quantity.before:
+        value = value - quantity.before
+    held = [~at.is_null()]
+    if dtype.is_float() or dtype == library.Unknown:
+        held.append(~at.is_nan())
+    steps = (value + quantity.shift) - quantity.zero
+    return Number(quantity.column.name, _doubles(quantity.column, dtype), tuple(held), steps)
+
+
+def _indicator(quantity: Quantity, dtype: Any, alias: str) -> Number:
+    assert quantity.label is not None
+    library = narwhals()
+    one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
+    place = quantity.column.labels("proportion").index(quantity.label[0])
+    source, gone, known, holds = _asked(quantity.column, dtype, alias, place)
+    held = (~gone,) if known is None else (~gone, known)
+    return Number(quantity.column.name, source, held, library.when(holds).then(one).otherwise(zero))
+
+
+def _asked(column: Column, dtype: Any, alias: str, place: int) -> tuple[Any, Any, Any, Any]:
+    """The column, whether it is null, whether it has a declared label, and whether it has this one."""
+    library = narwhals()
+    at = library.col(alias)
+    if column.bins is not None or (column.kind == "integer" and column.categories is None):
+        source, kind, known, code = _coded(column, dtype, alias, column.bins)
+        return source, _gone(at, kind), known, code == place
+    source, kind, labels = _labelled(column, dtype)
+    found = [label for label, cell in labels.items() if cell == place]
+    return source, _gone(at, kind), _among(at, list(labels)), _among(at, found)
+
+
+def cells_of(column: Column, method: str, dtype: Any, alias: str) -> Cells:
+    """How the declared cells of ``column`` are read from a column of this type, selected as ``alias``."""
+    labels = column.labels(method)
+    if column.bins is not None or (column.kind == "integer" and column.categories is None):
+        return cells_in(column, dtype, alias, column.bins, len(labels))
+    library = narwhals()
+    at = library.col(alias)
+    source, kind, known = _labelled(column, dtype)
+    null = len(labels) if column.nullable else -1
+
+    def settle(keys: Any) -> Integers:
+        found = keys.to_list()
+        return np.array([null if pd.isna(key) else known.get(key, -1) for key in found], dtype=np.int64)
+
+    return Cells(
+        column.name, source, _kept(column, _gone(at, kind), _among(at, list(known))), at, True, settle
+    )
+
+
+def cells_in(column: Column, dtype: Any, alias: str, edges: Sequence[float] | None, count: int) -> Cells:
+    """The same for the bins between ``edges``, or for the integers between the bounds."""
+    library = narwhals()
+    source, kind, known, code = _coded(column, dtype, alias, edges)
+    gone = _gone(library.col(alias), kind)
+    if column.nullable:
+        code = library.when(~gone).then(code).otherwise(count)
+
+    def settle(keys: Any) -> Integers:
+        return np.asarray(keys.to_numpy(), dtype=np.float64).astype(np.int64)
+
+    return Cells(column.name, source, _kept(column, gone, known), code, False, settle)
+
+
+def _kept(column: Column, gone: Any, known: Any) -> tuple[Any, ...]:
+    """Conditions for a cell; a null has one where nulls are declared."""
+    if not column.nullable:
+        return (~gone,) if known is None else (~gone, known)
+    return () if known is None else (gone | (~gone & known),)
+
+
+def _among(at: Any, labels: list[Any]) -> Any:
+    # no label of the column's type: none is held
+    return at.is_in(labels) if labels else at.is_null() & ~at.is_null()
+
+
+# ---------------------------------------------------------------- labels
+
+
+def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
+    """The column as its labels are compared, the type of that, and each label's cell.
+
+    A label of another type than the column's is in no record.
+    """
+    library = narwhals()
+    read = library.col(column.name)
+    labels = dict(zip(column.categories or (), range(len(column.categories or ())), strict=True))
+    if dtype in (library.String, library.Categorical, library.Enum, library.Unknown):
+        texts = {label: cell for label, cell in labels.items() if isinstance(label, str)}
+        return (read if dtype == library.String else read.cast(library.String)), library.String, texts
+    if dtype == library.Date:
+        days = {day: cell for day, cell in labels.items() if type(day) is datetime.date}
+        return read, dtype, days
+    if dtype == library.Datetime:
+        return read, dtype, _times(column, labels)
+    if not (dtype.is_numeric() or dtype == library.Boolean):
+        raise ParameterError(f"column {column.name!r} holds {dtype}, which cannot be read as labels here.")
+    numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
+    if dtype.is_integer():
+        whole = {int(label): cell for label, cell in numbers.items() if label == int(label)}
+        if column.kind != "category" and all(abs(label) <= 2**53 for label in numbers):
+            # such labels are told apart as doubles, which the next integer shares with the last of them
+            whole |= {label + label // 2**53: whole[label] for label in (2**53, -(2**53)) if label in whole}
+        held = {label: cell for label, cell in whole.items() if -LARGEST < label < LARGEST}
+        return _integers(column.name, dtype), library.Int64, held
+    exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
+    read = library.col(column.name)
+    source = read if dtype == library.Float64 else read.cast(library.Float64)
+    return source, library.Float64 if dtype.is_float() else dtype, exact
+
+
+def _times(column: Column, labels: dict[Any, int]) -> dict[Any, int]:
+    found = {}
+    for label, cell in labels.items():
+        if not isinstance(label, datetime.datetime):
+            continue
+        if getattr(label, "nanosecond", 0):
+            raise ParameterError(
+                f"A label of column {column.name!r} is finer than a microsecond, which cannot be read here."
+            )
+        found[label.to_pydatetime() if isinstance(label, pd.Timestamp) else label] = cell
+    return found
+
+
+def _integers(name: Any, dtype: Any) -> Any:
+    """The column as integers of 64 bits; larger ones as the largest that is told apart."""
+    library = narwhals()
+    read = library.col(name)
+    if dtype in (library.UInt64, library.UInt128):
+        # a null is not larger, and stays one
+        largest = library.lit(LARGEST, dtype)
+        read = library.when(read > largest).then(largest).otherwise(read)
+    elif dtype == library.Int128:
+        read = read.clip(-LARGEST, LARGEST)
+    return read if dtype == library.Int64 else read.cast(library.Int64)
+
+
+# ---------------------------------------------------------------- bins and integers
+
+
+def _coded(
+    column: Column, dtype: Any, alias: str, edges: Sequence[float] | None
+) -> tuple[Any, Any, Any, Any]:
+    """The column, the type of that, whether it has a cell (None: always), and its cell, unless null."""
+    library = narwhals()
+    _numeric(column, dtype)
+    at = library.col(alias)
+    lower, upper = column.bounds("bins")
+    if edges is None:
+        assert column.lower is not None
+        assert column.upper is not None
+        least, most = int(column.lower), int(column.upper)
+        if dtype.is_integer():
+            return _integers(column.name, dtype), library.Int64, None, at.clip(least, most) - least
+        code = at.clip(float(least), float(most)).floor() - float(least)
+        return _doubles(column, dtype), library.Float64, None, code
+    edges = [float(edge) for edge in edges]
+    value = at.clip(lower, upper)
+    if column.kind == "integer" and upper - lower < 4096:
+        value = value.floor()
+    known = None
+    if lower < edges[0] or upper > edges[-1]:
+        known = (value >= edges[0]) & (value <= edges[-1])
+    return _doubles(column, dtype), library.Float64, known, _bin(value, edges)
+
+
+def _bin(value: Any, edges: Sequence[float]) -> Any:
+    """The half-open bin of a number within the edges, the last one closed."""
+    library = narwhals()
+    count = len(edges) - 1
+    if count == 1:
+        return value * 0.0
+    even = _even(np.asarray(edges, dtype=np.float64)) if count > FEW_EDGES else None
+    if even is None:
+        reached = [(value >= edge).cast(library.Float64) for edge in edges[1:-1]]
+        return sum(reached[1:], reached[0])
+    first, times, by, scale = even
+    near = ((value - edges[0]) * scale + 0.5).floor()
+    # divided by a column: Polars would multiply by the inverse of a constant
+    below = (value < (near * times + first) / (near * 0.0 + by)).cast(library.Float64)
+    return (near - below).clip(0.0, count - 1.0)
+
+
+FEW_EDGES = 8
+"""With so many bins a number is compared with every edge."""
+
+
+def _even(edges: NDArray[np.float64]) -> tuple[float, float, float, float] | None:
+    """Arithmetic that gives every edge to the last bit, and a scale that finds the one next to a number.
+
+    The edge at place j is (j times + first) / by; the nearest place to an edge is its own, and since the
+    arithmetic is monotone, that of a number between two edges is the place of one of them.
+    """
+    count = len(edges) - 1
+    places = np.arange(count + 1, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        width = (edges[-1] - edges[0]) / count
+        scale = np.float64(1.0) / width
+        if not np.array_equal(np.floor((edges - edges[0]) * scale + 0.5), places):
+            return None
+        for first, times, by in (
+            (edges[0], width, 1.0),
+            (edges[0], edges[1] - edges[0], 1.0),
+            *((np.rint(edges[0] * by), np.rint(width * by), by) for by in (10.0, 100.0, 1000.0)),
+        ):
+            if np.array_equal((places * times + first) / by, edges):
+                return float(first), float(times), float(by), float(scale)
+    return None
