@@ -101,15 +101,21 @@ def number_of(quantity: Quantity, dtype: Any, alias: str) -> Number:
         return _indicator(quantity, dtype, alias)
     _numeric(quantity.column, dtype)
     at = library.col(alias)
+    lower, upper = quantity.lower, quantity.upper
+    source = _doubles(quantity.column, dtype)
+    value = at.clip(lower, upper)
+    if dtype in _wide() and lower.is_integer() and upper.is_integer() and max(-lower, upper) <= 2**53:
+        # clamped once, as integers
+        source = _integers(quantity.column.name, dtype).clip(int(lower), int(upper)).cast(library.Float64)
+        value = at
     # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
-    value = at.clip(quantity.lower, quantity.upper)
     if quantity.before:
         value = value - quantity.before
     held = [~at.is_null()]
     if dtype.is_float() or dtype == library.Unknown:
         held.append(~at.is_nan())
     steps = (value + quantity.shift) - quantity.zero
-    return Number(quantity.column.name, _doubles(quantity.column, dtype), tuple(held), steps)
+    return Number(quantity.column.name, source, tuple(held), steps)
 
 
 def _indicator(quantity: Quantity, dtype: Any, alias: str) -> Number:
