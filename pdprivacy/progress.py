@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from pdprivacy.errors import MissingExtraError
+from pdprivacy.errors import MissingExtraError, ParameterError, got
 
 __all__ = ["shown"]
 
@@ -22,11 +22,14 @@ def shown(
 
     Raises
     ------
-    MissingExtraError : ``progress=True`` without tqdm.
+    ParameterError : something else than True, False or None. MissingExtraError : ``progress=True`` without
+        tqdm.
 
     >>> list(shown(range(3), 3, "thirds", False))
     [0, 1, 2]
     """
+    if not (progress is None or isinstance(progress, bool)):
+        raise ParameterError(f"'progress' must be True, False or None (got {got(progress)}).")
     if not (long if progress is None else progress):
         return items
     try:

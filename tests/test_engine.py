@@ -570,6 +570,14 @@ def test_bins_as_narrow_as_doubles_can_be():
     assert engine(x=values).bins(column, edges[:2]).tolist() == [3]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "Float64", "double[pyarrow]"])
+def test_a_record_that_is_left_out_of_a_sum_is_left_out_of_the_count(dtype):
+    column = Column("x", "float", True, 0, 9)
+    values = pd.Series([0.0, 1.0, 2.0], dtype=dtype)
+    frame = pd.DataFrame({"x": (values / values).astype(dtype)})  # 0 / 0, a NaN that is no null to some
+    assert PandasEngine(frame).present(column) == PandasEngine(frame).sum(quantity(column, "sum"))[0] == 2
+
+
 FAR = [2**53 + 1, 2**62 + 5, 10**18 + 100, -(2**60) - 3, 2**63 + 1, -(2**63), 2**63 - 70]
 
 

@@ -92,7 +92,7 @@ def test_other_columns_may_be_called_anything(survey, schema):
     assert released(private) == released(survey.dp.protect(schema, epsilon=100))
 
 
-@pytest.mark.parametrize("name", [3, ("a", 1), "dp", 2.5, True, pd.Timestamp("2020"), "a b", ""])
+@pytest.mark.parametrize("name", [3, ("a", 1), "dp", 2.5, pd.Timestamp("2020"), "a b", ""])
 def test_a_declared_column_may_be_called_anything(name, writing, quietly):
     domain = Domain((Column(name, "integer", lower=0, upper=9), Column("other", "float", lower=0, upper=1)))
     frame = pd.DataFrame([[4, 0.25], [5, 0.5]])

@@ -26,6 +26,7 @@ from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
 from pdprivacy.engine.clusters import Steps, points, sums_around
 from pdprivacy.engine.ranks import StepRanks, ranked
+from pdprivacy.query import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity
 
 __all__ = ["PandasEngine"]
@@ -52,7 +53,7 @@ class PandasEngine:
 
     def present(self, column: Column) -> int:
         """Records without null in ``column``."""
-        return int(self._frame[column.name].notna().sum())
+        return self.rows - int(nulls(self._frame[column.name]).sum())
 
     def _values(self, column: Column) -> Any:
         return self._frame[column.name].array
