@@ -472,3 +472,13 @@ def test_the_budget_is_that_after_the_release(private):
     second = private.dp.mean("age", epsilon="1/2", delta=1e-6, mechanism="gaussian")
     assert second.dp.metadata.budget == {"total": [100.0, 1e-3], "spent": [1.5, 1e-6]}
     assert (second.dp.metadata.epsilon, second.dp.metadata.delta) == (0.5, 1e-6)
+
+
+def test_columns_without_a_label_have_a_fingerprint():
+    columns = pd.MultiIndex.from_tuples([(1, "no"), (1, None), (2, "no"), (2, None)])
+    for held in ([[1.5, 2, 3, 4]], [[1, 2, 3, 4]], [[1, 2.5, True, 4]]):
+        frame = pd.DataFrame(held, columns=columns)
+        assert metadata.fingerprint(frame) == metadata.fingerprint(frame.copy())
+        changed = frame.copy()
+        changed.iloc[0, 1] = 7
+        assert metadata.fingerprint(frame) != metadata.fingerprint(changed)
