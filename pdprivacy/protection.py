@@ -237,7 +237,10 @@ def _name_of(unit: Any) -> str | None:
         raise ParameterError(
             f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
         )
-    return f"{type(unit).__name__} {got(unit)}"
+    try:
+        return printable(f"{type(unit).__name__} {unit!r}")
+    except ValueError:  # a whole number of more digits than Python writes
+        raise ParameterError("'unit' must be the label of one column of the frame.") from None
 
 
 def _units(frame: pd.DataFrame, unit: Hashable) -> Integers:

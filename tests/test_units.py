@@ -198,6 +198,15 @@ def test_units_of_labels_that_look_alike_are_two():
         frame.dp.protect(FLAG, budget=budget, unit="1", max_rows=2)
 
 
+def test_units_of_tuples_are_told_apart():
+    columns = pd.Index(["flag", ("a", 1), ("a", 2)], tupleize_cols=False)
+    frame = pd.DataFrame([[True, 1, 1], [False, 1, 2]], columns=columns)
+    budget = Budget(epsilon=1)
+    frame.dp.protect(FLAG, budget=budget, unit=("a", 1), max_rows=2)
+    with pytest.raises(BudgetError):
+        frame.dp.protect(FLAG, budget=budget, unit=("a", 2), max_rows=2)
+
+
 @pytest.mark.parametrize(
     "names",
     [
