@@ -60,24 +60,13 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
-    """Each record (or unit) by a coin of its own, True with probability ``rate``; for "add_remove".
-
-    Source: Li, Qardaji, Su (2012), Theorem 1; `pdprivacy.suppression.sampling_epsilon`.
-
-    >>> float(Poisson(Fraction(1, 10)).delta_share(Fraction(0)))
-    0.1
-    """
+class _Sampling:
+    """What both ways of sampling share: the amplification of a summed epsilon, by the rate alone."""
 
     rate: Fraction
 
     def __str__(self) -> str:
         return f"ln(1 + {show(self.rate)} (e^epsilon - 1))"
-
-    @property
-    def one_delta(self) -> bool:
-        """No: see `delta_share`."""
-        return False
 
     @property
     def most(self) -> None:
@@ -90,6 +79,22 @@ class Poisson:
     def part(self, epsilon: Fraction) -> Fraction:
         """As `Law`."""
         return sharpened(epsilon, self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson(_Sampling):
+    """Each record (or unit) by a coin of its own, True with probability ``rate``; for "add_remove".
+
+    Source: Li, Qardaji, Su (2012), Theorem 1; `pdprivacy.suppression.sampling_epsilon`.
+
+    >>> float(Poisson(Fraction(1, 10)).delta_share(Fraction(0)))
+    0.1
+    """
+
+    @property
+    def one_delta(self) -> bool:
+        """No: see `delta_share`."""
+        return False
 
     def delta_share(self, before: Fraction) -> Fraction:
         """The largest probability, given the answers so far, that the record is in the part.
@@ -110,33 +115,16 @@ class Poisson:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutReplacement:
+class WithoutReplacement(_Sampling):
     """So many of a public number of records (or units), ``rate`` of them; for "replace_one".
 
     Source: Balle, Barthe, Gaboardi (2018), Theorem 9.
     """
 
-    rate: Fraction
-
-    def __str__(self) -> str:
-        return f"ln(1 + {show(self.rate)} (e^epsilon - 1))"
-
     @property
     def one_delta(self) -> bool:
         """Yes: what deltas take is compared with a mixture that depends on the sum of all epsilons."""
         return self.rate < 1
-
-    @property
-    def most(self) -> None:
-        """None."""
-
-    def whole(self, epsilon: Fraction) -> Fraction:
-        """As `Law`."""
-        return amplified(epsilon, self.rate) if epsilon else ZERO
-
-    def part(self, epsilon: Fraction) -> Fraction:
-        """As `Law`."""
-        return sharpened(epsilon, self.rate)
 
     def delta_share(self, before: Fraction) -> Fraction:  # noqa: ARG002
         """The rate."""
