@@ -16,6 +16,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
+from pdprivacy.protection import ProtectedFrame, protect
 from pdprivacy.schema import read_schema
 from pdprivacy.synthesis import combine
 
@@ -27,6 +28,7 @@ __all__ = [
     "Domain",
     "Ledger",
     "Metadata",
+    "ProtectedFrame",
     "Pure",
     "Unit",
     "__version__",
@@ -35,6 +37,7 @@ __all__ = [
     "errors",
     "mechanism",
     "postprocess",
+    "protect",
     "read_schema",
     "risk",
     "sensitivity",

@@ -1,4 +1,4 @@
-"""The surface: ``df.dp`` on every DataFrame and Series.
+"""The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of other engines.
 
 An accessor keeps no state, because pandas may make a new one at every ``df.dp``:
 what stands behind a frame is looked up by identity in `pdprivacy.protection`.
@@ -22,7 +22,7 @@ from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Neighbors, Rational
-from pdprivacy.protection import Protected
+from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.transform.refused import REFUSED, refusal
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class DataFrameDP(_Result):
         max_rows: int | None = None,
         on_invalid: Fate = "raise",
         rng: RandomState = None,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame | ProtectedFrame:
         """The frame bound to its declaration and a budget: a protected frame.
 
         Parameters
@@ -197,6 +197,7 @@ class DataFrameDP(_Result):
     mean = _release(releases.mean)
     var = _release(releases.var)
     std = _release(releases.std)
+    describe = _release(releases.describe)
     cov = _release(releases.cov)
     corr = _release(releases.corr)
     proportion = _release(releases.proportion)
@@ -226,6 +227,8 @@ class DataFrameDP(_Result):
     suppress_outliers = _release(releases.suppress_outliers)
     compare_sampling = _release(releases.compare_sampling)
     compare_suppression = _release(releases.compare_suppression)
+    batch = _release(releases.batch)
+    marginals = _release(releases.marginals)
     plan = _release(releases.plan)
     plan_releases = _release(releases.plan_releases)
     partition = _release(releases.partition)
@@ -258,6 +261,7 @@ class SeriesDP(_Result):
 
 
 def register() -> None:
-    """Put ``dp`` on pandas' DataFrame and Series."""
+    """Put ``dp`` on pandas' DataFrame and Series, and on protected frames of other engines."""
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
+    ProtectedFrame.dp = property(DataFrameDP)

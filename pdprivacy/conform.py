@@ -14,8 +14,9 @@ guarantee may rest on. Errors name columns and faults, never a value.
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias, get_args
@@ -29,7 +30,7 @@ from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError,
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
 
-__all__ = ["Conformed", "Fate", "conform"]
+__all__ = ["Conformed", "Fate", "Survey", "check", "clipped", "conform", "kept", "survey"]
 
 Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -55,8 +56,120 @@ class _Faults:
     unseen: Mask
     mistyped: Mask
     endless: Mask  # infinite where no bound is declared; outside, too
-    touching: bool = False
+    least: float = math.inf  # of the numbers that are no label, where both bounds are declared
+    most: float = -math.inf
     numbers: NDArray[np.float64] | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """How many cells of a column have each fault; ``faulty``: have any."""
+
+    null: int = 0
+    outside: int = 0
+    unseen: int = 0
+    mistyped: int = 0
+    endless: int = 0
+    faulty: int = 0
+    least: float = math.inf
+    most: float = -math.inf
+
+    @classmethod
+    def of(cls, found: _Faults, column: Column) -> _Tally:
+        count = np.count_nonzero
+        return cls(
+            int(count(found.null)),
+            int(count(found.outside)),
+            int(count(found.unseen)),
+            int(count(found.mistyped)),
+            int(count(found.endless)),
+            int(count(_faulty(found, column))),
+            found.least,
+            found.most,
+        )
+
+    def __add__(self, other: _Tally) -> _Tally:
+        return _Tally(
+            self.null + other.null,
+            self.outside + other.outside,
+            self.unseen + other.unseen,
+            self.mistyped + other.mistyped,
+            self.endless + other.endless,
+            self.faulty + other.faulty,
+            min(self.least, other.least),
+            max(self.most, other.most),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How many faults of each kind the declared columns have, of a frame or of its pieces added up.
+
+    ``dropped``: records with a fault that may not stay.
+    """
+
+    rows: int
+    dropped: int
+    columns: Mapping[Hashable, _Tally]
+
+    def __add__(self, other: Survey) -> Survey:
+        columns = {name: found + other.columns[name] for name, found in self.columns.items()}
+        return Survey(self.rows + other.rows, self.dropped + other.dropped, columns)
+
+    def meet(self, domain: Domain, on_invalid: Fate) -> None:
+        """Raise InvalidDataError where a fault has no fate; names columns and faults."""
+        refused = self._refused(domain, on_invalid)
+        if refused:
+            moved = on_invalid == "raise" and not self._refused(domain, "clip")
+            clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
+            raise InvalidDataError(
+                "The data does not meet its declaration: " + "; ".join(refused) + ".",
+                f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the '
+                "declaration.",
+            )
+
+    def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
+        if on_invalid == "drop":
+            return []
+        lines = []
+        for column in domain.columns:
+            found = self.columns[column.name]
+            reasons = []
+            if found.mistyped:
+                reasons.append(f"values that are not of kind {column.kind!r}")
+            if found.null and not column.nullable:
+                reasons.append("nulls, which are not declared (nullable=True would)")
+            if found.unseen:
+                reasons.append("labels that are not declared")
+            if on_invalid == "raise" and found.outside > found.endless:
+                reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
+            if found.endless:
+                reasons.append("infinite values, and no bound to clip them to")
+            if reasons:
+                lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
+        return lines
+
+    def quality(self, on_invalid: Fate) -> pd.DataFrame:
+        """Per declared column, for the curator: what was clipped, null, unseen, and dropped for it."""
+        rows = [
+            {
+                "clipped": found.outside if on_invalid == "clip" else 0,
+                "null": found.null,
+                "unseen": found.unseen,
+                "dropped": found.faulty if on_invalid == "drop" else 0,
+            }
+            for found in self.columns.values()
+        ]
+        index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
+        return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
+
+    def touching(self, domain: Domain) -> tuple[Hashable, ...]:
+        """The columns of which a declared bound is the data's own extreme."""
+        return tuple(
+            name
+            for name, found in self.columns.items()
+            if found.least == domain[name].lower or found.most == domain[name].upper
+        )
 
 
 def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> Conformed:
@@ -69,45 +182,81 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     InvalidDataError : a declared column is missing or appears twice, or a fault that
         ``on_invalid`` does not mend; names columns and faults.
     """
+    check(frame.columns, domain, on_invalid)
+    renewed, read, faults = _looked_at(frame, domain)
+    found = _survey(len(frame), faults, domain)
+    found.meet(domain, on_invalid)
+    changed = dict(renewed)
+    if on_invalid != "drop":
+        for column in domain.columns:
+            if faults[column.name].outside.any():
+                changed[column.name] = _clipped(read[column.name], column, faults[column.name])
+    conformed = frame.assign() if not changed else frame.copy(deep=False)
+    for name, values in changed.items():
+        conformed[name] = values
+    if on_invalid == "drop" and found.dropped:
+        conformed = conformed.loc[~_dropped(faults, domain, len(frame))]
+    for column in domain.columns:
+        conformed = _whole_again(conformed, column)
+    return Conformed(conformed, found.quality(on_invalid), found.touching(domain))
+
+
+def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
+    """Refuse what can be told without the data: as `conform`, the columns of the frame included."""
     if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
         raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     _refuse_lone_surrogates(domain)
     for name in domain:
-        found_labels = int((frame.columns == name).sum()) if name in frame.columns else 0
+        found_labels = int((columns == name).sum()) if name in columns else 0
         if found_labels != 1:
             held = "appears more than once" if found_labels else "is declared but not in the frame"
             raise InvalidDataError(
                 f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
             )
+
+
+def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
+    """The faults of a frame, or of a piece of one, that has the declared columns."""
+    return _survey(len(frame), _looked_at(frame, domain)[2], domain)
+
+
+def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
+    """Which records of a frame, or of a piece of one, have no fault, shape ``(len(frame),)``."""
+    return ~_dropped(_looked_at(frame, domain)[2], domain, len(frame))
+
+
+def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
+    """The declared columns of a frame, or of a piece of one, with what is outside moved to the bound."""
+    _, read, faults = _looked_at(frame, domain)
+    return {
+        column.name: _clipped(read[column.name], column, faults[column.name]) for column in domain.columns
+    }
+
+
+def _looked_at(
+    frame: pd.DataFrame, domain: Domain
+) -> tuple[dict[Hashable, pd.Series[Any]], dict[Hashable, pd.Series[Any]], dict[Hashable, _Faults]]:
+    """Columns that have to be made readable, all declared ones as they are read, and their faults."""
     renewed = {name: values for name in domain if (values := _readable(frame[name])) is not None}
     read = {name: renewed.get(name, frame[name]) for name in domain}
-    faults = {column.name: _faults(read[column.name], column) for column in domain.columns}
-    refused = _refused(domain, faults, on_invalid)
-    if refused:
-        moved = on_invalid == "raise" and not _refused(domain, faults, "clip")
-        clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
-        raise InvalidDataError(
-            "The data does not meet its declaration: " + "; ".join(refused) + ".",
-            f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.',
-        )
-    keep = np.ones(len(frame), dtype=bool)
-    changed = dict(renewed)
+    return renewed, read, {column.name: _faults(read[column.name], column) for column in domain.columns}
+
+
+def _survey(rows: int, faults: Mapping[Hashable, _Faults], domain: Domain) -> Survey:
+    columns = {column.name: _Tally.of(faults[column.name], column) for column in domain.columns}
+    some = any(found.faulty for found in columns.values())
+    dropped = int(np.count_nonzero(_dropped(faults, domain, rows))) if some else 0
+    return Survey(rows, dropped, columns)
+
+
+def _dropped(faults: Mapping[Hashable, _Faults], domain: Domain, rows: int) -> Mask:
+    """The records with a fault that may not stay."""
+    found = np.zeros(rows, dtype=bool)
     for column in domain.columns:
-        found = faults[column.name]
-        if on_invalid == "drop":
-            keep &= ~_faulty(found, column)
-        elif found.outside.any():
-            changed[column.name] = _clipped(read[column.name], column, found)
-    conformed = frame.assign() if not changed else frame.copy(deep=False)
-    for name, values in changed.items():
-        conformed[name] = values
-    if not keep.all():
-        conformed = conformed.loc[keep]
-    for column in domain.columns:
-        conformed = _whole_again(conformed, column)
-    return Conformed(conformed, _quality(domain, faults, on_invalid), _touching(domain, faults))
+        found |= _faulty(faults[column.name], column)
+    return found
 
 
 def _refuse_lone_surrogates(domain: Domain) -> None:
@@ -186,7 +335,7 @@ def _faults(values: pd.Series[Any], column: Column) -> _Faults:
     found.outside = found.outside | found.endless
     if column.categories is None and good.any() and column.lower is not None and column.upper is not None:
         held = array[good]
-        found.touching = bool(held.min() == column.lower or held.max() == column.upper)
+        found.least, found.most = float(held.min()), float(held.max())
     found.outside = found.outside & ~found.unseen
     found.endless = found.endless & ~found.unseen
     found.numbers = array
@@ -255,28 +404,6 @@ def _faulty(found: _Faults, column: Column) -> Mask:
     return bad if column.nullable else bad | found.null
 
 
-def _refused(domain: Domain, faults: dict[Hashable, _Faults], on_invalid: Fate) -> list[str]:
-    if on_invalid == "drop":
-        return []
-    lines = []
-    for column in domain.columns:
-        found = faults[column.name]
-        reasons = []
-        if found.mistyped.any():
-            reasons.append(f"values that are not of kind {column.kind!r}")
-        if found.null.any() and not column.nullable:
-            reasons.append("nulls, which are not declared (nullable=True would)")
-        if found.unseen.any():
-            reasons.append("labels that are not declared")
-        if on_invalid == "raise" and (found.outside & ~found.endless).any():
-            reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
-        if found.endless.any():
-            reasons.append("infinite values, and no bound to clip them to")
-        if reasons:
-            lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
-    return lines
-
-
 def _bound(bound: float | int | None) -> str:
     return "..." if bound is None else show(_rational(bound, "bound"))
 
@@ -327,23 +454,3 @@ def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
         frame = frame.copy(deep=False)
         frame[column.name] = values.astype(np.int64)
     return frame
-
-
-def _quality(domain: Domain, faults: dict[Hashable, _Faults], on_invalid: Fate) -> pd.DataFrame:
-    rows = []
-    for column in domain.columns:
-        found = faults[column.name]
-        rows.append(
-            {
-                "clipped": int(found.outside.sum()) if on_invalid == "clip" else 0,
-                "null": int(found.null.sum()),
-                "unseen": int(found.unseen.sum()),
-                "dropped": int(_faulty(found, column).sum()) if on_invalid == "drop" else 0,
-            }
-        )
-    index = pd.Index(list(domain), name="column", tupleize_cols=False)
-    return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
-
-
-def _touching(domain: Domain, faults: dict[Hashable, _Faults]) -> tuple[Hashable, ...]:
-    return tuple(name for name in domain if faults[name].touching)

@@ -186,7 +186,7 @@ def read(released: Released) -> Metadata:
     ------
     MetadataError : the frame carries none, or what it carries is not a release's.
     """
-    stored = released.attrs.get(KEY)
+    stored = getattr(released, "attrs", {}).get(KEY)  # protected frames of other engines have none
     if not isinstance(stored, Mapping) or "statistic" not in stored:
         raise MetadataError(
             "This frame carries no release metadata.",

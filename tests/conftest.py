@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,17 @@ import pytest
 import pdprivacy  # noqa: F401  (puts dp on every frame)
 
 PANDAS_2 = pd.__version__.startswith("2.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file run in one process, one after the other: they share what is made once.
+
+    Those that name a group of pytest-xdist themselves are together across files instead.
+    """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def _column(dtype, check=None, *, nullable=False, **dp) -> pa.Column:
@@ -144,6 +157,35 @@ def count_rows() -> Callable[[str], pd.DataFrame]:
         return pd.read_csv(path, skipinitialspace=True)
 
     return read
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The one session of Spark, on this machine alone; all its tests are in one group of pytest-xdist."""
+    sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Spark needs a Java machine (java on the path, or JAVA_HOME)")
+    settings = {
+        "driver.bindAddress": "127.0.0.1",
+        "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "driver.host": "127.0.0.1",
+        "driver.memory": "512m",
+        "log.level": "OFF",  # what fails upstream is meant to
+        "sql.adaptive.enabled": "false",
+        "sql.execution.arrow.localRelationThreshold": "64KB",  # larger frames are read in parts
+        "sql.execution.arrow.pyspark.enabled": "true",
+        "sql.session.timeZone": "America/New_York",
+        "sql.shuffle.partitions": "2",
+        "sql.timestampType": "TIMESTAMP_NTZ",
+        "ui.enabled": "false",
+        "ui.showConsoleProgress": "false",
+    }
+    builder = sql.SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(f"spark.{name}", value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ CALLS = [
     ("mean", (), {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian", "rng": 1}),
     ("var", ("age",), {"epsilon": 0.5, "rng": 1}),
     ("std", ("age",), {"epsilon": 0.5, "rng": 1}),
+    ("describe", (["age", "income"],), {"epsilon": 0.5, "rng": 1, "split": {"age": 1, "income": 3}}),
     ("cov", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
     ("corr", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
     ("proportion", ("health", "yes"), {"epsilon": 0.5, "rng": 1}),
@@ -55,6 +56,8 @@ CALLS = [
     ("groupby", (["region"],), {}),
     ("partition", ("region",), {"epsilon": 0.5}),
     ("plan_releases", ([("mean", "age", {"epsilon": 0.5, "rng": 1})],), {"delta": 1e-6}),
+    ("batch", (), {"release_id": "all"}),
+    ("marginals", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
     ("remaining", (1e-4,), {}),
     ("split", (1, [2, 1]), {}),
     ("clip", (), {"upper": {"age": 60}}),
@@ -144,6 +147,12 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if isinstance(by_method, releases.ReleasePlan):
         assert repr(by_method) == repr(by_function)
         (by_method,), (by_function,) = by_method.release(), by_function.release()
+    if isinstance(by_method, releases.Batch):
+        pending = []
+        for one_ in (by_method, by_function):
+            with one_ as batch:
+                pending.append(batch.mean("age", epsilon=0.5, rng=1))
+        by_method, by_function = (one_.result for one_ in pending)
     if isinstance(by_method, list):
         by_method, by_function = pd.Series(by_method), pd.Series(by_function)
     if isinstance(by_method, float):

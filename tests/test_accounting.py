@@ -18,6 +18,7 @@ losses = st.lists(
 )
 
 
+@pytest.mark.mathematics
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(losses)
 def test_epsilons_and_deltas_add_up_one_by_one(items):
@@ -64,6 +65,7 @@ def test_losses_of_different_currencies_do_not_add_up(items):
         compose(items)
 
 
+@pytest.mark.mathematics
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(numbers, min_size=1, max_size=12), numbers)
 def test_shares_are_proportional_and_use_the_whole(weights, factor):

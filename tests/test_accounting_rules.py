@@ -158,6 +158,7 @@ def made(name):
     return rule({"pure": "basic", "rho": "zcdp"}.get(name, name), total), takes
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15), st.randoms(use_true_random=False))
@@ -188,6 +189,7 @@ def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
     assert again == spent
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15))

@@ -90,6 +90,7 @@ def worst_loss(scale: float, width: int, total: int, moves: int) -> float:
     return max(sum(most[d] for d in split) for split in splits if sum(split) <= total)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("moves", [1, 2, 3])
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "3", "10"])
 def test_truncated_noise_loses_epsilon_and_no_more(epsilon, moves):

@@ -168,6 +168,7 @@ def test_bias_and_error_are_those_of_exact_draws(kind, bounding):
 # Worst cases.
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize("p", ORDERS)
 @pytest.mark.parametrize("ratio", [1e-4, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 10.0, 1e3])

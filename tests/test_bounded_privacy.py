@@ -107,6 +107,7 @@ def worst_loss(each: list[float], total: int, moves: int) -> float:
     return max(sum(each[d] for d in split) for split in splits(total, moves, len(each) - 1))
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_truncated_laplace_on_the_integers_loses_at_most_epsilon(epsilon, moves):
@@ -124,6 +125,7 @@ def test_truncated_laplace_on_the_integers_loses_at_most_epsilon(epsilon, moves)
                 assert worst_loss(each, total, moves) <= float(stated) * (1 + ROUNDING)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("epsilon", EPSILONS[1:], ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_open_sided_laplace_is_private_within_every_range(epsilon, moves):
@@ -159,6 +161,7 @@ def continuous_laplace_loss(b: float, d: float, width: float) -> float:
     return float(np.abs(loss).max())
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 @pytest.mark.parametrize("ratio", [1, "1.001", "3/2", 2, 3, 10, 1000, None], ids=str)
 @pytest.mark.parametrize("sensitivity", [Fraction(1), Fraction(3, 1000), Fraction(10**6)], ids=float)
@@ -174,6 +177,7 @@ def test_truncated_laplace_scales_are_safe_and_tight(epsilon, ratio, sensitivity
         assert continuous_laplace_loss(b, part * float(sensitivity), far) <= loss
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("moves", [2, 3])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 def test_no_split_of_a_movement_loses_more_and_the_even_one_loses_epsilon(epsilon, moves):

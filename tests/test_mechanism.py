@@ -369,6 +369,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), EXACT)
 def test_discrete_gaussian_noise_has_at_most_its_delta(epsilon, delta, sensitivity):
     mechanism = DiscreteGaussian(epsilon, delta, sensitivity)
@@ -404,6 +405,7 @@ def test_discrete_gaussian_noise_is_not_two_percent_too_large(epsilon, delta, se
     assert discrete_delta(Fraction(epsilon), sigma * Fraction(98, 100), sensitivity) > Decimal(delta)
 
 
+@pytest.mark.mathematics
 def test_wide_discrete_gaussian_noise_has_at_most_its_delta():
     epsilon, delta = Fraction(1, 10**4), Fraction(1, 10**3)
     for sensitivity in (40, 2000):  # sigma below and above 2^16

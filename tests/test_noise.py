@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -76,9 +77,11 @@ def rest48(value: int) -> np.ndarray:
 # Reference, independent of the module: one Decimal exponential per integer, no recurrence.
 
 
+@cache
 def weight(law: tables._Law, magnitude: int) -> Decimal:
     exponent = Fraction(magnitude**law.power) / law.divisor
-    return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+    with localcontext(prec=130):
+        return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
 
 
 def cumulative(law: tables._Law, count: int) -> Iterator[Decimal]:
@@ -113,6 +116,7 @@ def test_thresholds_are_the_floor_of_the_distribution_function(law):
     assert FULL not in thresholds[:-1]
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("law", [Law(1, Fraction(3, 7)), Law(2, Fraction(121, 2)), STRIPS[1]], ids=str)
 @pytest.mark.parametrize("bits", [8, 128, 300])
 def test_thresholds_at_other_numbers_of_bits(law, bits):
@@ -208,6 +212,14 @@ TIE_LAWS = [
 ]
 
 
+@cache
+def threshold(law: tables._Law, place: int) -> int:
+    """The distribution function at a strip, in 128 bits."""
+    with localcontext(prec=130):
+        return int([*cumulative(law, place + 1)][place] * 2**128)
+
+
+@pytest.mark.mathematics
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
 @pytest.mark.parametrize("place", [0, 1, 5, -2, -1])
 @pytest.mark.parametrize("offset", [-1, 1, -(2**30), 2**30])
@@ -215,8 +227,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
     table = tables._table(law, law.shift)
     j = range(len(table.thresholds))[place]
     tie = int(table.thresholds[j])
-    with localcontext(prec=130):
-        exact = int([*cumulative(law, j + 1)][j] * 2**128)
+    exact = threshold(law, j)
     assert exact >> 64 == tie
     value = exact + offset
     assert value >> 64 == tie
@@ -244,6 +255,7 @@ def test_a_tie_of_128_bits_draws_further_bits(law, offset):
     assert tape.data == b""
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("law", NEARLY_ZERO + TIE_LAWS, ids=str)
 @pytest.mark.parametrize("tail", [0, 1, 2**63, FULL - 2**40, FULL - 1000])
 def test_the_tail_beyond_64_bits(law, tail):
@@ -477,6 +489,7 @@ def test_a_tiny_scale_draws_zeros_and_a_huge_one_fits():
 # Privacy loss, from the distribution that the thresholds make.
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(7, 2)])
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):

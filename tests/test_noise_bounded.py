@@ -496,6 +496,7 @@ def test_exact_decisions_are_those_of_double_precision(monkeypatch, power, scale
     assert len(decided) == 40
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("power", "scale", "below", "above"), CASES, ids=str)
 @pytest.mark.parametrize("start", [0.0, 1e6, 1e15])
 def test_a_decision_does_not_depend_on_where_it_starts(power, scale, below, above, start):

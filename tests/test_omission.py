@@ -432,16 +432,18 @@ def test_a_delta_that_is_not_below_the_rate_cannot_be_met():
     assert found["error"].isna().tolist() == [True, False]
 
 
-class Unread(pd.DataFrame):
+class Unread(pd.DataFrame):  # of which only the kind may be asked
     """A table that must not be looked at."""
 
     def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return Unread
         raise AssertionError(f"the data were read: {name}")
 
 
 def unread(**options: Any) -> Protected:
     facts = find(private(**options))
-    return replace(facts, snapshot=object.__new__(Unread))
+    return replace(facts, records=object.__new__(Unread))
 
 
 SAMPLING = {

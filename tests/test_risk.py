@@ -215,6 +215,7 @@ small_tables = arrays.arrays(
 ).filter(lambda table: table.any())
 
 
+@pytest.mark.mathematics
 @settings(max_examples=40, deadline=None)
 @given(small_tables, st.randoms(use_true_random=False), st.sampled_from(sorted(NOISE)))
 def test_order_of_cells_and_labels_is_irrelevant(counts, random, name):
@@ -249,6 +250,7 @@ def test_averages_weight_the_non_empty_cells(counts, name, measure):
 # Expected risk
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("noise", [*NOISE.values(), laplace(scale=100), *MECHANISMS.values()])
 def test_expected_risk_is_the_sum_over_all_tables(noise, partial):
@@ -417,6 +419,7 @@ def marginal_by_enumeration(cell, law, noise, partial, most=13):
     return total, law.sf(most)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("noise", [laplace(scale=0.3), laplace(scale=40), MECHANISMS["laplace, truncated"]])
 def test_marginal_risk_is_the_sum_over_all_sizes(noise, partial):

@@ -94,6 +94,7 @@ def test_every_table_of_bounded_noise(mechanism, counts):
     assert of_one(probabilistic_risk, counts, mechanism) == pytest.approx(soft, abs=1e-12)
 
 
+@pytest.mark.mathematics
 @BOTH
 @pytest.mark.parametrize(
     "mechanism",
@@ -147,6 +148,7 @@ def test_plurality_of_two_labels_read_by_read(mechanism, top):
         assert of_one(plurality_risk, counts, mechanism) == pytest.approx(exact, abs=1e-12)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(
     "mechanism",
     [Laplace(epsilon=0.02, sensitivity=1), Geometric(epsilon=0.02), stats.norm(scale=150)],

@@ -4,7 +4,7 @@ import enum
 import subprocess
 import sys
 import traceback
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandera.typing import Series
 
+from pdprivacy.conform import conform
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
-from pdprivacy.schema import coerce, read_schema, validate
+from pdprivacy.schema import coerce, read_schema, unchecked, validate
 
 DP = {"dp": {}}
 CANARY = "canary-7f3a"
@@ -45,6 +46,26 @@ def test_the_package_does_not_import_pandera():
     assert done.stdout.strip() == "False", done.stderr
 
 
+def test_a_schema_of_pandas_needs_no_other_engine(tmp_path):
+    """With the other parts of pandera absent, which Python says by None, nothing of them is asked for."""
+    script = tmp_path / "reads.py"  # a file: given its code by -c, PySpark takes Python for its doctests
+    script.write_text(
+        "import sys, pandas as pd, pandera.pandas as pa\n"
+        "for part in ('polars', 'pyspark', 'pandera.polars', 'pandera.pyspark'): sys.modules[part] = None\n"
+        "from pdprivacy.schema import coerce, read_schema, unchecked, validate\n"
+        "schema = pa.DataFrameSchema({'x': pa.Column(int, pa.Check.in_range(0, 9), metadata={'dp': {}})})\n"
+        "frame = pd.DataFrame({'x': [1, 2]})\n"
+        "class Model(pa.DataFrameModel):\n"
+        "    x: int = pa.Field(in_range={'min_value': 0, 'max_value': 9}, metadata={'dp': {}})\n"
+        "for one in (schema, Model):\n"
+        "    validate(coerce(frame, one), one)\n"
+        "    print(read_schema(one)['x'].upper, unchecked(one))\n"
+    )
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["9 ()", "9 ()"], done.stderr
+
+
 def test_only_columns_that_opt_in_are_declared():
     schema = pa.DataFrameSchema(
         {
@@ -70,7 +91,7 @@ def test_an_inferred_schema_declares_nothing():
 
 @pytest.mark.parametrize("other", [3, None, {"age": int}, int, pd.DataFrame({"age": [1]}), pa.Column(int)])
 def test_what_is_not_a_schema_is_refused(other):
-    for use in (read_schema, lambda schema: validate(pd.DataFrame({"age": [1]}), schema)):
+    for use in (read_schema, unchecked, lambda schema: validate(pd.DataFrame({"age": [1]}), schema)):
         with pytest.raises(ParameterError, match="'schema' must be a pandera DataFrameSchema") as caught:
             use(other)
         assert "pa.DataFrameSchema({" in caught.value.hint
@@ -420,7 +441,14 @@ def explode(series):
         (
             [NUMBER],
             pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, index=pa.Index(int, pa.Check.ge(1))),
-            "index: greater_than_or_equal_to(1)",
+            "index: greater_than_or_equal_to).",
+        ),
+        (  # an inferred schema has the data's own extremes in what is not declared for release
+            [NUMBER],
+            pa.DataFrameSchema(
+                {"x": pa.Column(int, pa.Check.ge(NUMBER + 1)), "y": pa.Column(metadata=DP, required=False)}
+            ),
+            "column 'x': greater_than_or_equal_to",
         ),
     ],
 )
@@ -610,3 +638,195 @@ def test_coercion_that_looks_at_other_records_is_refused_without_a_cell(cells, d
         )
         is not None
     )
+
+
+# ------------------------------------------------------------------ unchecked
+
+
+def below_five(series):
+    return series < 5
+
+
+def two(*arguments, **options) -> pa.DataFrameSchema:
+    """A declared column of small integers, and one of numbers that is not declared."""
+    return pa.DataFrameSchema(
+        {"x": pa.Column(int, pa.Check.in_range(0, 9), metadata=DP), "y": pa.Column(*arguments, **options)}
+    )
+
+
+BEYOND: list[tuple[pa.DataFrameSchema, dict[str, list[Any]], str]] = [
+    (one(int, [pa.Check.in_range(0, 9), pa.Check(below_five)]), {"x": [7]}, "column 'x': below_five"),
+    (one(int, pa.Check(lambda s: s < 5)), {"x": [7]}, "column 'x': a check without a name"),
+    (one(int, pa.Check(lambda s: s < 5, error="small")), {"x": [7]}, "column 'x': small"),
+    (one(int, pa.Check.ne(3)), {"x": [3]}, "column 'x': not_equal_to(3)"),
+    (one(str, pa.Check.str_matches("^a$")), {"x": ["b"]}, "column 'x': str_matches('^a$')"),
+    (one(str, pa.Check.gt("a")), {"x": ["a"]}, "column 'x': greater_than('a')"),
+    (one(str, pa.Check.ge(5)), {}, "column 'x': greater_than_or_equal_to(5)"),
+    (one(bool, pa.Check.ge(1)), {"x": [False]}, "column 'x': greater_than_or_equal_to(1)"),
+    (
+        one(float, pa.Check.le(5.0, ignore_na=False), nullable=True),
+        {"x": [None, 4.0]},
+        "column 'x': less_than_or_equal_to(5.0)",
+    ),
+    (one(int, unique=True), {"x": [3, 3]}, "column 'x': unique=True"),
+    (one(int, coerce=True), {}, "column 'x': coerce=True"),
+    (one(float, default=0.0), {}, "column 'x': a default in place of nulls"),
+    (two(int, pa.Check.ge(5)), {"x": [3], "y": [1]}, "column 'y': greater_than_or_equal_to"),
+    (two(str, pa.Check.isin(["b"])), {"x": [3], "y": ["a"]}, "column 'y': isin"),
+    (two(int, unique=True), {"x": [3, 4], "y": [1, 1]}, "column 'y': unique=True"),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, metadata=DP), "^y": pa.Column(int, pa.Check(below_five), regex=True)}
+        ),
+        {"x": [3], "y1": [7]},
+        "column '^y': below_five",
+    ),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, pa.Check.in_range(0, 5), metadata={"dp": {"bounds": [0, 9]}})}
+        ),
+        {"x": [7]},
+        "column 'x': in_range(0, 5)",
+    ),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(str, pa.Check.isin(["a"]), metadata={"dp": {"categories": ["a", "b"]}})}
+        ),
+        {"x": ["b"]},
+        "column 'x': isin(['a'])",
+    ),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, pa.Check.le(5), metadata={"dp": {"categories": [7, 1], "bounds": [0, 9]}})}
+        ),
+        {"x": [7]},
+        "column 'x': less_than_or_equal_to(5)",
+    ),
+    (
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, checks=pa.Check(lambda df: df["x"] < 5)),
+        {"x": [7]},
+        "schema: a check without a name",
+    ),
+    (
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, checks=pa.Check.le(5)),
+        {"x": [7]},
+        "schema: less_than_or_equal_to",
+    ),
+    (
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, unique=["x"]),
+        {"x": [3, 3]},
+        "schema: unique=['x']",
+    ),
+    (
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, strict=True),
+        {"x": [3], "y": [1]},
+        "schema: strict=True",
+    ),
+    (pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, strict="filter"), {}, "schema: strict='filter'"),
+    (
+        pa.DataFrameSchema({"y": pa.Column(int), "x": pa.Column(int, metadata=DP)}, ordered=True),
+        {"x": [3], "y": [1]},
+        "schema: ordered=True",
+    ),
+    (
+        pa.DataFrameSchema({"x": pa.Column(int, metadata=DP)}, index=pa.Index(int, pa.Check.ge(5))),
+        {"x": [3]},
+        "index: greater_than_or_equal_to",
+    ),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, metadata=DP)},
+            index=pa.MultiIndex([pa.Index(int, unique=True, name="i"), pa.Index(int, name="j")]),
+        ),
+        {},
+        "index 'i': unique=True",
+    ),
+    (
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, metadata=DP)}, index=pa.MultiIndex([pa.Index(int, name="i")], unique=["i"])
+        ),
+        {},
+        "index: unique=['i']",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "cells", "told"), BEYOND)
+def test_what_a_schema_checks_beyond_its_domain_is_told(schema, cells, told):
+    """A frame that meets the domain, and that pandera refuses for the one thing that is told."""
+    assert unchecked(schema) == (told,)
+    if cells:
+        frame = pd.DataFrame(cells)
+        conform(frame, read_schema(schema))
+        refused(frame, schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        one(int),
+        one(int, pa.Check.in_range(0, 9), nullable=True),
+        one(int, [pa.Check.gt(0), pa.Check.lt(9), pa.Check.isin([2, 5])]),
+        one(float, [pa.Check.gt(0), pa.Check.lt(9)]),
+        one(float, pa.Check.in_range(0, float("inf"))),
+        one(str, [pa.Check.isin(["b", "a"]), pa.Check.isin({"a", "c"})]),
+        one(str, pa.Check.eq("a")),
+        one(bool, pa.Check.in_range(0, 1)),
+        one(Colour),
+        one(int, pa.Check(below_five, raise_warning=True)),
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, metadata=DP)}, checks=pa.Check(below_five, raise_warning=True)
+        ),
+        one(None, coerce=True),
+        two(int, nullable=True),
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, pa.Check.in_range(0, 9), metadata={"dp": {"bounds": [2, 5]}})},
+            index=pa.Index(int),
+        ),
+        pa.DataFrameSchema(
+            {
+                "x": pa.Column(
+                    int, pa.Check.isin([1, 2, 3]), metadata={"dp": {"categories": [3, 1], "bounds": [0, 9]}}
+                )
+            }
+        ),
+        pa.DataFrameSchema(
+            {"x": pa.Column(int, pa.Check.le(5), metadata={"dp": {"categories": [3, 1], "bounds": [0, 9]}})}
+        ),
+        Domain((Column("x", "integer"),)),
+    ],
+)
+def test_bounds_and_labels_of_declared_columns_are_all_in_the_domain(schema):
+    assert unchecked(schema) == ()
+
+
+def test_what_is_told_of_an_inferred_schema_holds_no_cell():
+    inferred = pa.infer_schema(pd.DataFrame({"age": [NUMBER, 2]}, index=[NUMBER, 3]))
+    inferred = inferred.add_columns({"x": pa.Column(int, metadata=DP)})
+    told = unchecked(inferred)
+    assert any(text.startswith("column 'age': ") for text in told)
+    assert not any(str(NUMBER) in text for text in told)
+
+
+def test_a_schema_that_cannot_be_read_has_no_rest():
+    with pytest.raises(DeclarationError, match="no column is declared for release"):
+        unchecked(pa.DataFrameSchema({"x": pa.Column(int)}))
+
+
+def test_the_checks_of_a_model_are_told_by_name():
+    class Checked(pa.DataFrameModel):
+        age: int = pa.Field(ge=0, le=9, metadata=DP)
+        secret: int
+
+        @pa.check("age")
+        def is_odd(cls, series):  # noqa: N805
+            return series % 2 == 1
+
+        @pa.dataframe_check
+        def more_than_secret(cls, frame):  # noqa: N805
+            return frame["age"] > frame["secret"]
+
+        class Config:
+            strict = True
+
+    assert unchecked(Checked) == ("column 'age': is_odd", "schema: more_than_secret", "schema: strict=True")

@@ -247,6 +247,7 @@ def test_pooled_var_of_few_records_exceeds_the_plain_bound():
 # Pooled covariance
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("n", "groups"), [(3, 1), (5, 1), (4, 2), (5, 2), (6, 2), (5, 3)])
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_pooled_cov_dominates(neighbors, n, groups):

@@ -172,6 +172,7 @@ def test_a_hundred_thousand_scores_are_the_doubles_next_to_the_rational_ones(bou
         below += step
 
 
+@pytest.mark.mathematics
 def test_sixteen_million_records_are_as_exact_as_few():
     """The scores of some of 2**24 records, from integers; the last number for which the error is promised."""
     n, most = 2**24, 1000 * 2**19
@@ -275,6 +276,7 @@ def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(
         assert len(set(found.tolist())) <= 1
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("m", "M"), CHANCES)
 def test_keep_and_suppress_are_as_near_to_their_probabilities_as_is_said(m, M):
     """Each is off by 300 * 2**-53 of itself at most."""

@@ -47,6 +47,7 @@ def within(draw, one):
 # ------------------------------------------------------------------ one operation
 
 
+@pytest.mark.mathematics
 @settings(max_examples=1000, deadline=None)
 @given(st.sampled_from(sorted(OPERATORS)), ranges() | ranges(MODEST), ranges() | ranges(MODEST), st.data())
 def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
@@ -60,6 +61,7 @@ def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
                 assert math.isnan(value) or low <= value <= high
 
 
+@pytest.mark.mathematics
 @settings(max_examples=600, deadline=None)
 @given(st.sampled_from("+-*/"), ranges() | ranges(MODEST), ranges() | ranges(MODEST))
 def test_the_ends_are_attained_at_corners(symbol, one, other):

@@ -62,7 +62,9 @@ def test_at_most_so_many_records_of_a_unit_stay_and_all_of_smaller_ones():
     assert whole.dp.quality().loc["who", "dropped"] == 0
 
 
+@pytest.mark.statistical
 def test_any_records_of_a_unit_stay_with_the_same_probability():
+    """Chi-squared; one false alarm in a million."""
     draws, counts = 3000, dict.fromkeys(itertools.combinations(range(5), 2), 0)
     for seed in range(draws):
         left = kept_of(["x", "x", "x", "x", "x", "y"], 2, seed)["row"]

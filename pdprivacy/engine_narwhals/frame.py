@@ -16,13 +16,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.domain import Column
+from pdprivacy.domain import Column, Domain
 from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals, opened
+from pdprivacy.engine_narwhals.pieces import ArrowPieces
+from pdprivacy.engine_narwhals.ranks import HistogramRanks
 from pdprivacy.engine_narwhals.readings import Cells, Number, cells_in, cells_of, number_of
-from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
-from pdprivacy.statistic import GroupedSums, Moments, Quantity
+from pdprivacy.engine_narwhals.spark import no_such_name
+from pdprivacy.errors import DeclarationError, EngineError, InvalidDataError, ParameterError
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, quantity
 
 __all__ = ["NarwhalsEngine"]
 
@@ -34,6 +38,8 @@ SLICE = 1 << 20
 
 STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
 """Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
+
+PANDAS_2 = pd.__version__.startswith("2.")
 
 MANY_ROWS = 2**33
 """How many rows a frame may have whose number of rows is not known in advance."""
@@ -53,10 +59,39 @@ class NarwhalsEngine:
     """
 
     def __init__(self, frame: Any) -> None:
-        self._frame, self._engine, self._schema = opened(frame)
-        library = narwhals()
-        self._lazy = isinstance(self._frame, library.LazyFrame)
-        self._known = None if self._lazy else len(self._frame)
+        self._pieces = frame if isinstance(frame, ArrowPieces) else None
+        read = frame if self._pieces is None else self._pieces.schema.empty_table()
+        self._frame, self._engine, self._schema = opened(read)
+        self._name = self._engine if self._pieces is None else self._pieces.engine
+        self._lazy = self._pieces is None and isinstance(self._frame, narwhals().LazyFrame)
+        self._known = None if self._lazy or self._pieces is not None else len(self._frame)
+
+    @property
+    def frame(self) -> Any:
+        """The frame as narwhals has it."""
+        return self._frame
+
+    @property
+    def pieces(self) -> ArrowPieces | None:
+        """The frame in pieces, where it comes so."""
+        return self._pieces
+
+    def check(self, domain: Domain) -> None:
+        """Refuse columns that cannot be read as they are declared, whatever is asked of them later.
+
+        Raises InvalidDataError or ParameterError; no record is read.
+        """
+        for column in domain.columns:
+            dtype = self._type(column)
+            if column.role == "identifier":
+                continue
+            if column.lower is not None and column.upper is not None:
+                number_of(quantity(column, "protect"), dtype, "q0")
+            try:
+                column.labels("protect")
+            except DeclarationError:
+                continue
+            cells_of(column, "protect", dtype, "k0")
 
     @property
     def rows(self) -> int:
@@ -122,7 +157,7 @@ class NarwhalsEngine:
 
         Raises ParameterError where the engine keeps its rows in no order.
         """
-        if self._lazy:
+        if self._lazy or self._pieces is not None:
             raise self._refused("the cell of each record, as its rows have no order")
         library = narwhals()
         (cells,) = self._cells([column], method)
@@ -139,9 +174,14 @@ class NarwhalsEngine:
         parts = [np.where(part["kept"].to_numpy() == 1.0, cells.settle(part["key"]), -1) for part in found]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-    def ranks(self, quantity: Quantity) -> Any:
-        """Refused: records in the order of their values are read from pandas frames only."""
-        raise self._refused(f"the ranks of column {quantity.column.name!r}")
+    def ranks(self, quantity: Quantity) -> HistogramRanks:
+        """The records in the order of their steps: one query counts them in bins, one more reads a window."""
+        number = number_of(quantity, self._type(quantity.column), "q0")
+
+        def query(plan: Callable[[Any], Any]) -> list[Any]:
+            return self._query("the ranks of a number", [number.name], plan)
+
+        return HistogramRanks(query, number, quantity, self._name)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:  # noqa: ARG002
         """Refused: records around centres are read from pandas frames only."""
@@ -151,15 +191,26 @@ class NarwhalsEngine:
 
     def _refused(self, what: str) -> ParameterError:
         return ParameterError(
-            f"{self._engine} frames do not give {what}.", "protect the frame as a pandas frame"
+            f"{self._name} frames do not give {what}.", "protect the frame as a pandas frame"
         )
 
     def _type(self, column: Column) -> Any:
         if column.name not in self._schema:
             raise InvalidDataError(f"column {column.name!r} is declared and not in the frame.")
+        if self._engine == "Spark" and no_such_name(column.name):
+            raise ParameterError(
+                f"Spark reads the name {column.name!r} as a field of another column.",
+                "rename it by frame.withColumnRenamed(...), to a name without dots and backticks",
+            )
         return self._schema[column.name]
 
     def _cells(self, columns: Sequence[Column], method: str) -> list[Cells]:
+        for column in columns if self._cuts_texts else ():
+            if any(isinstance(label, str) and "\0" in label for label in column.categories or ()):
+                raise ParameterError(
+                    f"A label of column {column.name!r} has a null character, where pandas 2 ends a text.",
+                    "pandas 3 reads it",
+                )
         return [
             cells_of(column, method, self._type(column), f"k{place}") for place, column in enumerate(columns)
         ]
@@ -168,19 +219,33 @@ class NarwhalsEngine:
         """What the plan gives of these columns, computed once, of the frame or of its parts."""
 
         def run() -> list[Any]:
+            if self._pieces is not None:
+                return [plan(narwhals().from_native(part)) for part in self._pieces.open()]
             if self._engine == "Polars":
                 return [plan(self._frame.lazy()).collect(engine="streaming")]
             if self._engine == "Dask":
-                return in_partitions(self._frame.to_native()[list(names)], lambda part: _sliced(part, plan))
-            return [plan(self._frame).collect()] if self._lazy else _sliced(self._frame, plan)
+                return in_partitions(self._frame.to_native()[list(names)], lambda part: sliced(part, plan))
+            return [plan(self._frame).collect()] if self._lazy else sliced(self._frame, plan)
 
-        return guarded(what, self._engine, run)
+        return guarded(what, self._name, run)
+
+    def _late(self, keys: Sequence[Cells]) -> bool:
+        """Whether labels are looked up once per group, not per record: what is in memory bounds its own.
+
+        Not by pandas 2, whose groups of objects end a text at its first null character, and so may call
+        records that have a cell by the name of one that has none.
+        """
+        in_memory = not self._lazy or self._engine in STEP_BY_STEP
+        return in_memory and not self._cuts_texts and all(one.late for one in keys)
+
+    @property
+    def _cuts_texts(self) -> bool:
+        return PANDAS_2 and self._engine in ("pandas", "Dask")
 
     def _counts(self, keys: Sequence[Cells], shape: Sequence[int]) -> Integers:
         """Records per cell of ``shape``, flat in C order."""
         library = narwhals()
-        # what is in memory bounds its own labels: they are looked up once per group, not per record
-        late = (not self._lazy or self._engine in STEP_BY_STEP) and all(one.late for one in keys)
+        late = self._late(keys)
         names = [f"k{place}" for place in range(len(keys))]
 
         def plan(frame: Any) -> Any:
@@ -207,11 +272,15 @@ class NarwhalsEngine:
     ) -> tuple[Any, list[Any], dict[tuple[int, int], Any]]:
         """Rows, sums and products of complete records per cell of ``shape``, in grid steps, exact."""
         library = narwhals()
+        size = len(quantities)
         numbers = [
             number_of(quantity, self._type(quantity.column), f"q{place}")
             for place, quantity in enumerate(quantities)
         ]
-        size = len(quantities)
+        if size == 1 and not products and numbers[0].whole and _reach(quantities[0]) * MANY_ROWS < 2**63:
+            rows, total = self._whole(quantities[0], numbers[0], keys, shape)
+            return rows, [total], {}
+        late = self._late(keys)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
         terms = [(f"s{i}", library.col(f"v{i}"), one.grid, one.reach) for i, one in enumerate(quantities)]
         for i, j in pairs:
@@ -227,7 +296,7 @@ class NarwhalsEngine:
                 **{name: one.source for name, one in zip(names, keys, strict=True)},
                 **{f"q{place}": one.source for place, one in enumerate(numbers)},
             )
-            read = _kept(_held(read, numbers), keys).select(
+            read = _kept(_held(read, numbers), [] if late else keys).select(
                 **{name: one.key for name, one in zip(names, keys, strict=True)},
                 **{f"v{place}": one.steps for place, one in enumerate(numbers)},
             )
@@ -262,8 +331,44 @@ class NarwhalsEngine:
         sums = [totals[f"s{i}"] for i in range(size)]
         return rows, sums, {(i, j): totals[f"p{i}_{j}"] for i, j in pairs}
 
+    def _whole(
+        self, quantity: Quantity, number: Number, keys: Sequence[Cells], shape: Sequence[int]
+    ) -> tuple[Any, Any]:
+        """Rows and sums of whole numbers per cell of ``shape``: added as they are, centred afterwards."""
+        library = narwhals()
+        late = self._late(keys)
+        names = [f"k{place}" for place in range(len(keys))]
+        asked = {"n": library.col("q0").count(), "s": library.col("q0").sum()}
 
-def _sliced(frame: Any, plan: Callable[[Any], Any]) -> list[Any]:
+        def plan(frame: Any) -> Any:
+            read = frame.select(
+                **{name: one.source for name, one in zip(names, keys, strict=True)}, q0=number.source
+            )
+            if names and not late:
+                read = _kept(read, keys).select(
+                    "q0", **{name: one.key for name, one in zip(names, keys, strict=True)}
+                )
+            return read.group_by(*names).agg(**asked) if names else read.select(**asked)
+
+        cells = math.prod(shape)
+        rows, sums = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=object)
+        for part in self._query("sums", _names([number, *keys]), plan):
+            places, held = _places(part, keys, shape)
+            np.add.at(rows, places, part["n"].to_numpy().astype(np.int64)[held])
+            totals = [0 if pd.isna(total) else int(total) for total in part["s"].to_list()]
+            np.add.at(sums, places, np.array(totals, dtype=object)[held])
+        if int(rows.sum()) > MANY_ROWS:
+            raise EngineError(f"{self._name} frames of more than 2**33 rows are not added up.")
+        steps, center = round(1 / quantity.grid), round(quantity.center / quantity.grid)
+        return rows, sums * steps - rows.astype(object) * center
+
+
+def _reach(quantity: Quantity) -> int:
+    """The largest whole number that is added."""
+    return int(max(abs(quantity.lower), abs(quantity.upper)))
+
+
+def sliced(frame: Any, plan: Callable[[Any], Any]) -> list[Any]:
     """What the plan gives of so many rows at a time; of no rows, once."""
     return [plan(frame[start : start + SLICE]) for start in range(0, max(len(frame), 1), SLICE)]
 

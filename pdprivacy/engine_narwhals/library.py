@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pdprivacy.engine_narwhals import duckdb, spark
 from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
 
-__all__ = ["ENGINES", "guarded", "in_partitions", "narwhals", "opened"]
+__all__ = ["ENGINES", "framed", "guarded", "in_partitions", "narwhals", "opened"]
 
 Found = TypeVar("Found")
 
-ENGINES = {"polars": "Polars", "duckdb": "DuckDB", "dask": "Dask", "pyarrow": "PyArrow", "pandas": "pandas"}
+ENGINES = {
+    "polars": "Polars",
+    "duckdb": "DuckDB",
+    "dask": "Dask",
+    "pyspark": "Spark",
+    "pyarrow": "PyArrow",
+    "pandas": "pandas",
+}
 """The engines whose arithmetic is known to be the one that the sensitivities rest on."""
 
+EXTRAS = {"duckdb": "duckdb", "_duckdb": "duckdb", "dask": "dask", "dask_expr": "dask", "pyspark": "spark"}
+"""The extra of the package that a frame is of; that of Polars brings no more than narwhals for the others."""
 
-def narwhals() -> Any:
+
+def narwhals(frame: Any = None) -> Any:
     """The stable interface of narwhals.
 
-    Raises MissingExtraError where it is not installed.
+    Raises MissingExtraError where it is not installed, naming the extra of the engine of ``frame``.
     """
     try:
         import narwhals.stable.v2 as library
     except ImportError:
+        extra = EXTRAS.get(type(frame).__module__.partition(".")[0], "polars")
         raise MissingExtraError(
-            "Frames of other engines than pandas need narwhals.", 'pip install "pdprivacy[polars]"'
+            "Frames of other engines than pandas need narwhals.", f'pip install "pdprivacy[{extra}]"'
         ) from None
     return library
+
+
+def framed(frame: Any) -> Any:
+    """A frame of an engine as narwhals has it."""
+    with warnings.catch_warnings():
+        # of a Dask frame no more than its columns is asked of narwhals: its partitions are pandas frames
+        warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
+        return narwhals(frame).from_native(frame)
 
 
 def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
@@ -62,10 +83,12 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
 
     Raises ParameterError for what is no frame of a known engine, or has two columns of one name.
     """
-    library = narwhals()
+    library = narwhals(frame)
     kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+    spark.refuse_connect(frame)
+    frame = spark.of_pandas_api(frame)
     try:
-        found = library.from_native(frame)
+        found = framed(frame)
     except TypeError:
         found = None
     except ValueError:  # what pandas, Dask and PyArrow allow and narwhals refuses
@@ -78,15 +101,26 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     name = found.implementation.value
     if name not in ENGINES:
         raise ParameterError(f"Frames of {name} cannot be read (of {known} only).")
+    if name == "pyspark":
+        spark.refuse_twins(found.to_native())
+        frame = guarded("the types of its columns", "Spark", lambda: spark.settled(found.to_native()))
+        found = framed(frame)
+    if name == "duckdb":
+        settled = guarded("the types of its columns", "DuckDB", lambda: duckdb.settled(found.to_native()))
+        found = framed(settled)
     schema = guarded("the types of its columns", ENGINES[name], found.collect_schema)
     if len(set(schema)) < len(schema.names()) or len(set(_names(frame))) < len(_names(frame)):
         raise ParameterError("'frame' must have one column of each name.")
+    if name == "pyspark":
+        schema = guarded("the types of its columns", "Spark", lambda: spark.types(frame, schema, library))
     return found, ENGINES[name], schema
 
 
 def _names(frame: Any) -> list[Any]:
     """The names of the columns where the engine has them at hand."""
     names = getattr(frame, "column_names", None)
-    if names is None and type(frame).__module__.startswith(("pandas", "dask", "duckdb", "_duckdb")):
+    if names is None and type(frame).__module__.startswith(
+        ("pandas", "dask", "duckdb", "_duckdb", "pyspark")
+    ):
         names = frame.columns
     return [] if names is None else list(names)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.engine_narwhals.library import narwhals
+from pdprivacy.engine_narwhals.spark import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 
@@ -30,12 +31,14 @@ class Number:
 
     ``name``: the column. ``source``: it as it is selected. ``held``: conditions on that under which a record
     has one, to be asked one after the other. ``steps``: it clamped, centred and on the grid, a double.
+    ``whole``: whether ``source`` is it clamped, as a whole number that the grid does not round.
     """
 
     name: Any
     source: Any
     held: tuple[Any, ...]
     steps: Any
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,11 @@ def number_of(quantity: Quantity, dtype: Any, alias: str) -> Number:
     lower, upper = quantity.lower, quantity.upper
     source = _doubles(quantity.column, dtype)
     value = at.clip(lower, upper)
-    if dtype in _wide() and lower.is_integer() and upper.is_integer() and max(-lower, upper) <= 2**53:
+    whole = dtype.is_integer() and lower.is_integer() and upper.is_integer() and max(-lower, upper) <= 2**53
+    if whole:
         # clamped once, as integers
-        source = _integers(quantity.column.name, dtype).clip(int(lower), int(upper)).cast(library.Float64)
-        value = at
+        source = _integers(quantity.column.name, dtype).clip(int(lower), int(upper))
+        value = at.cast(library.Float64)
     # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
     if quantity.before:
         value = value - quantity.before
@@ -115,7 +119,7 @@ def number_of(quantity: Quantity, dtype: Any, alias: str) -> Number:
     if dtype.is_float() or dtype == library.Unknown:
         held.append(~at.is_nan())
     steps = (value + quantity.shift) - quantity.zero
-    return Number(quantity.column.name, source, tuple(held), steps)
+    return Number(quantity.column.name, source, tuple(held), steps, whole and quantity.grid <= 1.0)
 
 
 def _indicator(quantity: Quantity, dtype: Any, alias: str) -> Number:
@@ -152,7 +156,9 @@ def cells_of(column: Column, method: str, dtype: Any, alias: str) -> Cells:
 
     def settle(keys: Any) -> Integers:
         found = keys.to_list()
-        return np.array([null if pd.isna(key) else known.get(key, -1) for key in found], dtype=np.int64)
+        return np.array(
+            [null if pd.isna(key) else known.get(_instant(key), -1) for key in found], dtype=np.int64
+        )
 
     return Cells(
         column.name, source, _kept(column, _gone(at, kind), _among(at, list(known))), at, True, settle
@@ -196,6 +202,11 @@ def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
     library = narwhals()
     read = library.col(column.name)
     labels = dict(zip(column.categories or (), range(len(column.categories or ())), strict=True))
+    if isinstance(dtype, SparkTimes):
+        source, kind = dtype.key(read, library)
+        _refuse_finer(column, labels)
+        times = {dtype.label(label): cell for label, cell in labels.items()}
+        return source, kind, {label: cell for label, cell in times.items() if label is not None}
     if dtype in (library.String, library.Categorical, library.Enum, library.Unknown):
         texts = {label: cell for label, cell in labels.items() if isinstance(label, str)}
         return (read if dtype == library.String else read.cast(library.String)), library.String, texts
@@ -203,7 +214,7 @@ def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
         days = {day: cell for day, cell in labels.items() if type(day) is datetime.date}
         return read, dtype, days
     if dtype == library.Datetime:
-        return read, dtype, _times(column, labels)
+        return read, dtype, _times(column, labels, dtype.time_zone is not None)
     if not (dtype.is_numeric() or dtype == library.Boolean):
         raise ParameterError(f"column {column.name!r} holds {dtype}, which cannot be read as labels here.")
     numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
@@ -216,21 +227,32 @@ def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
         return _integers(column.name, dtype), library.Int64, held
     exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
     read = library.col(column.name)
-    source = read if dtype == library.Float64 else read.cast(library.Float64)
+    # Spark and DuckDB look many labels up by their bits: no zero is negative
+    source = (read if dtype == library.Float64 else read.cast(library.Float64)) + 0.0
     return source, library.Float64 if dtype.is_float() else dtype, exact
 
 
-def _times(column: Column, labels: dict[Any, int]) -> dict[Any, int]:
-    found = {}
-    for label, cell in labels.items():
-        if not isinstance(label, datetime.datetime):
-            continue
-        if getattr(label, "nanosecond", 0):
-            raise ParameterError(
-                f"A label of column {column.name!r} is finer than a microsecond, which cannot be read here."
-            )
-        found[label.to_pydatetime() if isinstance(label, pd.Timestamp) else label] = cell
-    return found
+def _times(column: Column, labels: dict[Any, int], zoned: bool) -> dict[Any, int]:
+    """Labels that are instants, or times without a zone: a column holds one kind only."""
+    _refuse_finer(column, labels)
+    return {
+        _instant(label.to_pydatetime() if isinstance(label, pd.Timestamp) else label): cell
+        for label, cell in labels.items()
+        if isinstance(label, datetime.datetime) and (label.tzinfo is not None) == zoned
+    }
+
+
+def _instant(key: Any) -> Any:
+    """A key as it is looked up: of two zones, Python calls no times equal in an hour that comes twice."""
+    zoned = isinstance(key, datetime.datetime) and key.tzinfo is not None
+    return key.astimezone(datetime.UTC) if zoned else key
+
+
+def _refuse_finer(column: Column, labels: dict[Any, int]) -> None:
+    if any(isinstance(label, datetime.datetime) and getattr(label, "nanosecond", 0) for label in labels):
+        raise ParameterError(
+            f"A label of column {column.name!r} is finer than a microsecond, which cannot be read here."
+        )
 
 
 def _integers(name: Any, dtype: Any) -> Any:

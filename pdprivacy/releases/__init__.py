@@ -4,6 +4,7 @@ A release is: statistic, `measure`, post-processing, metadata. The functions her
 the methods of ``df.dp`` with the `Protected` facts as first argument.
 """
 
+from pdprivacy.releases.batch import Batch, Pending, batch, marginals
 from pdprivacy.releases.bundle import ReleasePlan, plan_releases
 from pdprivacy.releases.clustering import kmeans, kmedian
 from pdprivacy.releases.curator import quality
@@ -18,7 +19,18 @@ from pdprivacy.releases.disclosure import (
     utility,
 )
 from pdprivacy.releases.groups import GroupBy, groupby
-from pdprivacy.releases.moments import corr, cov, mean, pooled_cov, pooled_var, proportion, std, sum, var  # noqa: A004
+from pdprivacy.releases.moments import (
+    corr,
+    cov,
+    describe,
+    mean,
+    pooled_cov,
+    pooled_var,
+    proportion,
+    std,
+    sum,  # noqa: A004
+    var,
+)
 from pdprivacy.releases.omission import compare_sampling, compare_suppression
 from pdprivacy.releases.parts import sample, suppress_outliers
 from pdprivacy.releases.planning import plan
@@ -28,10 +40,13 @@ from pdprivacy.releases.spending import partition, remaining, split
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
 
 __all__ = [
+    "Batch",
     "GroupBy",
     "Homogeneity",
+    "Pending",
     "ReleasePlan",
     "assign",
+    "batch",
     "choose_epsilon",
     "clip",
     "compare_sampling",
@@ -41,6 +56,7 @@ __all__ = [
     "cov",
     "crosstab",
     "cut",
+    "describe",
     "dr_ha",
     "dropna",
     "fillna",
@@ -49,6 +65,7 @@ __all__ = [
     "homogeneity",
     "kmeans",
     "kmedian",
+    "marginals",
     "max",
     "mean",
     "median",

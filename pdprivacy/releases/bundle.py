@@ -14,6 +14,7 @@ from typing import Any
 from pdprivacy import accounting
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
+from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
@@ -23,6 +24,7 @@ from pdprivacy.releases.call import Released
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.statistic import Read
 
 __all__ = ["ReleasePlan", "plan_releases"]
 
@@ -51,8 +53,9 @@ class ReleasePlan:
     """
 
     protected: Protected = field(repr=False)
-    calls: tuple[_Call, ...] = field(repr=False)
+    calls: tuple[Call, ...] = field(repr=False)
     asked: tuple[Asked, ...] = field(repr=False)
+    reads: tuple[Read, ...] = field(repr=False)
     cost: Pure | Approx
     apart: Pure | Approx
 
@@ -88,6 +91,8 @@ class ReleasePlan:
             )
         paid = _Paid(self.protected.budget, entry, self.asked)
         facts = replace(self.protected, budget=paid, secret=None)  # a secret part is paid for as a whole
+        if isinstance(facts.records, Source):
+            facts = replace(facts, records=facts.records.ahead(self.reads))
         released = [call.on(facts) for call in self.calls]
         self.protected.budget.answered(entry.number, paid.risk)
         return released
@@ -104,7 +109,7 @@ class ReleasePlan:
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """One release of a plan."""
 
     verb: str
@@ -112,7 +117,7 @@ class _Call:
     options: Mapping[str, Any]
 
     @classmethod
-    def of(cls, one: Any) -> _Call:
+    def of(cls, one: Any) -> Call:
         """The call that a tuple spells out."""
         parts = list(one) if isinstance(one, tuple | list) else []
         options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
@@ -197,25 +202,39 @@ def plan_releases(
             f"'calls' must be a list of releases, one at least (got {got(calls)}).",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
+    return planned(protected, tuple(Call.of(one) for one in calls), delta, accounting)
+
+
+def planned(
+    protected: Protected, calls: tuple[Call, ...], delta: Rational | None, accounting: Method
+) -> ReleasePlan:
+    """The plan of these calls; see `plan_releases`. ``delta``: None for that of the releases alone."""
     if protected.secret is not None and protected.secret.spend == "noise":
         raise ParameterError(
             "What several releases of this secret part allow in noise cannot be shared out beforehand.",
             'sample(..., spend="epsilon"): then the plan costs less.',
         )
-    listed = tuple(_Call.of(one) for one in calls)
+    asked, reads = sketched(protected, calls)
+    events = [pair for one in asked for pair in one.events]
+    apart = loss(sum(one.cost.epsilon for one in asked), sum(one.cost.delta for one in asked))
+    slack = apart.delta if delta is None else delta
+    cost = _together(events, apart, slack, accounting)
+    return ReleasePlan(protected, calls, tuple(asked), tuple(reads), cost, apart)
+
+
+def sketched(protected: Protected, calls: Sequence[Call]) -> tuple[list[Asked], list[Read]]:
+    """What the releases would charge, and read; refuses what they would, before anything is charged."""
     asked: list[Asked] = []
+    reads: list[Read] = []
     rows = protected.scope.held()[1]
-    sketch = replace(
-        protected, secret=None, supposed=Supposed(SUPPOSED_ROWS if rows is None else rows, asked=asked)
-    )
-    for call in listed:
+    supposed = Supposed(SUPPOSED_ROWS if rows is None else rows, asked=asked, reads=reads)
+    sketch = replace(protected, secret=None, supposed=supposed)
+    for call in calls:
         try:
             call.on(sketch)
         except ArithmeticError:
             raise ParameterError(f"{call.verb!r} cannot be planned for so few records.") from None
-    events = [pair for one in asked for pair in one.events]
-    apart = loss(sum(one.cost.epsilon for one in asked), sum(one.cost.delta for one in asked))
-    return ReleasePlan(protected, listed, tuple(asked), _together(events, apart, delta, accounting), apart)
+    return asked, reads
 
 
 def _rounded_up(epsilon: float) -> Fraction:

@@ -117,7 +117,8 @@ def kmeans(
     records nearest to the centre before (unknown for a kept centre), not from the best centres.
     ``attrs["dp"]["counts"]`` are the noisy numbers of these records.
 
-    Raises ParameterError for more centres than different points are declared.
+    Raises ParameterError for more centres than different points are declared, and for frames of other engines
+    than pandas.
 
     Source: Blum, Dwork, McSherry, Nissim (2005), "Practical privacy: the SuLQ framework", as in Su, Cao, Li,
     Bertino, Jin (2016), "Differentially private k-means clustering", who call it DPLloyd.
@@ -130,6 +131,7 @@ def kmeans(
     >>> sorted(private.dp.kmeans("age", 2, epsilon=100, rng=1)["age"].round().tolist())
     [20.0, 70.0]
     """
+    protected.refuse_elsewhere("kmeans")
     chosen = columns_of(protected, columns, "kmeans")
     quantities = tuple(quantity(column, "kmeans") for column in chosen)
     check_one_of("mechanism", mechanism, get_args(RoundNoise))

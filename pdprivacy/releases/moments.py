@@ -36,6 +36,7 @@ from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
     Covariance,
+    Description,
     Direct,
     Means,
     PooledCovariance,
@@ -44,9 +45,10 @@ from pdprivacy.statistic import (
     Variances,
     indicator,
     quantity,
+    rooted,
 )
 
-__all__ = ["corr", "cov", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
+__all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
 MatrixConstraint: TypeAlias = Literal["psd"]
 
@@ -179,20 +181,7 @@ def std(
 
     call = replace(call, bounds=_squared(call.bounds))
 
-    def root(answer: Answer) -> Answer:
-        roots = np.sqrt(np.maximum(answer.values, 0.0))
-        # to first order error / (2 root), and never more than the root of the error
-        error = np.asarray(answer.standard_error)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
-            first = np.where(error > 0, error * steep, 0.0)
-            moved = np.where(answer.rounding > 0, answer.rounding * steep, 0.0)
-        ends = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
-        return Answer(
-            roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)), *ends
-        )
-
-    return _series(protected, statistic, call, transform=root)
+    return _series(protected, statistic, call, transform=rooted)
 
 
 def _squared(bounds: Any) -> Any:
@@ -221,6 +210,38 @@ def _series(
     if transform is not None:
         results = [result.transformed(transform) for result in results]
     return publish(protected, call, results, partial(series, index=labels))
+
+
+@release("laplace")
+def describe(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> pd.DataFrame:
+    """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
+
+    All are made of the noisy parts of `std`, so they cost what it costs alone: counts, centred sums and sums
+    of squares, a third of the share each. Extremes and quartiles are no sums; `min`, `max` and `quantile`
+    select them, at a cost of their own.
+
+    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
+    of one of the three are for `count`, `mean` and `std`, and refused here.
+    """
+    chosen = columns_of(protected, columns, "describe")
+    call = Call.of("describe", epsilon, noise, chosen)
+    if call.bounds is not None:
+        raise ParameterError("'bounds' are for one statistic.", "private.dp.mean(column, bounds=...).")
+    quantities = tuple(quantity(column, "describe", products=True) for column in chosen)
+    statistic = Description(Variances(quantities, weights_of(chosen, split), protected.scope))
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        rows = pd.Index(["count", "mean", "std"])
+        return pd.DataFrame(result.answer.values, index=rows, columns=name_index(chosen)), result.errors
+
+    return publish(protected, call, run(protected, statistic, call), make)
 
 
 @release("laplace")

@@ -287,7 +287,7 @@ class _Way:
 
     def part(self, protected: Protected, held: Mask) -> Protected:
         """These records, as a release of the part sees them."""
-        return replace(self.facts(protected), snapshot=protected.snapshot.take(np.flatnonzero(held)))
+        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(held)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ def _compared(
         asked.suppose(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
     # nothing was read so far
     read = [column.name for column in asked.chosen]
-    whole = replace(protected, snapshot=protected.snapshot[read], units=None, frame=None)
+    whole = replace(protected, records=protected.snapshot[read], units=None, frame=None)
     statistic = STATISTICS[asked.name]
     score = statistic.score(whole, asked.chosen, asked.name, asked.arguments)
     draw = drawing()
@@ -507,6 +507,7 @@ def compare_sampling(
     >>> found["worse"].tolist(), private.dp.budget.spent
     ([True], (0.0, 0.0))
     """
+    protected.refuse_elsewhere("compare_sampling")
     levels, _ = levels_of(epsilon)
     asked = _Asked.of(protected, statistic, columns, args, options)
     ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
@@ -584,6 +585,7 @@ def compare_suppression(
     Raises ParameterError, also where all rows would be NaN, for neighbours other than "add_remove", and for
     several records per unit.
     """
+    protected.refuse_elsewhere("compare_suppression")
     levels, _ = levels_of(epsilon)
     asked = _Asked.of(protected, statistic, columns, args, options)
     pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]

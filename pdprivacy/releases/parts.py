@@ -180,6 +180,7 @@ def suppress_outliers(
 
 
 def _check_part(protected: Protected, method: str) -> None:
+    protected.refuse_elsewhere(method)
     if protected.in_secret:
         raise ParameterError(
             f"{method!r} cannot be used on what is a secret part already.",

@@ -134,7 +134,9 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     """One row per released number."""
     stored = released.attrs[KEY]
     error, scale = stored["error"], stored["scale"]
-    several = isinstance(scale, dict) and len(scale) != released.size
+    # a description may have as many noisy parts as numbers, and these are not those
+    own = stored["statistic"] != "describe"
+    several = isinstance(scale, dict) and not (own and len(scale) == released.size)
     if isinstance(scale, dict):
         # one noise per number, or several that no single scale stands for
         scale = math.nan if several else [*scale.values()]

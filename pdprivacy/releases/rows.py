@@ -8,13 +8,13 @@ from typing import Any, Literal
 import pandas as pd
 
 from pdprivacy import transform
-from pdprivacy.protection import Protected, apply
+from pdprivacy.protection import Protected, ProtectedFrame, apply
 from pdprivacy.releases.call import Labels
 
 __all__ = ["assign", "clip", "cut", "dropna", "fillna", "query", "recode", "select"]
 
 
-def query(protected: Protected, expr: str) -> pd.DataFrame:
+def query(protected: Protected, expr: str) -> pd.DataFrame | ProtectedFrame:
     """A protected frame of the records that meet a declared condition; costs nothing by itself.
 
     The grammar of `DataFrame.query` cut down to what looks at one record: comparisons of declared
@@ -32,7 +32,7 @@ def clip(
     upper: float | Mapping[Hashable, float] | None = None,
     *,
     columns: Labels | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame | ProtectedFrame:
     """A protected frame with numbers moved into public bounds, as `DataFrame.clip`, and bounds declared so.
 
     ``lower``, ``upper``: a number for all numeric columns (or ``columns``), or a mapping from column to
@@ -51,7 +51,7 @@ def clip(
 
 def assign(
     protected: Protected, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str
-) -> pd.DataFrame:
+) -> pd.DataFrame | ProtectedFrame:
     """A protected frame with new columns: arithmetic of declared ones, as `DataFrame.assign`.
 
     ``expressions``: per new column, text such as ``"capital_gain - capital_loss"`` (``+ - * / // % **``,
@@ -79,7 +79,7 @@ def cut(
     right: bool = True,
     labels: Sequence[Any] | None = None,
     include_lowest: bool = False,
-) -> pd.DataFrame:
+) -> pd.DataFrame | ProtectedFrame:
     """A protected frame whose ``column`` holds the interval of its number, as `pandas.cut` with edges.
 
     Labels are texts such as ``"(18, 30]"``, or ``labels``. What lies in no interval becomes null. A number
@@ -93,7 +93,9 @@ def cut(
     return apply(protected, made)
 
 
-def recode(protected: Protected, column: Hashable, mapping: Mapping[Any, Any]) -> pd.DataFrame:
+def recode(
+    protected: Protected, column: Hashable, mapping: Mapping[Any, Any]
+) -> pd.DataFrame | ProtectedFrame:
     """A protected frame whose ``column`` holds other labels; those that are not in ``mapping`` stay.
 
     A label that is mapped to None becomes null. The declared labels are what they are mapped to.
@@ -103,7 +105,7 @@ def recode(protected: Protected, column: Hashable, mapping: Mapping[Any, Any]) -
     return apply(protected, transform.recode(protected.domain, column, mapping))
 
 
-def fillna(protected: Protected, value: Any) -> pd.DataFrame:
+def fillna(protected: Protected, value: Any) -> pd.DataFrame | ProtectedFrame:
     """A protected frame without nulls in the columns of ``value``, as `DataFrame.fillna`.
 
     ``value``: a constant for all columns that may hold nulls, or a mapping from column to constant. It is
@@ -114,7 +116,7 @@ def fillna(protected: Protected, value: Any) -> pd.DataFrame:
 
 def dropna(
     protected: Protected, subset: Labels | None = None, *, how: Literal["any", "all"] = "any"
-) -> pd.DataFrame:
+) -> pd.DataFrame | ProtectedFrame:
     """A protected frame of the records without a null, as `DataFrame.dropna`; how many they are is private.
 
     ``subset``: columns to look at, by default all that are declared. ``how``: "any" or "all".
@@ -122,6 +124,6 @@ def dropna(
     return apply(protected, transform.dropna(protected.domain, subset, how))
 
 
-def select(protected: Protected, columns: Labels) -> pd.DataFrame:
+def select(protected: Protected, columns: Labels) -> pd.DataFrame | ProtectedFrame:
     """A protected frame of these declared columns, in this order."""
     return apply(protected, transform.select(protected.domain, columns))

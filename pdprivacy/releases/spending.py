@@ -14,7 +14,7 @@ from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.privacy import Rational, loss, positive, rational
-from pdprivacy.protection import Protected, divide
+from pdprivacy.protection import Protected, ProtectedFrame, divide
 from pdprivacy.releases.call import columns_of, labelled
 
 __all__ = ["partition", "remaining", "split"]
@@ -123,7 +123,7 @@ def partition(
     epsilon: Rational,
     delta: Rational = 0,
     release_id: str | None = None,
-) -> dict[Hashable, pd.DataFrame]:
+) -> dict[Hashable, pd.DataFrame | ProtectedFrame]:
     """The records of each declared label of a column, each a protected frame with this budget of its own.
 
     Charged once: the groups are disjoint and declared, so a record more or less is in one of them, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.measure import Measurement, calibrate, events, total_cost
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.request import Request
-from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Ranks, Statistic
+from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Ranks, Read, Statistic
 
 __all__ = ["Asked", "Supposed", "suppose"]
 
@@ -36,12 +36,13 @@ class Supposed:
 
     ``at``: the mean of each number, or its variance where variances are asked for. By default
     the middle of the bounds, and the variance of uniform values; covariances are zero.
-    ``asked``: where each release that reads the table is noted.
+    ``asked``: where each release that reads the table is noted, and ``reads``: what it reads.
     """
 
     rows: int
     at: float | None = None
     asked: list[Asked] | None = field(default=None, compare=False)
+    reads: list[Read] | None = field(default=None, compare=False)
 
     def present(self, column: Column) -> int:  # noqa: ARG002
         return self.rows
@@ -109,12 +110,32 @@ def _check(at: float, lower: float, upper: float) -> None:
         raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")
 
 
+class _Noting:
+    """A supposed table that notes what is read of it."""
+
+    def __init__(self, table: Supposed, reads: list[Read]) -> None:
+        self._table, self._reads = table, reads
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rows":
+            self._reads.append(Read.of(name))
+            return self._table.rows
+        method = getattr(self._table, name)
+
+        def noted(*args: Any, **options: Any) -> Any:
+            self._reads.append(Read.of(name, *args, **options))
+            return method(*args, **options)
+
+        return noted
+
+
 def suppose(statistic: Statistic, request: Request, table: Supposed, label: str) -> Measurement:
     """What `pdprivacy.measure` would find in supposed data if no noise came out."""
     parts = statistic.parts
     mechanisms = calibrate(parts, request)
     noisy: list[Noisy] = []
-    for part, mechanism, whole in zip(parts, mechanisms, statistic.read(table), strict=True):
+    engine: Any = table if table.reads is None else _Noting(table, table.reads)
+    for part, mechanism, whole in zip(parts, mechanisms, statistic.read(engine), strict=True):
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
         if request.bounding is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))

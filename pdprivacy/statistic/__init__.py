@@ -21,6 +21,7 @@ from pdprivacy.statistic.core import (
     Noisy,
     Part,
     Ranks,
+    Read,
     Scope,
     Statistic,
     Walk,
@@ -34,13 +35,14 @@ from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.selection import Labels, Quantile, Runs, ladder, share
-from pdprivacy.statistic.sums import Covariance, Means, Sums, Variances
+from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
 
 __all__ = [
     "Answer",
     "Cells",
     "Clusters",
     "Covariance",
+    "Description",
     "Direct",
     "Engine",
     "GroupedMoments",
@@ -57,6 +59,7 @@ __all__ = [
     "Quantile",
     "Quantity",
     "Ranks",
+    "Read",
     "Rows",
     "Runs",
     "Scope",
@@ -73,5 +76,6 @@ __all__ = [
     "numbers_of",
     "packed",
     "quantity",
+    "rooted",
     "share",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "Noisy",
     "Part",
     "Ranks",
+    "Read",
     "Scope",
     "Statistic",
     "Walk",
@@ -251,6 +252,26 @@ class Engine(Protocol):
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums: ...
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One call of an `Engine`: ``name`` of the method, or "rows". It has a hash: lists are tuples."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, name: str, *args: Any, **options: Any) -> Read:
+        """The call with these arguments."""
+        fixed = tuple(tuple(one) if isinstance(one, list) else one for one in args)
+        return cls(name, fixed, tuple(sorted(options.items())))
+
+    def on(self, engine: Engine) -> Any:
+        """What the engine answers."""
+        found = getattr(engine, self.name)
+        return found if self.name == "rows" else found(*self.args, **dict(self.options))
 
 
 class Statistic(Protocol):

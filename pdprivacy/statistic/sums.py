@@ -31,7 +31,7 @@ from pdprivacy.statistic.core import (
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 
-__all__ = ["Covariance", "Means", "SharedCounts", "Sums", "Variances"]
+__all__ = ["Covariance", "Description", "Means", "SharedCounts", "Sums", "Variances", "rooted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,17 @@ class Means:
         start = max(places) + 1
         values, errors = [], []
         for column, quantity in enumerate(self.quantities):
-            count, total = noisy[places[column]], noisy[start + column]
-            rows = max(float(count.values[0]), 1.0)
-            offset = float(total.values[0]) / rows
-            values.append(quantity.center + offset)
-            errors.append(math.hypot(total.std, offset * count.std) / rows)
+            value, error = mean_of(quantity, noisy[places[column]], noisy[start + column])
+            values.append(value)
+            errors.append(error)
         return Answer(np.array(values), np.array(errors), 0.0, *self.ends)
+
+
+def mean_of(quantity: Quantity, count: Noisy, total: Noisy) -> tuple[float, float]:
+    """Centre + centred sum / count, and its standard error to first order."""
+    rows = max(float(count.values[0]), 1.0)
+    offset = float(total.values[0]) / rows
+    return quantity.center + offset, math.hypot(total.std, offset * count.std) / rows
 
 
 def half_square(reach: int) -> int:
@@ -199,6 +204,11 @@ class Variances:
     @property
     def _counts(self) -> SharedCounts:
         return SharedCounts(tuple(q.column for q in self.quantities), tuple(w / 3 for w in self.weights))
+
+    @property
+    def counted(self) -> list[int]:
+        """The part that holds the count of each column."""
+        return self._counts.places()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -244,6 +254,67 @@ class Variances:
             upper.append(largest_variance(quantity.upper - quantity.lower, float(count.values[0])))
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
         return Answer(np.array(values), np.array(errors), rounding, 0.0, np.array(upper))
+
+
+def rooted(answer: Answer) -> Answer:
+    """Standard deviations of variances, 0 where one is negative."""
+    roots = np.sqrt(np.maximum(answer.values, 0.0))
+    # to first order error / (2 root), and never more than the root of the error
+    error = np.asarray(answer.standard_error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
+        first = np.where(error > 0, error * steep, 0.0)
+        moved = np.where(answer.rounding > 0, answer.rounding * steep, 0.0)
+    ends = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
+    return Answer(
+        roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)), *ends
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Counts, means and standard deviations, all made of the noisy parts of `Variances`."""
+
+    variances: Variances
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.variances.parts
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        quantities = self.variances.quantities
+        (low, high), (none, most) = bounds_of(quantities), variance_bounds(quantities)
+        return np.stack([none, low, none]), np.stack([none + math.inf, high, np.sqrt(most)])
+
+    def read(self, engine: Engine) -> list[Whole]:
+        return self.variances.read(engine)
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        deviations = rooted(self.variances.finish(noisy))
+        places = self.variances.counted
+        start = max(places) + 1
+        counts, means = [], []
+        for column, quantity in enumerate(self.variances.quantities):
+            count, total = noisy[places[column]], noisy[start + 2 * column]
+            counts.append((float(count.values[0]), count.std))
+            means.append(mean_of(quantity, count, total))
+        values, errors = (np.array([[pair[i] for pair in row] for row in (counts, means)]) for i in (0, 1))
+        lower, upper = self.ends
+        upper[2] = deviations.upper
+        rounding = np.zeros(lower.shape)
+        rounding[2] = deviations.rounding
+        return Answer(
+            np.vstack([values, deviations.values]),
+            np.vstack([errors, deviations.standard_error]),
+            rounding,
+            lower,
+            upper,
+        )
 
 
 def products_part(scope: Scope, share: Fraction, first: Quantity, second: Quantity, nullable: bool) -> Part:

@@ -1,0 +1,111 @@
+"""Several statistics by one query of the engine that holds the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pdprivacy.engine_narwhals.frame import NarwhalsEngine, sliced
+from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_polars, tables_of_duckdb
+from pdprivacy.statistic import Read
+
+__all__ = ["Answered", "at_once"]
+
+
+class Answered:
+    """An engine some of whose answers are there; what else it is asked, it computes."""
+
+    def __init__(self, engine: NarwhalsEngine, answers: dict[Read, Any]) -> None:
+        self._engine, self._answers = engine, answers
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rows":
+            return self._answered(Read.of(name))
+        if not callable(getattr(type(self._engine), name, None)):
+            raise AttributeError(f"{type(self._engine).__name__!r} has no method {name!r}")
+        return lambda *args, **options: self._answered(Read.of(name, *args, **options))
+
+    def _answered(self, read: Read) -> Any:
+        return self._answers[read] if read in self._answers else read.on(self._engine)
+
+
+class _Asking(NarwhalsEngine):
+    """Asks nothing, and notes what it wanted to ask: of which columns, and by what plan."""
+
+    asked: tuple[Sequence[Any], Callable[[Any], Any]] | None = None
+
+    def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002
+        self.asked = names, plan
+        return []  # of no part, the answer is that of no record
+
+
+class _Given(NarwhalsEngine):
+    """Asks nothing: its first query has been answered."""
+
+    parts: list[Any]
+
+    def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002
+        return self.parts
+
+
+def at_once(frame: Any, engine: str, reads: Sequence[Read]) -> dict[Read, Any]:
+    """The answers to all reads: the frame is gone through once.
+
+    Relations of DuckDB are streamed through Arrow once, where there is more than one read; Spark, whose plans
+    have one result each, computes one after the other.
+    """
+    read_as = frame
+    if engine == "DuckDB" and len(reads) > 1 and not isinstance(frame, ArrowPieces):
+        schema = next(tables_of_duckdb(frame.limit(0))).schema
+        read_as = ArrowPieces(engine, schema, lambda: tables_of_duckdb(frame))
+    asking = _Asking(read_as)
+    answers: dict[Read, Any] = {}
+    asked: dict[Read, tuple[Sequence[Any], Callable[[Any], Any]]] = {}
+    for read in reads:
+        asking.asked = None
+        answers[read] = read.on(asking)
+        if asking.asked is not None:
+            asked[read] = asking.asked
+    plans = [plan for _, plan in asked.values()]
+    names = list(dict.fromkeys(name for wanted, _ in asked.values() for name in wanted))
+    found = guarded("several statistics", engine, lambda: _computed(asking, names, plans))
+    given = _Given(read_as)
+    for place, read in enumerate(asked):
+        given.parts = [parts[place] for parts in found]
+        answers[read] = read.on(given)
+    return answers
+
+
+def _computed(engine: NarwhalsEngine, names: Sequence[Any], plans: Sequence[Callable[[Any], Any]]) -> Any:
+    """What each of the plans gives, per part of the frame."""
+    library = narwhals()
+
+    def run(part: Any) -> list[list[Any]]:
+        pieces = sliced(part, lambda piece: [plan(piece) for plan in plans])
+        return list(pieces)
+
+    if not plans:
+        return []
+    frame, pieces = engine.frame, engine.pieces
+    if pieces is not None:
+        return [[plan(library.from_native(part)) for plan in plans] for part in pieces.select(*names).open()]
+    native = frame.to_native()
+    kind = type(native).__module__.partition(".")[0]
+    if kind == "polars":
+        # an optimiser that sees all plans over a whole frame shares parts of them, and reads twice for it
+        return each_of_polars(native.lazy().select(list(names)), lambda part: _of_piece(part, plans))
+    if kind == "dask":
+        return in_partitions(native[list(names)], run)
+    if isinstance(frame, library.LazyFrame):
+        return [[plan(frame).collect() for plan in plans]]
+    return run(frame)
+
+
+def _of_piece(part: Any, plans: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """What each of the plans gives of a frame of Polars in memory."""
+    import polars
+
+    library = narwhals()
+    wanted = [plan(library.from_native(part.lazy())).to_native() for plan in plans]
+    return [library.from_native(one) for one in polars.collect_all(wanted)]

@@ -1,0 +1,146 @@
+"""At most so many records of each unit, chosen by the engine that holds them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import noise
+from pdprivacy.engine_narwhals.library import framed, in_partitions, narwhals
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
+from pdprivacy.query import nulls
+
+__all__ = ["bounded", "crowd"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def crowd(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
+    """Records that are more than ``most`` of their unit; and whether some are nobody's, as 0 or more."""
+    if engine == "Dask":
+        parts = in_partitions(_gathered(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
+        found = [_crowd(units, most) for units in parts]
+        return sum(over for over, _ in found), sum(nobody for _, nobody in found)
+    if engine == "PyArrow":
+        return _crowd(frame.column(unit).to_pandas(), most)
+    library = narwhals()
+    read = framed(frame.relation() if isinstance(frame, ArrowPieces) else frame)
+    name = library.col(unit)
+    gone = name.is_null()
+    if read.collect_schema()[unit].is_float():
+        gone = gone | name.is_nan()
+    sizes = read.select(unit=name, gone=gone).group_by("unit", "gone").agg(rows=library.len())
+    rows = library.col("rows").cast(library.Int64)
+    over = library.when(rows > most).then(rows - most).otherwise(0)
+    nobody = library.when(library.col("gone")).then(1).otherwise(0)
+    total = sizes.select(over=over.sum(), nobody=nobody.sum())
+    total = total.collect() if isinstance(total, library.LazyFrame) else total
+    return int(total["over"][0] or 0), int(total["nobody"][0] or 0)
+
+
+def bounded(frame: Any, engine: str, unit: Hashable, most: int) -> Any:
+    """The frame with at most ``most`` records of each unit.
+
+    Tables of PyArrow: those that come first after a shuffle. All others: those whose cells have the lowest
+    hashes, under a secret key that is drawn once. So the same are kept whenever a lazy frame is computed: a
+    unit that was in one query with some of its records, and in the next with others, would count twice.
+    Records with the same cells may take each other's place, which no statistic can tell. What is kept of
+    a unit depends on its own records alone.
+    """
+    key = int(noise.shuffled_keys(1, noise.source(None)).view(np.uint64)[0] >> np.uint64(2))
+    return _bounded(frame, engine, unit, most, key)
+
+
+def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
+    if engine == "Polars":
+        import polars as pl
+
+        return frame.filter(pl.struct(pl.all()).hash(key).rank("ordinal").over(unit) <= most)
+    if isinstance(frame, ArrowPieces):
+
+        def tables() -> Iterator[Any]:
+            return tables_of_duckdb(_bounded(frame.relation(), engine, unit, most, key))
+
+        return replace(frame, open=tables)
+    if engine == "DuckDB":
+        names = [_quoted(name, '"') for name in frame.columns]
+        place = f"place_{uuid.uuid4().hex}"
+        order = f"partition by {_quoted(unit, chr(34))} order by hash(hash({key}, {', '.join(names)}))"
+        numbered = frame.project(f"*, row_number() over ({order}) as {place}")
+        return numbered.filter(f"{place} <= {most}").project(", ".join(names))
+    if engine == "Spark":
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        columns = [f.col(_quoted(name, "`")) for name in frame.columns]
+        place = f"place_{uuid.uuid4().hex}"
+        window = Window.partitionBy(f.col(_quoted(unit, "`"))).orderBy(f.xxhash64(f.lit(key), *columns))
+        numbered = frame.withColumn(place, f.row_number().over(window))
+        return numbered.filter(f.col(place) <= most).select(*columns)
+    if engine == "Dask":
+        return _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
+    units = frame.column(unit).to_pandas()
+    return frame.take(_first(units, noise.shuffled_keys(len(units), noise.source(None)), most))
+
+
+def _quoted(name: Hashable, quote: str) -> str:
+    return quote + str(name).replace(quote, quote * 2) + quote
+
+
+def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
+    """The records with the lowest hashes of each unit."""
+    hashes = np.array(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
+    # pandas' key is for text alone; this is the last step of splitmix64, a permutation
+    hashes ^= np.uint64(key)
+    for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        hashes ^= hashes >> np.uint64(shift)
+        hashes *= np.uint64(times)
+    return frame.iloc[_first(frame[unit], hashes, most)]
+
+
+def _gathered(frame: Any, unit: Hashable) -> Any:
+    """A Dask frame with all records of a unit in one partition."""
+    place = f"place_{uuid.uuid4().hex}"
+    kind = str(frame._meta[unit].dtype)
+    meta = frame._meta.assign(**{place: np.zeros(0, dtype=np.uint64)})
+    placed = frame.map_partitions(_placed, unit, place, kind, meta=meta)
+    return placed.shuffle(on=place)[list(frame.columns)]
+
+
+def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.DataFrame:
+    """A partition with a number for each unit, equal where units are, whatever else it holds."""
+    units = frame[unit]
+    if str(units.dtype) != kind:
+        # one and 1.0 would be two units
+        raise TypeError("the column of the unit is of another type in another partition")
+    return frame.assign(**{place: pd.util.hash_pandas_object(_names(units), index=False)})
+
+
+def _names(units: pd.Series[Any]) -> pd.Series[Any]:
+    """Names that pandas can compare: Arrow tells zeros of two signs apart, and no labels of a dictionary."""
+    if isinstance(units.dtype, pd.ArrowDtype):
+        if units.dtype.kind == "f":
+            return units + 0.0
+        if str(units.dtype).startswith("dictionary"):
+            return units.astype(object)
+    return units
+
+
+def _crowd(units: pd.Series[Any], most: int) -> tuple[int, int]:
+    codes, _ = pd.factorize(_names(units))
+    sizes = np.bincount(codes[codes >= 0])
+    return int(np.maximum(sizes - most, 0).sum()), int(nulls(units).any())
+
+
+def _first(units: pd.Series[Any], keys: Any, most: int) -> Integers:
+    """The places of the records with the lowest keys of each unit, in order."""
+    order = np.argsort(keys, kind="stable")
+    codes, _ = pd.factorize(_names(units).iloc[order])
+    place = pd.Series(codes).groupby(codes).cumcount().to_numpy()
+    return np.sort(order[place < most])

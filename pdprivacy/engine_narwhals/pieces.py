@@ -1,0 +1,346 @@
+"""Frames read and changed piece by piece: what one record decides is computed by pandas on any engine.
+
+A step that looks at one record alone gives the same whatever the other records are, so it may be computed on
+any piece of a frame; on pieces made pandas frames, it is the very code that pandas frames go through.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.engine_narwhals.library import in_partitions
+from pdprivacy.errors import ParameterError
+
+__all__ = [
+    "ArrowPieces",
+    "Piecewise",
+    "arrow_type",
+    "copied",
+    "each",
+    "each_of_polars",
+    "tables_of_duckdb",
+    "then",
+]
+
+Found = TypeVar("Found")
+Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
+
+ROWS = 1 << 18
+"""Rows at a time where the engine does not cut pieces itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """A step that looks at one record alone.
+
+    ``reads``: the columns it looks at. ``made``: what is declared of the columns that are new or replaced.
+    ``run``: from a pandas frame of ``reads`` to those columns, and to which records stay (None: all).
+    """
+
+    reads: tuple[Hashable, ...]
+    made: tuple[Column, ...]
+    run: Callable[[pd.DataFrame], Made]
+
+    def on_arrow(self, table: Any) -> Any:
+        """The step, of a table of Arrow."""
+        made, keep = self._computed(pandas_of(table.select(list(self.reads))))
+        for name, values in made:
+            place = table.schema.get_field_index(name)
+            table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
+        return table if keep is None else table.filter(keep)
+
+    def on_pandas(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The step, of a partition of Dask."""
+        made, keep = self._computed(plain(frame[list(self.reads)]))
+        found = frame.copy(deep=False)
+        for name, values in made:
+            found[name] = pd.array(values, dtype=pd.ArrowDtype(values.type))
+        return found if keep is None else found.loc[keep.to_numpy(zero_copy_only=False)]
+
+    def on_polars(self, frame: Any) -> Any:
+        """The step, of a frame of Polars."""
+        import polars
+
+        made, keep = self._computed(_pandas_of_polars(frame.select(self.reads)))
+        found = frame.with_columns([_series(name, values) for name, values in made])
+        return found if keep is None else found.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
+
+    def _computed(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
+        import pyarrow as pa
+
+        made, keep = self.run(frame)
+        kept = None if keep is None else pa.array(np.asarray(keep, dtype=bool))
+        return [(column.name, arrow_of(made[column.name], column)) for column in self.made], kept
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowPieces:
+    """A frame that comes in tables of Arrow, anew each time it is opened.
+
+    ``engine``: where it comes from. ``schema``: of the tables. ``open``: the tables.
+    """
+
+    engine: str
+    schema: Any
+    open: Callable[[], Iterator[Any]]
+
+    def select(self, *names: Hashable) -> ArrowPieces:
+        """These columns only."""
+        kept = list(names)
+        schema = self.schema.empty_table().select(kept).schema
+        return ArrowPieces(self.engine, schema, lambda: (table.select(kept) for table in self.open()))
+
+    def relation(self) -> Any:
+        """The tables as a relation of DuckDB, which can be read once."""
+        import duckdb
+        import pyarrow as pa
+
+        batches = (batch for table in self.open() for batch in table.to_batches())
+        reader = pa.RecordBatchReader.from_batches(self.schema, batches)
+        return duckdb.connect().from_arrow(reader)
+
+
+def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
+    """What ``function`` gives of the pieces of a frame, as pandas frames, each record in one of them."""
+    if engine == "Dask":
+        return in_partitions(frame, lambda part: [function(plain(part.to_native()))])
+    if engine == "Polars":
+        return each_of_polars(frame, lambda part: function(_pandas_of_polars(part)))
+    if engine == "Spark":
+        return _each_of_spark(frame, function)
+    return [function(pandas_of(table)) for table in tables(frame)]
+
+
+def then(frame: Any, engine: str, step: Piecewise) -> Any:
+    """The frame after a step: computed at once where the frame is in memory, else each time it is read."""
+    types = {column.name: arrow_type(column) for column in step.made}
+    if engine == "Dask":
+        return frame.map_partitions(step.on_pandas, meta=step.on_pandas(frame._meta))
+    if engine == "Polars":
+        return _then_of_polars(frame, step, types)
+    if engine == "Spark":
+        return _then_of_spark(frame, step, types)
+    if engine == "PyArrow":
+        import pyarrow as pa
+
+        found = [step.on_arrow(table) for table in tables(frame)]
+        return pa.concat_tables(found)
+    if isinstance(frame, ArrowPieces):
+        schema, before = frame.schema, frame.open
+    else:
+        schema, before = next(tables_of_duckdb(frame.limit(0))).schema, lambda: tables_of_duckdb(frame)
+    return ArrowPieces(
+        engine, step.on_arrow(schema.empty_table()).schema, lambda: map(step.on_arrow, before())
+    )
+
+
+def copied(frame: Any) -> Any:
+    """A frame of Polars or a table of Arrow in memory of its own; texts as Arrow can compare them."""
+    if type(frame).__module__.startswith("polars"):
+        import polars
+
+        return frame.select(polars.all().gather(polars.int_range(polars.len())))
+    import pyarrow as pa
+
+    for place, field in enumerate(frame.schema):
+        if str(field.type) == "string_view":
+            frame = frame.set_column(place, field.name, frame.column(place).cast(pa.large_string()))
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, frame.schema) as writer:
+        writer.write_table(frame)
+    return pa.ipc.open_stream(stream.getvalue()).read_all()
+
+
+def tables(frame: Any) -> Iterator[Any]:
+    """A table of Arrow, or a relation of DuckDB, as tables of not too many rows; one at least."""
+    if isinstance(frame, ArrowPieces):
+        return frame.open()
+    if type(frame).__module__.startswith("pyarrow"):
+        return (frame.slice(start, ROWS) for start in range(0, max(len(frame), 1), ROWS))
+    return tables_of_duckdb(frame)
+
+
+def tables_of_duckdb(relation: Any) -> Iterator[Any]:
+    """A relation of DuckDB as tables of Arrow; the first one is empty."""
+    import pyarrow as pa
+
+    # older versions know the second name only
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    reader = read(ROWS)
+    yield reader.schema.empty_table()
+    for batch in reader:
+        yield pa.Table.from_batches([batch])
+
+
+# ---------------------------------------------------------------- Polars
+
+
+def _lazily(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
+    return frame.lazy().map_batches(function, schema=schema, streamable=True)
+
+
+def _pandas_of_polars(part: Any) -> pd.DataFrame:
+    """A piece as a pandas frame; Arrow has no integers of 128 bits, and no bound is beyond those of 64."""
+    import polars
+
+    most = 2**63 - 1
+    for name, kind in part.schema.items():
+        if str(kind) in ("Int128", "UInt128"):
+            within = polars.col(name).clip(upper_bound=most)
+            within = within.clip(lower_bound=-most) if str(kind) == "Int128" else within
+            part = part.with_columns(within.cast(polars.Int64))
+    return pandas_of(part.to_arrow())
+
+
+def each_of_polars(frame: Any, function: Callable[[Any], Found]) -> list[Found]:
+    """What a function gives of the pieces of a frame of Polars, as frames of Polars."""
+    import polars
+
+    found: list[Found] = []
+
+    def piece(part: Any) -> Any:
+        found.append(function(part))
+        return polars.DataFrame({"piece": [0]})
+
+    _lazily(frame, piece, {"piece": polars.Int64}).collect(engine="streaming")
+    return found
+
+
+def _then_of_polars(frame: Any, step: Piecewise, types: dict[Any, Any]) -> Any:
+    import pyarrow as pa
+
+    kinds = {name: _series(name, pa.array([], type=kind)).dtype for name, kind in types.items()}
+    schema = {**frame.lazy().collect_schema(), **kinds}
+    found = _lazily(frame, step.on_polars, schema)
+    return found if type(frame).__name__ == "LazyFrame" else found.collect(engine="streaming")
+
+
+def _series(name: str, values: Any) -> Any:
+    import polars
+
+    found: Any = polars.from_arrow(values)
+    return found.rename(name)
+
+
+# ---------------------------------------------------------------- Spark
+
+
+def _each_of_spark(frame: Any, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
+    def pieces(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            found = pickle.dumps(function(pandas_of(pa.Table.from_batches([batch]))))
+            yield pa.record_batch({"piece": pa.array([found], type=pa.binary())})
+
+    return [pickle.loads(row[0]) for row in frame.mapInArrow(pieces, "piece binary").collect()]
+
+
+def _then_of_spark(frame: Any, step: Piecewise, types: dict[Any, Any]) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    fields = {field.name: field for field in frame.schema.fields}
+    fields |= {name: StructField(name, from_arrow_type(kind)) for name, kind in types.items()}
+
+    def pieces(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            yield from step.on_arrow(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+    return frame.mapInArrow(pieces, StructType(list(fields.values())))
+
+
+# ---------------------------------------------------------------- Arrow and pandas
+
+
+def pandas_of(table: Any) -> pd.DataFrame:
+    """A table of Arrow as a pandas frame whose columns the checks and steps of pandas frames read.
+
+    Days are dates and decimals decimals of Python, as in frames of pandas.
+    """
+    columns = {name: _pandas(table.column(name)) for name in table.column_names}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), copy=False)
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """A partition of Dask as such a frame: to pandas, decimals of Arrow are no numbers."""
+    decimal = [name for name, kind in frame.dtypes.items() if str(kind).startswith("decimal")]
+    return frame.astype(dict.fromkeys(decimal, object)) if decimal else frame
+
+
+def _pandas(values: Any) -> Any:
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        if values.null_count == 0:
+            return values.to_numpy()
+        # "int8" becomes "Int8", "uint8" becomes "UInt8"
+        name = "boolean" if pa.types.is_boolean(kind) else str(kind).replace("u", "U").replace("i", "I")
+        masked: Any = pd.api.types.pandas_dtype(name)
+        return masked.__from_arrow__(values)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
+        text = values if pa.types.is_large_string(kind) else values.cast(pa.large_string())
+        return pd.arrays.ArrowExtensionArray(text)
+    return values.to_pandas()
+
+
+def arrow_type(column: Column) -> Any:
+    """The type of Arrow that holds what a step makes of a column.
+
+    Raises ParameterError for labels of several types, which no other engine holds in one column.
+    """
+    import pyarrow as pa
+
+    if column.kind != "category":
+        return {"float": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}[column.kind]
+    labels = column.categories or ()
+    for held, kind in (
+        (str, pa.large_string()),
+        (bool, pa.bool_()),
+        (datetime.datetime, pa.timestamp("us")),
+        (datetime.date, pa.date32()),
+    ):
+        if all(isinstance(label, held) for label in labels):
+            return kind
+    numbers = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
+    if not numbers:
+        raise ParameterError(
+            f"Column {column.name!r} would hold labels of several types, which only pandas frames can.",
+            "give it labels of one type, such as text",
+        )
+    return pa.int64() if all(isinstance(label, int) for label in labels) else pa.float64()
+
+
+def arrow_of(values: pd.Series[Any], column: Column) -> Any:
+    """What a step made of a column, as an array of Arrow."""
+    import pyarrow as pa
+
+    kind = arrow_type(column)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        codes = np.asarray(values.cat.codes.to_numpy(), dtype=np.int64)
+        labels: Any = pa.array(values.cat.categories.tolist(), type=kind)
+        return labels.take(pa.array(codes, mask=codes < 0))
+    null = values.isna().to_numpy(dtype=bool)
+    if kind in (pa.float64(), pa.int64(), pa.bool_()) and values.dtype != object:
+        plain = kind.to_pandas_dtype()
+        filled = values.to_numpy(dtype=plain, na_value=0) if null.any() else values
+        return pa.array(np.asarray(filled, dtype=plain), type=kind, mask=null if null.any() else None)
+    # decimals that are left where one of them was moved
+    numbers: dict[Any, Callable[[Any], Any]] = {pa.float64(): float, pa.int64(): int}
+    number = numbers.get(kind, lambda cell: cell)
+    cells = [
+        None if gone else number(cell) for cell, gone in zip(values.tolist(), null.tolist(), strict=True)
+    ]
+    return pa.array(cells, type=kind)

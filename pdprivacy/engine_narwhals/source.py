@@ -1,0 +1,129 @@
+"""A frame of another engine than pandas, as releases read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+import pandas as pd
+
+from pdprivacy.domain import Domain
+from pdprivacy.engine_narwhals.at_once import Answered, at_once
+from pdprivacy.engine_narwhals.contribution import bounded, crowd
+from pdprivacy.engine_narwhals.frame import NarwhalsEngine
+from pdprivacy.engine_narwhals.library import framed, guarded, narwhals, opened
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, Piecewise, arrow_type, copied, each, then
+from pdprivacy.errors import InvalidDataError
+from pdprivacy.statistic import Read
+
+__all__ = ["Source"]
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Columns of a frame that narwhals knows.
+
+    A frame that is lazy is computed anew by each query.
+
+    Attributes
+    ----------
+    engine : where the frame is computed, as "Polars".
+    names : its columns.
+    lazy : whether it is computed when it is read, so that what it holds may be other records each time.
+    answers : what was read of it ahead.
+    """
+
+    frame: Any
+    engine: str
+    names: tuple[Hashable, ...]
+    lazy: bool
+    answers: dict[Read, Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, frame: Any) -> Source:
+        """All columns of a frame.
+
+        Raises as `NarwhalsEngine`.
+        """
+        found, engine, schema = opened(frame)
+        lazy = isinstance(found, narwhals().LazyFrame)
+        return cls(found.to_native(), engine, tuple(schema.names()), lazy)
+
+    def select(self, names: Sequence[Hashable]) -> Source:
+        """These columns only, in this order."""
+        if isinstance(self.frame, ArrowPieces):
+            frame = self.frame.select(*names)
+        elif self.engine == "Dask":
+            frame = self.frame[list(names)]
+        else:
+            frame = framed(self.frame).select(*names).to_native()
+        return replace(self, frame=frame, names=tuple(names), answers=None)
+
+    def owned(self) -> Source:
+        """The same frame; where it is in memory, in memory of its own.
+
+        Polars and Arrow read arrays of NumPy where they are, and who has the array can write to it.
+        """
+        if self.lazy:
+            return self
+        return replace(self, frame=guarded("a copy", self.engine, lambda: copied(self.frame)))
+
+    def statistics(self) -> NarwhalsEngine:
+        """The exact sufficient statistics of the frame."""
+        engine = NarwhalsEngine(self.frame)
+        return engine if self.answers is None else cast("NarwhalsEngine", Answered(engine, self.answers))
+
+    def ahead(self, reads: Iterable[Read]) -> Source:
+        """The frame with the answers to these reads, computed at once by one query."""
+        return replace(self, answers=at_once(self.frame, self.engine, list(dict.fromkeys(reads))))
+
+    def check(self, domain: Domain) -> None:
+        """Refuse columns that the engine cannot read as they are declared, before any is.
+
+        Raises InvalidDataError or ParameterError; reads types alone.
+        """
+        self.statistics().check(domain)
+
+    def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
+        """What a function gives of the frame in pieces, as pandas frames; each record is in one of them."""
+        return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
+
+    def then(self, step: Piecewise) -> Source:
+        """The frame after a step that looks at one record alone.
+
+        Raises ParameterError for labels that other engines cannot hold.
+        """
+        for column in step.made:
+            arrow_type(column)
+        frame = guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
+        made = [column.name for column in step.made if column.name not in self.names]
+        return replace(self, frame=frame, names=(*self.names, *made), answers=None)
+
+    def crowd(self, unit: Hashable, most: int) -> int:
+        """Records that are more than so many of their unit.
+
+        Raises InvalidDataError for records of nobody.
+        """
+        read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
+        kind = opened(read)[2][unit]
+        if isinstance(kind, narwhals().List | narwhals().Array | narwhals().Struct):
+            raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
+        over, nobody = guarded(
+            "the records of each unit", self.engine, lambda: crowd(self.frame, self.engine, unit, most)
+        )
+        if nobody:
+            raise InvalidDataError(
+                "The column of the unit holds nulls, and a record of nobody cannot be counted.",
+                "leave such records out before pdprivacy.protect(...), or give each a name of its own.",
+            )
+        return over
+
+    def bounded(self, unit: Hashable, most: int) -> Source:
+        """At most so many records of each unit, the same each time; any of them with the same probability."""
+        frame = guarded(
+            "the records of each unit", self.engine, lambda: bounded(self.frame, self.engine, unit, most)
+        )
+        return replace(self, frame=frame, answers=None)

@@ -1,0 +1,147 @@
+"""What stands behind a protected frame: its records, declaration and budget, and the steps that led to it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Domain
+from pdprivacy.engine import PandasEngine
+from pdprivacy.engine_narwhals import NarwhalsEngine, Source
+from pdprivacy.errors import ParameterError
+from pdprivacy.ledger import Budget
+from pdprivacy.privacy import Approx, Pure, Unit
+from pdprivacy.secret import Secret
+from pdprivacy.statistic import Engine, Scope
+
+__all__ = ["Protected", "Step", "declared", "lineage"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done to the records between the raw frame and a release.
+
+    ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
+    records are a secret part, which `law` says. ``condition``: what the records left meet.
+    """
+
+    text: str
+    stability: int | None = 1
+    condition: str | None = None
+    law: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """What stands behind a protected frame; everything a release needs.
+
+    ``records``: the declared columns, of a pandas frame in memory of their own, so that no write reaches a
+    release; or those of a frame of another engine, as it computes them.
+    ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
+    here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
+    ``frame``: the protected pandas frame, as long as it is alive. ``supposed``: in a plan, what is read in
+    place of the records; nothing is charged then.
+    """
+
+    records: pd.DataFrame | Source = field(repr=False)
+    domain: Domain
+    unit: Unit
+    budget: Budget
+    scope: Scope
+    quality: pd.DataFrame = field(repr=False)
+    units: Integers | None = field(default=None, repr=False)
+    lineage: tuple[Step, ...] = ()
+    secret: Secret | None = None
+    seeded: bool = False
+    frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
+    supposed: Engine | None = field(default=None, repr=False)
+
+    @property
+    def in_secret(self) -> bool:
+        """Whether the records are a secret part, or of one that was paid for as a whole."""
+        return any(step.stability is None for step in self.lineage)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The conditions that the records meet."""
+        return tuple(step.condition for step in self.lineage if step.condition is not None)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """All other steps."""
+        return tuple(step.text for step in self.lineage if step.condition is None)
+
+    @property
+    def brief(self) -> tuple[str, ...]:
+        """The same in few words: a step that changes what a release costs in full, of others the name."""
+        return tuple(
+            step.text.partition("(")[0] if step.stability == 1 else step.text
+            for step in self.lineage
+            if step.condition is None
+        )
+
+    @property
+    def engine(self) -> PandasEngine | NarwhalsEngine:
+        """The exact sufficient statistics of the records."""
+        if isinstance(self.records, Source):
+            return self.records.statistics()
+        return PandasEngine(self.records)
+
+    @property
+    def snapshot(self) -> pd.DataFrame:
+        """The records in memory, one after the other; ParameterError where another engine holds them."""
+        if isinstance(self.records, Source):
+            raise self._elsewhere("This", self.records)
+        return self.records
+
+    def refuse_elsewhere(self, method: str) -> None:
+        """Refuse what looks at records in memory, where another engine holds them."""
+        if isinstance(self.records, Source):
+            raise self._elsewhere(repr(method), self.records)
+
+    @staticmethod
+    def _elsewhere(what: str, source: Source) -> ParameterError:
+        return ParameterError(
+            f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
+            "protect the frame as a pandas frame.",
+        )
+
+    def paying(self, cost: Pure | Approx) -> AbstractContextManager[tuple[Pure | Approx, Budget]]:
+        """What a release that is to cost this may cost itself, and the budget to charge with that."""
+        if self.secret is None:
+            return nullcontext((cost, self.budget))
+        return self.secret.paying(cost, self.budget)
+
+
+def lineage(protected: Protected) -> pd.DataFrame:
+    """The steps between the raw frame and this one, and how far each takes neighbours apart.
+
+    Returns a DataFrame with a row per step: ``step``; ``stability``, the records of the result that one
+    record more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
+    ``cost``: what the whole pays for releases whose epsilons add up to ``epsilon``.
+
+    Source: "The adverse effects of omitting records in differential privacy", Definition 4 and Theorem 5.1.
+    """
+    steps = protected.lineage
+    return pd.DataFrame(
+        {
+            "step": np.array([step.text for step in steps], dtype=object),
+            "stability": pd.array([step.stability for step in steps], dtype="Int64"),
+            "cost": np.array(["epsilon" if step.law is None else step.law for step in steps], dtype=object),
+        },
+        index=pd.RangeIndex(1, len(steps) + 1),
+    )
+
+
+def declared(protected: Protected, name: Hashable) -> bool:
+    """Whether a column may be released at all."""
+    return name in protected.domain and protected.domain[name].role != "identifier"

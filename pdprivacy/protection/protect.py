@@ -1,0 +1,288 @@
+"""Frames bound to a declaration and a budget."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy import noise
+from pdprivacy import schema as schemas
+from pdprivacy.accounting import Accounting
+from pdprivacy.conform import Conformed, Fate, check, clipped, conform, kept, survey
+from pdprivacy.domain import Domain
+from pdprivacy.engine_narwhals import Piecewise, Source
+from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got
+from pdprivacy.ledger import Budget, BudgetRequest, Ledger
+from pdprivacy.privacy import Neighbors, Rational, Unit
+from pdprivacy.protection.core import Protected, Step
+from pdprivacy.protection.elsewhere import ProtectedFrame
+from pdprivacy.protection.identity import copied, refuse_reprotection, register
+from pdprivacy.protection.units import bounded, codes_of, most_rows, name_of, with_dropped
+from pdprivacy.statistic import Scope
+
+__all__ = ["protect"]
+
+
+def protect(
+    frame: Any,
+    schema: Any,
+    *,
+    epsilon: Rational | None = None,
+    delta: Rational = 0,
+    rho: Rational | None = None,
+    accounting: Accounting | None = None,
+    budget: Budget | Ledger | None = None,
+    name: str | None = None,
+    redeclare: bool = False,
+    neighbors: Neighbors = "add_remove",
+    public_rows: int | None = None,
+    unit: Hashable = None,
+    max_rows: int | None = None,
+    on_invalid: Fate = "raise",
+    rng: noise.RandomState = None,
+) -> pd.DataFrame | ProtectedFrame:
+    """A frame bound to its declaration and a budget: a protected frame, with releases under ``.dp``.
+
+    Frames of Polars, DuckDB, Dask, Spark and PyArrow stay where they are: what a release needs is computed by
+    one query of the engine, and only counts and sums come back. They have to be held to the declaration once,
+    by one pass over the frame; they are not held to what a pandera schema checks beyond it. A lazy frame is
+    computed anew by each release. What it holds may be other records each time, so that the number of its
+    rows is never public, and ``public_rows`` is refused.
+
+    Parameters
+    ----------
+    frame : a pandas DataFrame; a Polars DataFrame or LazyFrame, a DuckDB relation, a Dask DataFrame, a Spark
+        DataFrame (or one of its pandas API) or a PyArrow Table (extras ``polars``, ``duckdb``, ``dask``,
+        ``spark``; see docs/engines.md).
+    schema : a pandera ``DataFrameSchema`` or ``DataFrameModel`` of pandas, Polars or PySpark, or a
+        `pdprivacy.Domain`; columns opt in by ``metadata={"dp": {...}}``.
+    epsilon : the total budget, for a new `pdprivacy.Budget`.
+    delta : the delta of that budget.
+    rho : in their place, a total in rho (zero-concentrated losses).
+    accounting : how losses add up under the total: "basic" (None), "filter" or "zcdp"; see
+        `pdprivacy.Budget`.
+    budget : a budget to share with other protections of the same data, instead; or a
+        `pdprivacy.Ledger`, which keeps the budget of that ``name`` for other processes and days. The
+        total is stated when the name is new, and need not be again.
+    name : in a ledger, of the data: one for all protections of the same data.
+    redeclare : in a ledger, that data of that name is meant to be declared anew: other columns, bounds or
+        labels than before. Other neighbours only before the first charge.
+    neighbors : "add_remove" (one record more or less; the number of rows is private) or
+        "replace_one" (one record with other values; the number of rows is public).
+    public_rows : under "add_remove", a number of rows that everybody knows the table to have
+        at least.
+    unit : the column that names whose each record is, where one person may have several: neighbours then
+        differ in all records of one unit. It need not be declared, and must not hold nulls.
+    max_rows : with ``unit``, how many records of a unit are kept, any of them with the same probability;
+        all sensitivities grow with it. How many were left out is in `quality`.
+    on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
+        (numbers to the nearest bound, all else raises); "drop" (the record is left out).
+    rng : of the choice among the records of a unit, in pandas frames; as of a release.
+
+    Returns
+    -------
+    Of a pandas frame, a DataFrame of the same cells; it is protected itself, and what pandas makes of it is
+    not. Of any other, a `pdprivacy.ProtectedFrame`, of which nothing can be asked but releases.
+
+    Raises
+    ------
+    DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; of other engines
+    MissingExtraError, EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
+    extreme, and of other engines where the schema checks more than is declared.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> import pdprivacy
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> schema = pa.DataFrameSchema({"age": age})
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54, 27, 39]}), schema, epsilon=1.0)
+    >>> noisy = private.dp.mean("age", epsilon=0.5)
+    >>> private.dp.budget.left
+    (0.5, 0.0)
+    """
+    asked = _Asked(
+        Unit(neighbors, name_of(unit)), public_rows, unit, most_rows(unit, max_rows, public_rows), on_invalid
+    )
+    source = noise.source(rng)
+    if isinstance(frame, ProtectedFrame):
+        raise ParameterError("The frame is protected already.", "go on with it, or protect the raw frame.")
+    if isinstance(frame, pd.DataFrame):
+        columns: list[Hashable] = list(frame.columns)
+    else:
+        elsewhere = Source.of(frame)
+        columns = list(elsewhere.names)
+        asked.suit(elsewhere, seeded=rng is not None)
+    if unit is not None and sum(bool(label == unit) for label in columns) != 1:
+        raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
+    wanted = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
+    if isinstance(frame, pd.DataFrame):
+        refuse_reprotection(frame, wanted)
+    domain = schemas.read_schema(schema)
+    if isinstance(frame, pd.DataFrame):
+        return _of_pandas(frame, schema, domain, asked, wanted, source)
+    return _of_engine(elsewhere, schema, domain, asked, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a protection is asked, but for the budget."""
+
+    whose: Unit
+    public_rows: Any
+    unit: Hashable
+    most: int
+    on_invalid: Fate
+
+    def suit(self, source: Source, *, seeded: bool) -> None:
+        """Refuse what frames of other engines do not give."""
+        if seeded:
+            raise ParameterError(
+                f"'rng' is for pandas frames: {source.engine} draws the records of a unit itself."
+            )
+        if source.lazy and self.public_rows is not None:
+            raise ParameterError(
+                f"'public_rows' is not for lazy frames of {source.engine}, which may hold other rows each "
+                "time they are computed.",
+                "leave it out, or compute the frame first.",
+            )
+
+    def scope(self, rows: int, *, lazy: bool) -> Scope:
+        """What is public about so many rows."""
+        neighbors = self.whose.neighbors
+        public = None if self.unit is not None else self._public(rows)
+        # how many records are left out is private: a neighbour's record may be one of them; and so is how
+        # many records a unit has
+        filtered = self.on_invalid == "drop" or self.unit is not None or lazy
+        return Scope(neighbors, None if filtered else public, filtered, contribution=self.most)
+
+    def _public(self, rows: int) -> int | None:
+        """What a release may know of the number of rows."""
+        public_rows, replaced = self.public_rows, self.whose.neighbors == "replace_one"
+        if public_rows is None:
+            return rows if replaced else None
+        whole = isinstance(public_rows, int | np.integer) and not isinstance(public_rows, bool)
+        if not whole or public_rows < 1:
+            raise ParameterError(f"'public_rows' must be a positive whole number (got {got(public_rows)}).")
+        if self.on_invalid == "drop":
+            raise ParameterError(
+                "'public_rows' cannot be combined with on_invalid='drop': how many records are left is "
+                "private."
+            )
+        if replaced:
+            raise ParameterError(
+                "'public_rows' is for neighbors='add_remove'; under 'replace_one' the number of rows is "
+                "public."
+            )
+        if rows < public_rows:
+            raise InvalidDataError(
+                f"The frame has fewer rows than public_rows={public_rows} states.",
+                "public_rows is a number of rows that everybody knows the table to have at least.",
+            )
+        return int(public_rows)
+
+    @property
+    def lineage(self) -> tuple[Step, ...]:
+        """The first step, where a column names the unit."""
+        if self.unit is None:
+            return ()
+        return (Step(f"protect(unit={self.unit!r}, max_rows={self.most})", self.most),)
+
+
+def _warn_of_touching(touching: Sequence[Hashable]) -> None:
+    if touching:
+        named = ", ".join(repr(name) for name in touching)
+        warnings.warn(
+            f"A declared bound of {named} equals the data's own minimum or maximum. Bounds read off the "
+            "data are not public knowledge; declare what is known without looking.",
+            DeclarationWarning,
+            stacklevel=5,
+        )
+
+
+# ---------------------------------------------------------------- pandas
+
+
+def _of_pandas(
+    frame: pd.DataFrame,
+    schema: Any,
+    domain: Domain,
+    asked: _Asked,
+    wanted: BudgetRequest,
+    source: noise.Source,
+) -> pd.DataFrame:
+    found = _meet(frame, schema, domain, asked.on_invalid)
+    scope = asked.scope(len(found.frame), lazy=False)
+    codes = None if asked.unit is None else codes_of(found.frame, asked.unit)
+    _warn_of_touching(found.touching)
+    purse = wanted.open(asked.whose, domain.fingerprint())
+    left, quality, seeded = found.frame, found.quality, False
+    if codes is not None:
+        stay = bounded(codes, asked.most, source)
+        quality = with_dropped(quality, asked.unit, int(len(stay) - stay.sum()))
+        left, codes = (left if stay.all() else left.loc[stay]), codes[stay]
+        seeded = source.seeded
+    records = copied(left, domain)
+    facts = Protected(
+        records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded
+    )
+    return register(left, facts)
+
+
+def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
+    """The frame made to meet the declaration, then the whole schema."""
+    if isinstance(on_invalid, str) and on_invalid == "raise":
+        return conform(schemas.validate(frame, schema), domain, on_invalid)
+    found = conform(schemas.coerce(frame, schema), domain, on_invalid)
+    return replace(found, frame=schemas.validate(found.frame, schema))
+
+
+# ---------------------------------------------------------------- other engines
+
+
+def _of_engine(
+    whole: Source, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
+) -> ProtectedFrame:
+    check(pd.Index(whole.names, dtype=object), domain, asked.on_invalid)
+    _warn_of_unchecked(whole.engine, schema)
+    names = list(domain)
+    units = [] if asked.unit is None or asked.unit in names else [asked.unit]
+    source = whole.select([*names, *units]).owned()
+    source.check(domain)
+    pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
+    found = sum(pieces[1:], pieces[0])
+    found.meet(domain, asked.on_invalid)
+    quality = found.quality(asked.on_invalid)
+    scope = asked.scope(found.rows, lazy=source.lazy)
+    if asked.on_invalid == "drop":
+        source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, kept(piece, domain))))
+    if asked.unit is not None:
+        quality = with_dropped(quality, asked.unit, source.crowd(asked.unit, asked.most))
+        source = source.bounded(asked.unit, asked.most).select(names)
+    outside = [column for column in domain.columns if found.columns[column.name].outside]
+    if asked.on_invalid == "clip" and outside:
+        source = source.then(_clipping(Domain(tuple(outside))))
+    _warn_of_touching(found.touching(domain))
+    purse = wanted.open(asked.whose, domain.fingerprint())
+    return ProtectedFrame(
+        Protected(source, domain, asked.whose, purse, scope, quality, lineage=asked.lineage)
+    )
+
+
+def _clipping(domain: Domain) -> Piecewise:
+    """Numbers moved into their bounds before anything is made of them."""
+    return Piecewise(tuple(domain), domain.columns, lambda piece: (clipped(piece, domain), None))
+
+
+def _warn_of_unchecked(engine: str, schema: Any) -> None:
+    beyond = schemas.unchecked(schema)
+    if beyond:
+        warnings.warn(
+            f"{engine} frames are held to what is declared for release alone; the schema checks more, which "
+            f"is not run ({'; '.join(beyond)}). Validate the frame by pandera where that matters.",
+            DeclarationWarning,
+            stacklevel=4,
+        )

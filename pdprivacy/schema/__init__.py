@@ -1,0 +1,15 @@
+"""A pandera schema read as a `pdprivacy.domain.Domain`, and run without showing a cell.
+
+Only what is declared is read: dtypes, nullability, the built-in checks by name and
+statistics, and ``metadata={"dp": {...}}``. Checks written as functions bound nothing.
+Schemas of Polars and PySpark are read as those of pandas are; pandas frames alone are
+validated by pandera itself, and `unchecked` tells what that would be for others.
+pandera is imported when the first schema is read, not with the package.
+"""
+
+from pdprivacy.schema.beyond import unchecked
+from pdprivacy.schema.opening import Schema
+from pdprivacy.schema.reading import read_schema
+from pdprivacy.schema.running import coerce, validate
+
+__all__ = ["Schema", "coerce", "read_schema", "unchecked", "validate"]

@@ -1,0 +1,82 @@
+"""What a built-in check of pandera declares, by its name and statistics; the same for every engine."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+
+def check_text(check: Any, *, values: bool = True) -> str:
+    """What was declared, in words of the declaration; without ``values`` by its name alone."""
+    if isinstance(check, str):
+        known = re.fullmatch(r"[a-z_]+|(?:coerce_)?dtype\(.*\)|field_name\(.*\)", check)
+        return check if known else "validation"
+    name = check.name if isinstance(check.name, str) and check.name.isidentifier() else None
+    statistics = getattr(check, "statistics", None) or {}
+    if name and statistics and values:
+        shown = [
+            in_order(value) if isinstance(value, set | frozenset) else value
+            for key, value in statistics.items()
+            if value is not None and not (key in ("include_min", "include_max") and value)
+        ]
+        return f"{name}({', '.join(map(repr, shown))})"
+    return name or (check.error if isinstance(check.error, str) else "a check without a name")
+
+
+End: TypeAlias = tuple[int | float, bool]
+"""A bound, and whether it belongs to the interval."""
+
+
+def ends(check: Any) -> tuple[End | None, End | None]:
+    """The lower and upper end that a built-in check declares; infinite ends declare nothing."""
+    statistics = check.statistics or {}
+    match check.name:
+        case "in_range":
+            low = statistics.get("min_value"), bool(statistics.get("include_min", True))
+            high = statistics.get("max_value"), bool(statistics.get("include_max", True))
+            return _end(*low), _end(*high)
+        case "greater_than_or_equal_to" | "greater_than":
+            return _end(statistics.get("min_value"), check.name != "greater_than"), None
+        case "less_than_or_equal_to" | "less_than":
+            return None, _end(statistics.get("max_value"), check.name != "less_than")
+    return None, None
+
+
+def _end(value: Any, closed: bool) -> End | None:
+    return (value, closed) if is_number(value) and math.isfinite(value) else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, and no truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def reaches(bound: float | None, end: End, sign: int) -> bool:
+    """Whether a declared bound is on the right side of the end of a check."""
+    value, closed = end
+    if bound is None:
+        return False
+    return sign * bound > sign * value or (closed and bound == value)
+
+
+def allowed(check: Any) -> list[Any] | None:
+    """The labels that ``isin`` or ``eq`` declares, in order and without nulls; else None."""
+    statistics = check.statistics or {}
+    if check.name == "isin" and "allowed_values" in statistics:
+        values = statistics["allowed_values"]
+        return [value for value in in_order(values) if not pd.isna(value)]
+    if check.name == "equal_to" and "value" in statistics:
+        return [statistics["value"]]
+    return None
+
+
+def in_order(values: Iterable[Any]) -> list[Any]:
+    """The values as declared; those of a set, which has no order, by type name and text."""
+    if isinstance(values, set | frozenset):
+        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    return list(dict.fromkeys(values))

@@ -1,0 +1,260 @@
+"""A pandera schema read as a `pdprivacy.domain.Domain`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from pdprivacy.domain import Column, Domain, Kind, declaration_hint
+from pdprivacy.errors import DeclarationError, got
+from pdprivacy.schema.declared import allowed, check_text, ends, in_order, is_number
+from pdprivacy.schema.opening import Schema, opened
+
+_KEYS = ("role", "bins", "bounds", "categories")
+
+
+def read_schema(schema: Schema) -> Domain:
+    """The domain that a pandera schema declares.
+
+    A column belongs to the domain if its ``metadata`` has the key ``"dp"``: a dict, empty or with
+
+    - ``role``: ``"quasi_identifier"``, ``"sensitive"`` or ``"identifier"``,
+    - ``bins``: edges of the cells of a numeric column,
+    - ``bounds``: the pair of lower and upper bound,
+    - ``categories``: the labels in order.
+
+    These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
+    ``eq`` and ``isin``, all of them intersected; an open end of an integer column is moved to the next
+    integer, an open end of a float column is kept as a closed one (a superset of what is declared).
+    Where only bins are given, their outer edges are the bounds. Categories come from ``isin`` and ``eq``,
+    from a categorical dtype (an ``Enum`` is one), and are ``(False, True)`` for truth values.
+
+    Accepts a ``DataFrameSchema`` or ``DataFrameModel`` class of ``pandera.pandas``, ``pandera.polars`` or
+    ``pandera.pyspark``: the same declaration gives the same domain. Decimals are of kind ``"category"`` in
+    all of them. A `Domain` is returned as it is.
+
+    Raises
+    ------
+    ParameterError : not a schema, or one of another engine.
+    DeclarationError : no column is declared for release, the declaration contradicts itself, or it
+        changes rows (parsers, ``drop_invalid_rows``).
+
+    >>> import pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(18, 65), metadata={"dp": {"bins": [18, 30, 65]}})
+    >>> read_schema(pa.DataFrameSchema({"age": age}))["age"].bins
+    (18.0, 30.0, 65.0)
+    """
+    if isinstance(schema, Domain):
+        return schema
+    return domain_of(opened(schema))
+
+
+def domain_of(schema: Any) -> Domain:
+    """The domain of an opened schema; errors as `read_schema`."""
+    _refuse_row_changes(schema)
+    columns = [
+        _column(name, column, schema.dtype)
+        for name, column in schema.columns.items()
+        if "dp" in (column.metadata or {})
+    ]
+    if not columns:
+        name = next(iter(schema.columns), "age")
+        raise DeclarationError("no column is declared for release.", declaration_hint(name, None))
+    return Domain(tuple(columns))
+
+
+def _refuse_row_changes(schema: Any) -> None:
+    parts = [schema, *schema.columns.values(), *([] if schema.index is None else [schema.index])]
+    for option in ("parsers", "drop_invalid_rows"):
+        if any(getattr(part, option, None) for part in parts):
+            raise DeclarationError(
+                f"a schema with {option!r} may change records in the light of other records.",
+                f"apply schema.validate(df) first, and protect the result by a schema without {option!r}",
+            )
+    if schema.index is not None:
+        for level in getattr(schema.index, "indexes", [schema.index]):
+            if "dp" in (getattr(level, "metadata", None) or {}):
+                raise DeclarationError(
+                    f"the index {level.name!r} is declared for release, which only columns can be.",
+                    "make it a column with df.reset_index()",
+                )
+
+
+def _column(name: Hashable, column: Any, schema_dtype: Any) -> Column:
+    given = _metadata(name, column)
+    if column.regex:
+        raise DeclarationError(
+            f"column {name!r} is a regular expression, which declares no column by name.",
+            "declare each column that is released",
+        )
+    dtype = schema_dtype or column.dtype
+    checks = [check for check in column.checks if check.groupby is None]
+    kind = _kind(dtype, checks, given)
+    if kind not in ("float", "integer"):
+        for key in ("bounds", "bins"):
+            if key in given:
+                raise DeclarationError(
+                    f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
+                    declaration_hint(name, "float", "bounds"),
+                )
+        lower = upper = bins = None
+        categories = given.get("categories", _checked_labels(name, kind, dtype, checks))
+    else:
+        lower, upper, categories = _numeric(name, kind, checks, given)
+        bins = given.get("bins")
+    return Column(
+        name=name,
+        kind=kind,
+        nullable=column.nullable,
+        lower=lower,
+        upper=upper,
+        categories=categories,
+        bins=bins,
+        role=given.get("role"),
+    )
+
+
+def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
+    given = column.metadata["dp"]
+    known = ", ".join(f'"{key}"' for key in _KEYS)
+    if not isinstance(given, Mapping):
+        raise DeclarationError(
+            f'metadata "dp" of column {name!r} must be a dict (got {got(given)}).',
+            f'metadata={{"dp": {{}}}}, with any of the keys {known}',
+        )
+    if unknown := [key for key in given if key not in _KEYS]:
+        raise DeclarationError(
+            f'metadata "dp" of column {name!r} has the unknown key {unknown[0]!r} (allowed: {known}).'
+        )
+    options = {key: value for key, value in given.items() if value is not None}
+    if "categories" in options:
+        labels = options["categories"]
+        if isinstance(labels, str) or not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) == 0:
+            raise DeclarationError(
+                f'"categories" of column {name!r} must be a list of labels (got {got(labels)}).',
+                'metadata={"dp": {"categories": [LABEL, ...]}}',
+            )
+        options["categories"] = tuple(in_order(labels) if isinstance(labels, set | frozenset) else labels)
+    return options
+
+
+def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
+    from pandera import dtypes
+
+    if dtype is None:
+        bounded = any(ends(check) != (None, None) for check in checks)
+        return "float" if bounded or "bounds" in given or "bins" in given else "category"
+    if dtypes.is_bool(dtype):
+        return "boolean"
+    if dtypes.is_int(dtype) or _is_wide(dtype):
+        return "integer"
+    return "float" if dtypes.is_float(dtype) else "category"
+
+
+def _is_wide(dtype: Any) -> bool:
+    """Whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
+    native = getattr(dtype, "type", None)
+    kind = native if isinstance(native, type) else type(native)
+    return kind.__module__.startswith("polars.") and bool(native.is_integer())  # type: ignore[union-attr]
+
+
+def _contradiction(name: Hashable, checks: list[Any]) -> DeclarationError:
+    texts = ", ".join(check_text(check) for check in checks)
+    return DeclarationError(f"no value of column {name!r} can meet all of its checks ({texts}).")
+
+
+def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -> tuple[Any, ...] | None:
+    declared: list[list[Any]] = [labels for check in checks if (labels := allowed(check)) is not None]
+    if kind == "boolean":
+        declared.append([False, True])
+    elif (categories := getattr(dtype, "categories", None)) is not None:
+        declared.append(list(categories))
+    if not declared:
+        return None
+    labels = [label for label in declared[0] if all(label in other for other in declared[1:])]
+    if not labels:
+        raise _contradiction(name, checks)
+    if kind == "boolean":
+        return tuple(bool(label) for label in labels)
+    return tuple(labels)
+
+
+def _numeric(
+    name: Hashable, kind: Kind, checks: list[Any], given: dict[str, Any]
+) -> tuple[int | float | None, int | float | None, tuple[Any, ...] | None]:
+    """The bounds and labels of a numeric column: the metadata, else all checks intersected."""
+    whole = kind == "integer"
+    lower: int | float | None
+    upper: int | float | None
+    if "bounds" in given:
+        low, high = _pair(name, given["bounds"])
+        lower, upper = (math.ceil(low), math.floor(high)) if whole else (low, high)
+        if lower > upper:
+            raise DeclarationError(
+                f'"bounds" of the integer column {name!r} hold no integer (got {given["bounds"]!r}).'
+            )
+    else:
+        lower, upper = _checked_bounds(name, whole, checks)
+    if "categories" in given:
+        categories = given["categories"]
+        if "bounds" in given or not all(map(is_number, categories)) or not categories:
+            return lower, upper, categories
+        return min(categories), max(categories), categories
+    declared = [labels for check in checks if (labels := allowed(check)) is not None]
+    if not declared:
+        return lower, upper, None
+    labels = [
+        label
+        for label in declared[0]
+        if is_number(label)
+        and all(label in other for other in declared[1:])
+        and (lower is None or label >= lower)
+        and (upper is None or label <= upper)
+        and (not whole or label == math.floor(label))
+    ]
+    if not labels:
+        raise _contradiction(name, checks)
+    if "bounds" not in given:
+        lower, upper = min(labels), max(labels)
+    return lower, upper, tuple(labels)
+
+
+def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
+    single = isinstance(bounds, str) or not hasattr(bounds, "__len__") or getattr(bounds, "ndim", 1) == 0
+    if single or len(bounds) != 2:
+        raise DeclarationError(
+            f'"bounds" of column {name!r} must be a pair of numbers (got {got(bounds)}).',
+            'metadata={"dp": {"bounds": [LOWER, UPPER]}}',
+        )
+    lower, upper = bounds
+    for bound in (lower, upper):
+        if not is_number(bound) or not math.isfinite(bound):
+            raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {got(bound)}).')
+    if lower > upper:
+        raise DeclarationError(
+            f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).'
+        )
+    return lower, upper
+
+
+def _checked_bounds(
+    name: Hashable, whole: bool, checks: list[Any]
+) -> tuple[int | float | None, int | float | None]:
+    lows, highs = [], []
+    for check in checks:
+        low, high = ends(check)
+        if low is not None:
+            lows.append(low)
+        if high is not None:
+            highs.append(high)
+    if whole:
+        lows = [(math.ceil(value) if closed else math.floor(value) + 1, True) for value, closed in lows]
+        highs = [(math.floor(value) if closed else math.ceil(value) - 1, True) for value, closed in highs]
+    # Of equal ends the open one is the narrower.
+    lower, has_lower = max(lows, key=lambda end: (end[0], not end[1]), default=(None, True))
+    upper, has_upper = min(highs, key=lambda end: (end[0], end[1]), default=(None, True))
+    closed = has_lower and has_upper
+    if lower is not None and upper is not None and (lower > upper or (lower == upper and not closed)):
+        raise _contradiction(name, checks)
+    return lower, upper

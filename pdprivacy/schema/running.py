@@ -1,0 +1,234 @@
+"""A pandera schema run on a pandas frame, without showing a cell."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.schema.declared import allowed, check_text, ends, reaches
+from pdprivacy.schema.opening import Schema, opened, refuse_other_engines
+from pdprivacy.schema.reading import domain_of
+
+
+def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The frame as pandera validated (and, where declared, coerced) it; ``frame`` itself is not changed.
+
+    The schema is run whole, whatever pandera's global configuration says, and its warnings are kept
+    back, as they may hold cells. A `Domain` checks nothing: its frame is returned as it is.
+
+    Raises
+    ------
+    ParameterError : not a pandas frame, not a schema, or one of Polars or PySpark.
+    DeclarationError : as `read_schema`.
+    InvalidDataError : the frame does not meet the schema. The message names columns and checks; neither
+        it nor its cause and context hold a cell, an index label or a count of rows.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"age": pa.Column(int, coerce=True, metadata={"dp": {}})})
+    >>> validate(pd.DataFrame({"age": [18.0, 65.0]}), schema)["age"].tolist()
+    [18, 65]
+    """
+    _refuse_engines(frame, schema)
+    if isinstance(schema, Domain):
+        return frame
+    declared = opened(schema)
+    domain = domain_of(declared)
+    _refuse_duplicates(frame, declared)
+    _refuse_guesses(frame, declared)
+    validated, failures = _run(frame, declared, domain)
+    if validated is not None and not failures:
+        failures = {
+            name: {"column_in_dataframe": _NO_FATE} for name in domain if name not in validated.columns
+        }
+        if not failures:
+            return validated
+    # Raised here, outside every except block, so that no pandera error is its context.
+    named = "; ".join(f"{where}: {', '.join(what)}" for where, what in _named(failures))
+    count = len(failures)
+    raise InvalidDataError(
+        f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
+        _hint(failures),
+    )
+
+
+def _refuse_engines(frame: Any, schema: Any) -> None:
+    if not isinstance(schema, Domain):
+        refuse_other_engines(schema)
+    if not isinstance(frame, pd.DataFrame):
+        raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
+
+
+def _hint(failures: _Failures) -> str:
+    """What to do about all failures; a fate of faulty records only where it mends every one."""
+    hint = "declare what the data may hold"
+    mended = frozenset.intersection(*(fates for what in failures.values() for fates in what.values()))
+    if mended:
+        passed = " or ".join(f'on_invalid="{fate}"' for fate in ("clip", "drop") if fate in mended)
+        return f"{hint}, or pass {passed}"
+    if "column_in_schema" in failures.get(_WHOLE, ()):
+        return f"{hint}, or leave other columns out before df.dp.protect(...)"
+    return f"{hint}, or correct the data before df.dp.protect(...)"
+
+
+def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The frame with the columns that the schema coerces in their declared dtypes; the rest as it is.
+
+    A column whose cells cannot all be coerced is refused: leaving it as it is would let one record
+    decide what becomes of the others.
+
+    Raises
+    ------
+    ParameterError : not a pandas frame, not a schema, or one of Polars or PySpark.
+    InvalidDataError : names the columns and their dtypes, never a cell.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"age": pa.Column(int, coerce=True, metadata={"dp": {}})})
+    >>> coerce(pd.DataFrame({"age": ["18", "65"]}), schema)["age"].tolist()
+    [18, 65]
+    """
+    _refuse_engines(frame, schema)
+    if isinstance(schema, Domain):
+        return frame
+    declared = opened(schema)
+    _refuse_duplicates(frame, declared)
+    _refuse_guesses(frame, declared)
+    coerced = frame.copy(deep=False)
+    refused = []
+    for name, column in declared.columns.items():
+        dtype = declared.dtype or column.dtype
+        if dtype is None or not (declared.coerce or column.coerce) or name not in frame.columns:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                coerced[name] = dtype.coerce(frame[name])
+        except Exception:
+            refused.append(f"column {name!r} to {dtype}")
+    if refused:  # outside the except block, so that no error that holds cells is the context
+        raise InvalidDataError(
+            f"the data cannot be coerced ({'; '.join(refused)}).",
+            "correct the cells, or convert the columns before they are protected",
+        )
+    return coerced
+
+
+# What failed, by column name, and the fates of faulty records that mend it; the schema as a whole and the
+# index have keys of their own.
+_WHOLE, _INDEX = object(), object()
+_Fates: TypeAlias = frozenset[str]
+_Failures: TypeAlias = dict[Any, dict[str, _Fates]]
+_NO_FATE: _Fates = frozenset()
+
+
+def _named(failures: _Failures) -> Iterator[tuple[str, Iterable[str]]]:
+    for where, what in failures.items():
+        yield "schema" if where is _WHOLE else "index" if where is _INDEX else f"column {where!r}", what
+
+
+def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame | None, _Failures]:
+    """The validated frame, or what failed; every exception of pandera ends here."""
+    from pandera.config import ValidationDepth, config_context
+    from pandera.errors import SchemaError, SchemaErrors
+
+    failures: _Failures = {}
+    try:
+        with (
+            warnings.catch_warnings(),
+            config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA),
+        ):
+            warnings.simplefilter("ignore")
+            return schema.validate(frame, lazy=True, inplace=False), failures
+    except SchemaErrors as errors:
+        for error in errors.schema_errors:
+            _record(failures, error, frame, schema, domain)
+    except SchemaError as error:
+        _record(failures, error, frame, schema, domain)
+    except Exception as error:
+        failures[_WHOLE] = {f"pandera stopped with {type(error).__name__}": _NO_FATE}
+    return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
+
+
+def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, domain: Domain) -> None:
+    check = error.check
+    if check == "column_in_dataframe":
+        for name, column in schema.columns.items():
+            if column.required and not column.regex and name not in frame.columns:
+                failures.setdefault(name, {})[check] = _NO_FATE
+        return
+    where: Any = _WHOLE
+    part = type(error.schema).__name__
+    if part in ("Index", "MultiIndex"):
+        where = _INDEX
+    elif part != "DataFrameSchema" and error.schema is not None:
+        # A column found by a regex has a name that is not declared.
+        where = error.schema.name if error.schema.name in schema.columns else _WHOLE
+    fates = _mending(error, frame[where], domain[where]) if where in domain else _NO_FATE
+    what, text = failures.setdefault(where, {}), check_text(check, values=where in domain)
+    what[text] = what.get(text, fates) & fates
+
+
+def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
+    """Which fates of faulty records mend what failed in a declared column; see `pdprivacy.conform`."""
+    check = error.check
+    drops: _Fates = frozenset(["drop"])
+    if isinstance(check, str):
+        # nulls and fractions make a column of integers one of doubles, which it is without them no more
+        floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
+        return drops if floating or check == "not_nullable" else _NO_FATE
+    if check.groupby is not None:
+        return _NO_FATE
+    low, high = ends(check)
+    if low is not None or high is not None:
+        within = (low is None or reaches(column.lower, low, 1)) and (
+            high is None or reaches(column.upper, high, -1)
+        )
+        clips = column.categories is None and values.dtype.kind in "iuf"
+        return _NO_FATE if not within else drops | {"clip"} if clips else drops
+    labels = allowed(check)
+    if labels is None or column.categories is None:
+        return _NO_FATE
+    same = list(column.categories) == labels
+    return drops if same or (check.name == "isin" and set(column.categories) <= set(labels)) else _NO_FATE
+
+
+def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:
+    if frame.columns.is_unique:
+        return
+    twice = set(frame.columns[frame.columns.duplicated()])
+    declared = [repr(name) for name in schema.columns if name in twice]
+    which = f" ({', '.join(declared)})" if declared else ""
+    raise InvalidDataError(
+        f"a column label appears more than once{which}.", "rename the columns before they are protected"
+    )
+
+
+def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
+    """Refuse coercions in which one record decides what becomes of others.
+
+    pandas guesses the format of dates from the first of them, and writes whole numbers as text with
+    a decimal point where any of them is null.
+    """
+    from pandera import dtypes
+
+    guesses = []
+    for name, column in schema.columns.items():
+        dtype = schema.dtype or column.dtype
+        wanted = dtype is not None and (schema.coerce or column.coerce) and "dp" in (column.metadata or {})
+        if not wanted or name not in frame.columns:
+            continue
+        held = frame[name].dtype.kind
+        timed = dtypes.is_datetime(dtype) or dtypes.is_timedelta(dtype) or str(dtype).startswith("date")
+        texts = not (timed or dtypes.is_numeric(dtype) or dtypes.is_bool(dtype))
+        if (timed and held not in "mM") or (texts and held in "iufcmM"):
+            guesses.append(f"column {name!r} to {dtype}")
+    if guesses:
+        raise InvalidDataError(
+            f"coercing {'; '.join(guesses)} would look at other records to decide how.",
+            "convert before protecting: pd.to_datetime(df[column], format=...), "
+            "df[column].map(str) and the like",
+        )

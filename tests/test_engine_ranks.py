@@ -1,0 +1,417 @@
+"""Records by rank on every engine: the windows of pandas frames, and what is drawn of them is the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pdprivacy import errors
+from pdprivacy.domain import Column
+from pdprivacy.engine import PandasEngine
+from pdprivacy.engine_narwhals import NarwhalsEngine
+from pdprivacy.engine_narwhals import ranks as ranks_module
+from pdprivacy.ledger import Budget
+from pdprivacy.measure import choose
+from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.privacy import Unit
+from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
+
+pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
+pytest.importorskip("narwhals", reason="narwhals is not installed")
+
+NAN, INF = float("nan"), float("inf")
+
+
+# ---------------------------------------------------------------- engines
+
+
+def of_polars(table: pa.Table) -> Any:
+    return pytest.importorskip("polars", reason="Polars is not installed").from_arrow(table)
+
+
+def of_polars_lazily(table: pa.Table) -> Any:
+    return of_polars(table).lazy()
+
+
+def of_duckdb(table: pa.Table) -> Any:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    return duckdb.connect().from_arrow(table)
+
+
+def of_dask(table: pa.Table) -> Any:
+    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    return dask.from_pandas(of_pandas(table), npartitions=3, sort=False)
+
+
+def of_pandas(table: pa.Table) -> pd.DataFrame:
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+ENGINES: dict[str, Callable[[pa.Table], Any]] = {
+    "Polars": of_polars,
+    "lazy Polars": of_polars_lazily,
+    "DuckDB": of_duckdb,
+    "Dask": of_dask,
+    "PyArrow": lambda table: table,
+    "pandas": of_pandas,
+}
+
+
+def reference(table: pa.Table) -> PandasEngine:
+    """A pandas frame of doubles, or of integers with nulls where doubles would not hold them."""
+    (field,) = table.schema
+    if pa.types.is_integer(field.type):
+        kind = "UInt64" if pa.types.is_unsigned_integer(field.type) else "Int64"
+        return PandasEngine(pd.DataFrame({"x": pd.array(table["x"].to_pylist(), dtype=kind)}))
+    cells = [NAN if cell is None else float(cell) for cell in table["x"].to_pylist()]
+    return PandasEngine(pd.DataFrame({"x": np.array(cells, dtype=np.float64)}))
+
+
+@pytest.fixture
+def queries(monkeypatch) -> list[int]:
+    """How many groups each query of an engine gave."""
+    found: list[int] = []
+    true = NarwhalsEngine._query
+
+    def query(self: Any, *asked: Any, **options: Any) -> Any:
+        parts = true(self, *asked, **options)
+        found.append(sum(len(part) for part in parts))
+        return parts
+
+    monkeypatch.setattr(NarwhalsEngine, "_query", query)
+    return found
+
+
+def same(found: Window, expected: Window) -> None:
+    assert (found.low, found.high, found.below) == (expected.low, expected.high, expected.below)
+    for name in ("values", "counts"):
+        assert getattr(found, name).dtype == np.int64
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+
+
+# ---------------------------------------------------------------- hard frames
+
+
+def numbers(cells: Any, kind: Any = None) -> pa.Table:
+    return pa.table({"x": pa.array(cells, kind)})
+
+
+def of_float(lower: float, upper: float) -> Column:
+    return Column("x", "float", True, lower=lower, upper=upper)
+
+
+def of_integer(lower: int, upper: int) -> Column:
+    return Column("x", "integer", True, lower=lower, upper=upper)
+
+
+MESS = [1.0, None, 3.5, NAN, INF, -INF, 0.1, 0.1 + 0.2, -0.0, 0.0, 10.0, 1e300, -7.0, 5e-324, 3.5, None]
+RNG = np.random.default_rng(3)
+INCOMES = np.append(RNG.lognormal(1, 0.7, 3000), [2.5] * 500).round(9)
+HARD: dict[str, tuple[pa.Table, Column]] = {
+    "empty": (numbers([], pa.float64()), of_float(0.0, 10.0)),
+    "one row": (numbers([4.0]), of_float(0.0, 10.0)),
+    "one null": (numbers([None], pa.float64()), of_float(0.0, 10.0)),
+    "only NaN": (numbers([NAN, NAN]), of_float(0.0, 10.0)),
+    "nulls, NaN, infinities, out of range, -0.0, subnormals": (numbers(MESS), of_float(-1.0, 10.0)),
+    "one value declared": (numbers(MESS), of_float(5.0, 5.0)),
+    "all the same": (numbers([2.5] * 300), of_float(0.0, 10.0)),
+    "all below the bounds": (numbers([-2.5] * 300), of_float(0.0, 10.0)),
+    "few values, many records": (numbers(RNG.choice([0.1, 0.2, 9.0], 3000)), of_float(0.0, 10.0)),
+    "continuous, with one frequent value": (numbers(INCOMES), of_float(0.0, 100.0)),
+    "all in one bin": (numbers(INCOMES), of_float(-1e7, 1e7)),
+    "as wide as a grid may be": (numbers(INCOMES), of_float(0.0, 127.99999999)),
+    "a centre that is subtracted before": (
+        numbers([1e9, 1e9 + 1e-3, 1e9 + 5e-4, 0.0, None]),
+        of_float(1e9, 1e9 + 1e-3),
+    ),
+    "tiny numbers": (numbers([1e-80, 3e-80, 2e-80, 0.0, 1.0]), of_float(0.0, 3e-80)),
+    "huge numbers": (numbers([1e80, 3e80, -2e80, 0.0, 1e300]), of_float(-3e80, 3e80)),
+    "floats of 32 bits": (numbers([0.1, 10.1, None, 9.9999, -3.1], pa.float32()), of_float(-0.1, 9.99)),
+    "decimals": (numbers([Decimal("0.1"), None, Decimal("7.25")], pa.decimal128(9, 2)), of_float(0.0, 9.0)),
+    "integers": (numbers([3, 0, None, 9, -128, 127, 3], pa.int8()), of_integer(1, 9)),
+    "naturals": (numbers([3, 0, None, 2**64 - 1, 2**63], pa.uint64()), of_integer(0, 10**6)),
+    "integers over many bins": (numbers(RNG.integers(-5000, 10**6, 3000)), of_integer(0, 10**6)),
+    "integers of 2**60": (
+        numbers([2**60, 2**60 + 1, None, 2**60 + 12, 5, 2**63 - 1]),
+        of_integer(2**60, 2**60 + 2**40),
+    ),
+    "truth values": (numbers([True, None, False, True]), Column("x", "boolean", True)),
+    "chunks": (pa.concat_tables([numbers(MESS), numbers([], pa.float64()), numbers(MESS)]), of_float(-3, 3)),
+}
+SIZES = {"ordinary": {}, "step by step": {"FEW": 0}, "in parts": {"FEW": 0, "AT_ONCE": 1000}}
+CHOICES = [
+    (Fraction(1, 2), None),
+    (Fraction(1, 10), None),
+    (Fraction(999, 1000), None),
+    (Fraction(0), "lower"),
+    (Fraction(1), "upper"),
+]
+
+
+def drawn(engine: Any, column: Column) -> list[Any]:
+    """The grid steps of all choices at several epsilons."""
+    scope = Scope("add_remove", None)
+    grid = ladder(column, "quantile")
+    choices = [Quantile(grid, q, scope, Fraction(1, len(CHOICES)), end) for q, end in CHOICES]  # type: ignore[arg-type]
+    return [
+        selection.selected
+        for epsilon in ("0.001", 1, 200)
+        for selection in choose(
+            choices,
+            engine,
+            Budget(10**9),
+            Unit("add_remove"),
+            Choosing(epsilon, mechanism="exponential", releases=2),
+            "quantiles",
+            7,
+        )
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", HARD)
+def test_what_is_drawn_is_what_pandas_draws(name, engine):
+    table, column = HARD[name]
+    assert drawn(NarwhalsEngine(ENGINES[engine](table)), column) == drawn(reference(table), column)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):
+    for name, value in SIZES[sizes].items():
+        monkeypatch.setattr(ranks_module, name, value)
+    for table, column in HARD.values():
+        grid = ladder(column, "quantile")
+        frame, expected = NarwhalsEngine(ENGINES[engine](table)).ranks(grid), reference(table).ranks(grid)
+        rows = expected.rows
+        assert frame.rows == rows
+        assert type(frame.rows) is int
+        for first, last in ((0, rows), (rows // 2, rows // 2), (-5, 3), (rows - 1, rows + 9), (1, rows - 1)):
+            found, other = frame.between(first, last), expected.between(first, last)
+            if sizes == "in parts":  # which may count a bin in smaller ones, so that less is read
+                assert other.low <= found.low <= found.high <= other.high
+                other = expected.between(0, rows)
+                below, inside = other.values < found.low, np.clip(other.values, found.low, found.high)
+                inside = inside == other.values
+                records = int(other.counts[below].sum())
+                other = Window(found.low, found.high, records, other.values[inside], other.counts[inside])
+            same(found, other)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_any_quantity_has_ranks(engine):
+    """Not centred, on a coarse grid, and whether a label is held."""
+    table, column = HARD["nulls, NaN, infinities, out of range, -0.0, subnormals"]
+    labels = Column("x", "float", True, categories=(1.0, 3.5))
+    for grid in (
+        Quantity(column, -1.0, 10.0, centered=False),
+        Quantity(column, 0.25, 0.5, centered=True, bits=3),
+        indicator(labels, "t", 3.5),
+    ):
+        frame = NarwhalsEngine(ENGINES[engine](table)).ranks(grid)
+        expected = reference(table).ranks(grid)
+        same(frame.between(0, expected.rows), expected.between(0, expected.rows))
+        same(frame.between(3, 4), expected.between(3, 4))
+
+
+# ---------------------------------------------------------------- by definition
+
+ANY = st.sampled_from([0.0, 10.0, 3.25, -0.0, 1e-9, -INF, INF, 1e300, NAN, None, 9.999999999])
+SPAN = st.tuples(st.integers(-3, 45), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(
+    ("engine", "upper"), [("PyArrow", 10.0), ("PyArrow", 10), ("lazy Polars", 10.0), ("DuckDB", 10.0)]
+)
+@settings(deadline=None, max_examples=15)
+@given(
+    cells=st.lists(ANY | st.floats(-1, 12) | st.floats(3.0, 3.0001), max_size=40),
+    spans=st.lists(SPAN, min_size=1, max_size=4),
+)
+@example(cells=[], spans=[(0, 0), (5, 5), (-2, -1)])
+@example(cells=[10.0, 0.0], spans=[(0, 2), (1, 1), (2, 2), (0, 0)])
+def test_windows_hold_their_records(engine, upper, sizes, cells, spans):
+    """Each as the protocol defines it, whatever was read before, and by brute force what is in it."""
+    column = of_integer(0, upper) if isinstance(upper, int) else of_float(0.0, upper)
+    grid = ladder(column, "quantile")
+    held = np.clip(np.array([cell for cell in cells if cell is not None and cell == cell]), 0, 10)
+    steps = np.sort(np.rint((held - grid.center) / grid.grid)).astype(np.int64)
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in SIZES[sizes].items():
+            patched.setattr(ranks_module, name, value)
+        ranks = NarwhalsEngine(ENGINES[engine](numbers(cells, pa.float64()))).ranks(grid)
+        assert ranks.rows == len(steps)
+        for first, last in spans:
+            window = ranks.between(first, last)
+            inside = steps[(steps >= window.low) & (steps <= window.high)]
+            assert np.repeat(window.values, window.counts).tolist() == inside.tolist()
+            assert len(set(window.values.tolist())) == len(window.values)
+            assert window.below == (steps < window.low).sum() <= max(first, 0)
+            assert window.low == grid.low or first > 0
+            assert grid.low <= window.low <= window.high <= grid.high
+            assert window.high == grid.high or (steps <= window.high).sum() >= last
+            assert window.high == grid.high or last < len(steps)
+
+
+# ---------------------------------------------------------------- what is read
+
+MANY = 150_000
+SPREAD = np.random.default_rng(4).uniform(0, 100, MANY)
+
+
+def quantiles(engine: Any, column: Column, shares: list[Fraction], epsilon: Any) -> Any:
+    scope = Scope("add_remove", None)
+    grid = ladder(column, "quantile")
+    choices = [Quantile(grid, q, scope, Fraction(1, len(shares))) for q in shares]
+    asked = Choosing(epsilon, mechanism="exponential")
+    return choose(choices, engine, Budget(10**9), Unit("add_remove"), asked, "t", 5)[0].selected
+
+
+@pytest.mark.parametrize("engine", ["Polars", "lazy Polars", "DuckDB", "Dask"])
+def test_a_median_is_two_queries_and_one_of_few_steps(engine, queries):
+    half = [Fraction(1, 2)]
+    table, column = numbers(SPREAD), of_float(0.0, 100.0)
+    expected = quantiles(reference(table), column, half, 1)
+    frame = NarwhalsEngine(ENGINES[engine](table))
+    queries.clear()
+    assert quantiles(frame, column, half, 1) == expected
+    assert len(queries) == 2
+    table, column = numbers(SPREAD.astype(np.int64)), of_integer(0, 120)
+    frame = NarwhalsEngine(ENGINES[engine](table))
+    queries.clear()
+    quantiles(frame, column, half, "0.0001")
+    assert len(queries) == 1
+
+
+def test_several_quantiles_of_few_records_are_two_queries(queries):
+    table, column = numbers(SPREAD[:5000]), of_float(0.0, 100.0)
+    frame = NarwhalsEngine(of_polars_lazily(table))
+    shares = [Fraction(place, 20) for place in range(1, 20)]
+    expected = quantiles(reference(table), column, shares, 10)
+    queries.clear()
+    assert quantiles(frame, column, shares, 10) == expected
+    assert len(queries) == 2
+
+
+def test_only_steps_near_the_rank_leave_the_engine(queries):
+    """Those between the ranks, and in the two bins at the ends, whatever the number of rows."""
+    grid = ladder(of_float(0.0, 100.0), "quantile")
+    ranks = NarwhalsEngine(of_polars_lazily(numbers(SPREAD))).ranks(grid)
+    window = ranks.between(MANY // 2 - 500, MANY // 2 + 500)
+    largest = np.bincount(((SPREAD / 100) * 4096 * 0.9).astype(int)).max()
+    assert queries[1] == len(window.values) <= 1000 + 4 * largest
+    assert queries[0] <= 4096
+
+
+@pytest.mark.parametrize("most", [40_000, 10**6])
+def test_many_windows_read_no_more_than_the_frame_twice(most, queries, monkeypatch):
+    """Where all steps may be held at once, they are; else each window is read alone, in parts."""
+    monkeypatch.setattr(ranks_module, "AT_ONCE", most)
+    grid = ladder(of_float(0.0, 100.0), "quantile")
+    table = numbers(SPREAD)
+    ranks, expected = NarwhalsEngine(of_polars_lazily(table)).ranks(grid), reference(table).ranks(grid)
+    spans = [(place * 1000, place * 1000 + 30_000) for place in range(0, 120, 7)]
+    for span in itertools.chain(spans, spans):
+        same(ranks.between(*span), expected.between(*span))
+    assert max(queries) <= most
+    if most > MANY:
+        assert sum(queries[1:]) <= 2 * MANY
+        assert queries[-1] == len(np.unique(np.rint((SPREAD - grid.center) / grid.grid)))
+
+
+@pytest.mark.parametrize("at_once", [2000, 10**6])
+def test_a_bin_with_too_many_steps_is_counted_in_smaller_ones(at_once, queries, monkeypatch):
+    """Where nearly all records are in one bin, of which each part of the frame gives its own steps."""
+    monkeypatch.setattr(ranks_module, "FEW", 0)
+    monkeypatch.setattr(ranks_module, "MANY", 1000)
+    monkeypatch.setattr(ranks_module, "AT_ONCE", at_once)
+    column = of_float(-1e6, 1e6)
+    grid = ladder(column, "quantile")
+    values = np.concatenate([SPREAD[:30_000], [-2e5, 4e5, 4e5]])
+    frame = NarwhalsEngine(of_dask(numbers(values)))
+    steps = np.sort(np.rint((values - grid.center) / grid.grid)).astype(np.int64)
+    ranks = frame.ranks(grid)
+    for first, last in (
+        (15_000, 15_100),
+        (500, 500),
+        (29_999, 30_002),
+        (2, 9),
+        (100, 20_000),
+        (0, len(steps)),
+    ):
+        window = ranks.between(first, last)
+        inside = steps[(steps >= window.low) & (steps <= window.high)]
+        assert np.repeat(window.values, window.counts).tolist() == inside.tolist()
+        assert window.below == (steps < window.low).sum() <= first
+        assert (steps <= window.high).sum() >= last
+        if last - first < 1000:
+            assert len(inside) < 3000
+    assert max(queries) <= max(at_once, 3 * 4097)
+    half = [Fraction(1, 2), Fraction(9, 10)]
+    queries.clear()
+    assert quantiles(frame, column, half, 1) == quantiles(reference(numbers(values)), column, half, 1)
+    assert len(queries) <= 1 + 2 * 3
+
+
+def test_no_more_is_remembered_than_one_query_gives(monkeypatch):
+    monkeypatch.setattr(ranks_module, "AT_ONCE", 30_000)
+    grid = ladder(of_float(0.0, 100.0), "quantile")
+    ranks = NarwhalsEngine(numbers(SPREAD)).ranks(grid)
+    for place in range(0, 140_000, 9000):
+        window = ranks.between(place, place + 9000)
+        assert sum(len(held.distances) for held in ranks._held) <= max(30_000, len(window.values))
+
+
+# ---------------------------------------------------------------- faults
+
+
+def test_a_frame_that_changes_between_its_readings_is_found_out(texts_of):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.register("given", numbers(SPREAD))
+    connection.execute("create table held as select * from given")
+    ranks = NarwhalsEngine(connection.table("held")).ranks(ladder(of_float(0.0, 100.0), "quantile"))
+    ranks.between(100, 200)
+    connection.execute("insert into held values (50.123456)")
+    ranks.between(100, 200)  # is held
+    with pytest.raises(errors.EngineError, match=r"^DuckDB gave other records when .* read again") as failure:
+        ranks.between(0, MANY)
+    assert not [text for text in texts_of(failure.value) if "50.12" in text]
+
+
+def test_a_plan_that_fails_halfway_tells_no_cell(texts_of):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    table = pa.table({"g": ["1", "2", "secret"]})
+    frame = duckdb.connect().from_arrow(table).project("cast(g as integer) as x")
+    with pytest.raises(errors.EngineError, match=r"^DuckDB failed to compute the ranks") as failure:
+        NarwhalsEngine(frame).ranks(ladder(of_float(0.0, 9.0), "quantile"))
+    assert not [text for text in texts_of(failure.value) if "secret" in text]
+
+
+@pytest.mark.parametrize("upper", [9.0, 9.0 * 2**40])
+def test_an_engine_that_rounds_in_another_way_is_found_out(upper, monkeypatch):
+    """Were (x + shift) - zero simplified, numbers would be off their grid."""
+    number = ladder(of_float(0.0, upper), "quantile")
+    object.__setattr__(number, "shift", 0.3 * number.grid)
+    monkeypatch.setattr(Quantity, "zero", property(lambda self: 0.0))
+    with pytest.raises(errors.EngineError, match="does not add doubles as the processor does"):
+        NarwhalsEngine(numbers([1.0, 0.7, None])).ranks(number).between(0, 2)
+
+
+def test_what_is_no_number_is_refused_before_it_is_read(queries):
+    frame = NarwhalsEngine(pa.table({"x": ["a"]}))
+    with pytest.raises(errors.InvalidDataError, match=r"column 'x' is declared as float"):
+        frame.ranks(ladder(of_float(0.0, 9.0), "quantile"))
+    with pytest.raises(errors.InvalidDataError, match=r"column 'y' is declared and not in the frame"):
+        frame.ranks(ladder(Column("y", "float", True, lower=0.0, upper=9.0), "quantile"))
+    assert queries == []
