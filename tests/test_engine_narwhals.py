@@ -562,6 +562,7 @@ def test_an_engine_that_rounds_in_another_way_is_found_out(monkeypatch):
     number = quantity(NUMBER, "t")
     object.__setattr__(number, "shift", 0.3)
     monkeypatch.setattr(Quantity, "zero", property(lambda self: 0.0))
+    monkeypatch.setattr(NarwhalsEngine, "by_query", True)
     with pytest.raises(errors.EngineError, match="does not add doubles as the processor does"):
         NarwhalsEngine(everyday(12)).sum(number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -36,7 +37,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger.chain import ROOT, canonical, digest, link
 from pdprivacy.ledger.entry import Account, Entry, Terms
-from pdprivacy.ledger.records import charge_body, entry_of, terms_body, terms_of
+from pdprivacy.ledger.records import charge_text, entry_of, terms_body, terms_of
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 
 SCHEMA = pa.DataFrameSchema(
@@ -152,8 +153,9 @@ def test_records_say_exactly_what_was_entered(losses, label, release):
     after = account.after(asked, count, pairs)
     events = tuple((Event(loss, GaussianNoise(Fraction(7, 3), 2, 99)), n) for loss, n in losses)
     entry = Entry(1, label, "laplace", asked, count, pairs, events, datetime.now(UTC), after, release)
-    row = link(None, "x", "charge", release, charge_body(entry))
+    row = link(None, "x", "charge", release, charge_text(entry, "x"))
     assert entry_of(row, account.terms) == entry
+    assert row.body == canonical(json.loads(row.body))
     opened = link(row, "x", "open", None, terms_body(account.terms, datetime.now(UTC)))
     assert terms_of(opened) == account.terms
     assert opened.hash == digest(row.hash, 2, opened.body)

@@ -871,6 +871,63 @@ def test_a_descriptor_that_others_closed_is_not_used(path, tmp_path):
         os.close(one)
 
 
+def waits_for_a_quiet_folder(store, monkeypatch):
+    """The folder of a ledger that was looked at well after its last change."""
+    monkeypatch.setattr(files, "TICK", 4 * 10**7)
+    append(store)
+    for _ in range(1000):
+        append(store)
+        if store._shared().folder.ask():
+            return store._shared().folder
+        time.sleep(0.01)
+    raise AssertionError("the folder changes on and on")
+
+
+@forks
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-lock"])
+def test_a_file_put_in_the_place_of_another_is_seen_by_its_folder(path, end, monkeypatch):
+    store = SQLiteStore(path)
+    folder = waits_for_a_quiet_folder(store, monkeypatch)
+    before = store._shared().files
+    os.rename(path + end, path + ".was")
+    assert not folder.ask()
+    Child(lambda: shutil.copyfile(path + ".was", path + end)).result()
+    assert not folder.ask()
+    if end == "-lock":
+        append(store)
+        assert store._shared().files.main == before.main
+    else:
+        with pytest.raises(LedgerError, match="Nothing was entered"):
+            append(store)
+    assert not folder.steady
+
+
+def test_a_folder_that_has_just_changed_is_not_believed_to_stay(path, monkeypatch):
+    store = SQLiteStore(path)
+    folder = waits_for_a_quiet_folder(store, monkeypatch)
+    open(path + ".new", "x").close()
+    assert not folder.ask()
+    folder.trust()  # a second change in this tick would leave the same time
+    assert not folder.ask()
+    os.rename(os.path.dirname(path), os.path.dirname(path) + ".was")
+    assert not folder.ask()
+
+
+@forks
+def test_a_path_that_became_a_link_leads_to_the_lock_of_its_target(path, tmp_path):
+    store, other = SQLiteStore(path), str(tmp_path / "other.db")
+    append(store)
+    append(SQLiteStore(other))
+    SQLiteStore(other).close()
+    for end in ("", "-wal", "-shm"):
+        os.rename(path + end, f"{path}.was{end}")
+    os.symlink(other, path)
+    with pytest.raises(LedgerError, match="Nothing was entered"):
+        append(store)
+    assert append(store) == 2
+    assert store._shared().path == os.path.realpath(other)
+
+
 def test_files_are_the_same_whoever_is_asked(path, monkeypatch):
     append(SQLiteStore(path))
     found = files.look(path)

@@ -19,6 +19,7 @@ NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Shorter than the whole numbers that Python refuses to read or write."""
 
 LARGEST = 10**3999
+LOSSES = (Pure, Approx, ZCDP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,9 @@ class Event:
             not isinstance(self.group, str) or isinstance(self.loss, ZCDP) or self.noise is not None
         ):
             raise ParameterError("Events of a group have a name and an epsilon, and no noise.")
-        if not isinstance(self.loss, Pure | Approx | ZCDP):
+        if not isinstance(self.loss, LOSSES):
             raise ParameterError(f"The loss of an event must be Pure, Approx or ZCDP (got {got(self.loss)}).")
-        if not (self.noise is None or isinstance(self.noise, GaussianNoise)):
+        if self.noise is not None and not isinstance(self.noise, GaussianNoise):
             raise ParameterError(
                 f"The noise of an event must be GaussianNoise or None (got {got(self.noise)})."
             )

@@ -85,8 +85,8 @@ class Basic:
         return self.holds(_sum(so_far, [(item, count)]))
 
     def holds(self, after: Spent) -> bool:
-        plain = self._plain(after)
-        return plain.epsilon <= self.total.epsilon and plain.delta <= self.total.delta
+        plain, cap = self._plain(after), self.total
+        return _at_most(plain.epsilon, cap.epsilon) and (not plain.delta or plain.delta <= cap.delta)
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         return add_all(self, so_far, [(item, count)])
@@ -301,6 +301,11 @@ def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -
         room = max(ZERO, enforced.largest - so_far.concentrated)
         raise _too_much("rho", asked.concentrated, room, None)
     raise _too_much("epsilon", asked.epsilon, left.amount, total.epsilon)
+
+
+def _at_most(one: Fraction, other: Fraction) -> bool:
+    """``one <= other``, in half the time: no kinds of numbers are told apart."""
+    return one.numerator * other.denominator <= other.numerator * one.denominator
 
 
 def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:

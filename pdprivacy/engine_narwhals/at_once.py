@@ -33,6 +33,7 @@ class Answered:
 class _Asking(NarwhalsEngine):
     """Asks nothing, and notes what it wanted to ask: of which columns, and by what plan."""
 
+    by_query = True
     asked: tuple[Sequence[Any], Callable[[Any], Any]] | None = None
 
     def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002
@@ -43,6 +44,7 @@ class _Asking(NarwhalsEngine):
 class _Given(NarwhalsEngine):
     """Asks nothing: its first query has been answered."""
 
+    by_query = True
     parts: list[Any]
 
     def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002

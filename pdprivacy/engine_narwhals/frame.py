@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
+from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals, opened
-from pdprivacy.engine_narwhals.pieces import ArrowPieces
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, each
 from pdprivacy.engine_narwhals.ranks import HistogramRanks
 from pdprivacy.engine_narwhals.readings import Cells, Number, cells_in, cells_of, number_of
 from pdprivacy.engine_narwhals.spark import no_such_name
@@ -30,6 +31,7 @@ from pdprivacy.statistic import GroupedSums, Moments, Quantity, quantity
 
 __all__ = ["NarwhalsEngine"]
 
+Found = TypeVar("Found")
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -57,6 +59,9 @@ class NarwhalsEngine:
     ParameterError : no frame of these engines, or two columns of one name.
     EngineError : the engine cannot tell the types of the columns.
     """
+
+    by_query = False
+    """Whether all is asked for by queries alone, also what is read faster in another way."""
 
     def __init__(self, frame: Any) -> None:
         self._pieces = frame if isinstance(frame, ArrowPieces) else None
@@ -98,6 +103,8 @@ class NarwhalsEngine:
         """The number of rows, exact: private under add/remove."""
         if self._known is not None:
             return int(self._known)
+        if self._engine == "Dask" and not self.by_query:  # which may know it from the files
+            return guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
         library = narwhals()
         names = self._schema.names()[:1]
         found = self._query("the number of rows", names, lambda frame: frame.select(n=library.len()))
@@ -118,13 +125,25 @@ class NarwhalsEngine:
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
+        if self._plain([quantity]):
+            found = self._in_pieces("a sum", [quantity], lambda piece: PandasEngine(piece).sum(quantity))
+            return sum(rows for rows, _ in found), sum(total for _, total in found)
         rows, sums, _ = self._totals([quantity], [], products=False)
         return int(rows[0]), int(sums[0][0])
 
     def moments(self, quantities: Sequence[Quantity]) -> Moments:
         """Count, sums and products over records complete in all ``quantities``."""
-        rows, sums, products = self._totals(quantities, [], products=True)
         size = range(len(quantities))
+        if self._plain(quantities):
+            found = self._in_pieces(
+                "moments", quantities, lambda piece: PandasEngine(piece).moments(quantities)
+            )
+            return Moments(
+                sum(one.rows for one in found),
+                [sum(one.sums[i] for one in found) for i in size],
+                [[sum(one.products[i][j] for one in found) for j in size] for i in size],
+            )
+        rows, sums, products = self._totals(quantities, [], products=True)
         matrix = [[int(products[min(i, j), max(i, j)][0]) for j in size] for i in size]
         return Moments(int(rows[0]), [int(column[0]) for column in sums], matrix)
 
@@ -149,7 +168,7 @@ class NarwhalsEngine:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
         count = len(edges) - 1
         column.bounds("bins")
-        cells = cells_in(column, self._type(column), "k0", edges, count)
+        cells = cells_in(column, self._type(column), "k0", edges, count, cases=self._cases)
         return self._counts([cells], [count + int(column.nullable)])
 
     def codes(self, column: Column, method: str) -> Integers:
@@ -176,7 +195,7 @@ class NarwhalsEngine:
 
     def ranks(self, quantity: Quantity) -> HistogramRanks:
         """The records in the order of their steps: one query counts them in bins, one more reads a window."""
-        number = number_of(quantity, self._type(quantity.column), "q0")
+        number = number_of(quantity, self._type(quantity.column), "q0", cases=self._cases)
 
         def query(plan: Callable[[Any], Any]) -> list[Any]:
             return self._query("the ranks of a number", [number.name], plan)
@@ -188,6 +207,38 @@ class NarwhalsEngine:
         raise self._refused("the records around centres")
 
     # ------------------------------------------------------------ one query
+
+    def _plain(self, quantities: Sequence[Quantity]) -> bool:
+        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are."""
+        library = narwhals()
+        types = [self._type(one.column) for one in quantities if one.label is None]
+        wide = (library.Int128, library.UInt128)
+        return (
+            self._engine in ("Polars", "PyArrow", "Dask")
+            and not self.by_query
+            and len(types) == len(quantities)
+            and all(kind.is_float() or (kind.is_integer() and kind not in wide) for kind in types)
+        )
+
+    def _in_pieces(
+        self, what: str, quantities: Sequence[Quantity], function: Callable[[pd.DataFrame], Found]
+    ) -> list[Found]:
+        """What a function gives of these columns in pieces, as pandas frames."""
+        names = list(dict.fromkeys(one.column.name for one in quantities))
+
+        def read(piece: pd.DataFrame) -> Found:
+            if any(kind.kind not in "iufb" for kind in piece.dtypes):
+                raise TypeError("a column of numbers is of another type in another partition")
+            return function(piece)
+
+        def run() -> list[Found]:
+            if self._pieces is not None:
+                return each(self._pieces.select(*names), self._engine, read)
+            native = self._frame.to_native()
+            chosen = native[names] if self._engine == "Dask" else self._frame.select(*names).to_native()
+            return each(chosen, self._engine, read)
+
+        return guarded(what, self._name, run)
 
     def _refused(self, what: str) -> ParameterError:
         return ParameterError(
@@ -212,7 +263,8 @@ class NarwhalsEngine:
                     "pandas 3 reads it",
                 )
         return [
-            cells_of(column, method, self._type(column), f"k{place}") for place, column in enumerate(columns)
+            cells_of(column, method, self._type(column), f"k{place}", cases=self._cases)
+            for place, column in enumerate(columns)
         ]
 
     def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:
@@ -229,14 +281,18 @@ class NarwhalsEngine:
 
         return guarded(what, self._name, run)
 
-    def _late(self, keys: Sequence[Cells]) -> bool:
-        """Whether labels are looked up once per group, not per record: what is in memory bounds its own.
+    @property
+    def _cases(self) -> bool:
+        return self._engine == "DuckDB"
 
-        Not by pandas 2, whose groups of objects end a text at its first null character, and so may call
-        records that have a cell by the name of one that has none.
+    def _early(self, keys: Sequence[Cells]) -> list[Cells]:
+        """The keys whose labels are looked up per record, not once per group.
+
+        By pandas 2 all are, whose groups of objects end a text at its first null character, and so may call
+        records that have a cell by the name of one that has none; and by Spark, whose groups come from afar.
         """
-        in_memory = not self._lazy or self._engine in STEP_BY_STEP
-        return in_memory and not self._cuts_texts and all(one.late for one in keys)
+        late = not self._cuts_texts and self._engine != "Spark"
+        return [one for one in keys if not (late and one.late)]
 
     @property
     def _cuts_texts(self) -> bool:
@@ -245,13 +301,13 @@ class NarwhalsEngine:
     def _counts(self, keys: Sequence[Cells], shape: Sequence[int]) -> Integers:
         """Records per cell of ``shape``, flat in C order."""
         library = narwhals()
-        late = self._late(keys)
+        early = self._early(keys)
         names = [f"k{place}" for place in range(len(keys))]
 
         def plan(frame: Any) -> Any:
             read = frame.select(**{name: one.source for name, one in zip(names, keys, strict=True)})
-            if not late:
-                read = _kept(read, keys).select(
+            if early:
+                read = _kept(read, early).select(
                     **{name: one.key for name, one in zip(names, keys, strict=True)}
                 )
             return read.group_by(*names).agg(n=library.len())
@@ -274,13 +330,13 @@ class NarwhalsEngine:
         library = narwhals()
         size = len(quantities)
         numbers = [
-            number_of(quantity, self._type(quantity.column), f"q{place}")
+            number_of(quantity, self._type(quantity.column), f"q{place}", cases=self._cases)
             for place, quantity in enumerate(quantities)
         ]
         if size == 1 and not products and numbers[0].whole and _reach(quantities[0]) * MANY_ROWS < 2**63:
             rows, total = self._whole(quantities[0], numbers[0], keys, shape)
             return rows, [total], {}
-        late = self._late(keys)
+        early = self._early(keys)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
         terms = [(f"s{i}", library.col(f"v{i}"), one.grid, one.reach) for i, one in enumerate(quantities)]
         for i, j in pairs:
@@ -296,7 +352,7 @@ class NarwhalsEngine:
                 **{name: one.source for name, one in zip(names, keys, strict=True)},
                 **{f"q{place}": one.source for place, one in enumerate(numbers)},
             )
-            read = _kept(_held(read, numbers), [] if late else keys).select(
+            read = _kept(_held(read, numbers), early).select(
                 **{name: one.key for name, one in zip(names, keys, strict=True)},
                 **{f"v{place}": one.steps for place, one in enumerate(numbers)},
             )
@@ -336,7 +392,7 @@ class NarwhalsEngine:
     ) -> tuple[Any, Any]:
         """Rows and sums of whole numbers per cell of ``shape``: added as they are, centred afterwards."""
         library = narwhals()
-        late = self._late(keys)
+        early = self._early(keys)
         names = [f"k{place}" for place in range(len(keys))]
         asked = {"n": library.col("q0").count(), "s": library.col("q0").sum()}
 
@@ -344,8 +400,8 @@ class NarwhalsEngine:
             read = frame.select(
                 **{name: one.source for name, one in zip(names, keys, strict=True)}, q0=number.source
             )
-            if names and not late:
-                read = _kept(read, keys).select(
+            if early:
+                read = _kept(read, early).select(
                     "q0", **{name: one.key for name, one in zip(names, keys, strict=True)}
                 )
             return read.group_by(*names).agg(**asked) if names else read.select(**asked)

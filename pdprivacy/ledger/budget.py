@@ -36,6 +36,7 @@ from pdprivacy.privacy import (
 __all__ = ["Budget", "total_of"]
 
 MOST = 10**290
+LOSSES = (Pure, Approx, ZCDP)
 MOST_TEXT = 200
 """Characters of a name."""
 
@@ -213,31 +214,30 @@ class Budget:
         BudgetError : the cost is in a currency that this budget does not count.
         LedgerError : a budget in a ledger could not be written.
         """
-        if not isinstance(cost, Pure | Approx | ZCDP):
+        if not isinstance(cost, LOSSES):
             raise BudgetError(
                 f"A budget counts losses (got {type(cost).__name__}).",
                 "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
             )
-        for name, words in (("label", label), ("mechanism", mechanism)):
-            if not isinstance(words, str):
-                raise ParameterError(f"{name!r} must be a string (got {type(words).__name__}).")
-        number = whole(count)
-        if number > MOST or (cost.rho if isinstance(cost, ZCDP) else cost.epsilon) > MOST:
+        label, mechanism = printable(label, "label"), printable(mechanism, "mechanism")
+        number = count if type(count) is int and count > 0 else whole(count)
+        amount = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+        if number > MOST or amount.numerator > MOST * amount.denominator:
             raise ParameterError("A loss and its count must be at most 1e290.")
         release = None if release_id is None else check_name(release_id, "release_id")
         what = [(Event(cost), number)] if events is None else tally(events)
         if not what:
             raise ParameterError("'events' must hold at least one event.", "leave events out.")
-        label, mechanism = printable(label), printable(mechanism)
+        told = tuple(what)
 
         def make(account: Account) -> Entry:
-            account.terms.check_unit(unit)
-            counted = counted_by(account.terms, cost, number, what)
+            terms = account.terms
+            if unit is not None:
+                terms.check_unit(unit)
+            counted = counted_by(terms, cost, number, told)
             after = account.after(cost, number, counted)
             now = datetime.now(UTC)
-            return Entry(
-                after.charges, label, mechanism, cost, number, counted, tuple(what), now, after, release
-            )
+            return Entry(after.charges, label, mechanism, cost, number, counted, told, now, after, release)
 
         return self._book.charge(make, release)
 
@@ -327,8 +327,10 @@ class Budget:
         return self._book.entries() if account.charges <= text.MOST_ROWS else (account, [])
 
 
-def printable(text: str) -> str:
-    """The text with what cannot be printed, such as a new line, spelled out."""
+def printable(text: str, argument: str = "text") -> str:
+    """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
+    if not isinstance(text, str):
+        raise ParameterError(f"{argument!r} must be a string (got {type(text).__name__}).")
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from pdprivacy.errors import TamperedLedgerError
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Head, Row
 
 __all__ = ["ROOT", "altered", "canonical", "check", "digest", "link", "parse"]
 
@@ -19,8 +19,8 @@ ROOT = bytes(32)
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def canonical(body: Mapping[str, Any]) -> str:
-    """The one text of a JSON object: sorted keys, no spaces, ASCII, no floats that are not numbers."""
+def canonical(body: Mapping[str, Any] | list[Any]) -> str:
+    """The one text of a JSON object or list: sorted keys, no spaces, ASCII, no float that is no number."""
     return _ENCODER.encode(body)
 
 
@@ -29,13 +29,14 @@ def digest(before: bytes, number: int, body: str) -> bytes:
     return blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
 
 
-def link(before: Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> Row:
-    """The record that follows ``before``."""
-    number = 1 if before is None else before.number + 1
-    text = canonical({**body, "budget": budget, "kind": kind, "release": release})
-    return Row(
-        number, budget, kind, release, text, digest(ROOT if before is None else before.hash, number, text)
-    )
+def link(
+    before: Head | Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any] | str
+) -> Row:
+    """The record that follows ``before``. ``body``: without these three, or the canonical text with them."""
+    number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
+    if not isinstance(body, str):
+        body = canonical({**body, "budget": budget, "kind": kind, "release": release})
+    return Row(number, budget, kind, release, body, digest(hashed, number, body))
 
 
 def parse(row: Row) -> dict[str, Any]:

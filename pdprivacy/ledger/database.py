@@ -12,7 +12,7 @@ from typing import Any
 
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.files import NOTHING, draft, place, sweep
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Head, Row
 
 __all__ = ["FAULTS", "UNKNOWN", "Records", "copy", "create", "put_right", "reader", "told", "writer"]
 
@@ -24,6 +24,7 @@ FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, U
 
 COLUMNS = 'number, budget, kind, "release", body, hash'
 TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
+APPEND = f"INSERT INTO records ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is appended to'); END"
 SCHEMA = {
     "records": "CREATE TABLE records (number INTEGER PRIMARY KEY, budget TEXT NOT NULL, kind TEXT NOT NULL,"
@@ -233,11 +234,15 @@ def _put_in_place(name: str, path: str) -> None:
 
 def _row(values: tuple[Any, ...], path: str) -> Row:
     if tuple(map(type, values)) not in TYPES or len(values[-1]) != 32:
-        raise TamperedLedgerError(
-            f"A record of the ledger {path!r} is not what was entered.",
-            "restore the ledger from a copy; ledger.audit() says what else was altered.",
-        )
+        raise _altered(path)
     return Row(*values)
+
+
+def _altered(path: str) -> TamperedLedgerError:
+    return TamperedLedgerError(
+        f"A record of the ledger {path!r} is not what was entered.",
+        "restore the ledger from a copy; ledger.audit() says what else was altered.",
+    )
 
 
 class Records:
@@ -271,6 +276,15 @@ class Records:
             return None
         found = self._ask(f"SELECT {COLUMNS} FROM records {condition} LIMIT 1", *values)
         return _row(found[0], self._path) if found else None
+
+    def head(self) -> Head | None:
+        found = self._ask("SELECT number, hash FROM records ORDER BY number DESC LIMIT 1")
+        if not found:
+            return None
+        number, hashed = found[0]
+        if type(number) is not int or type(hashed) is not bytes or len(hashed) != 32:
+            raise _altered(self._path)
+        return Head(number, hashed)
 
     def last(self) -> Row | None:
         return self._one("ORDER BY number DESC")
@@ -314,7 +328,7 @@ class Records:
         """Add a record; after one that failed, nothing of the block is entered."""
         if self.failed:  # SQLite may have rolled back by itself, and would enter the next one at once
             raise LedgerError(f"An earlier step in the ledger {self._path!r} failed. {self._fate}")
-        self._ask(f"INSERT INTO records ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", *row)
+        self._ask(APPEND, *row)
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with pages and indexes."""

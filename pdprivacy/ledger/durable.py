@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.book import no_such_charge, noted, refuse_again
 from pdprivacy.ledger.chain import ROOT, check, link
 from pdprivacy.ledger.entry import Account, Entry, Terms
-from pdprivacy.ledger.records import account_of, answer_of, charge_body, entry_of, terms_body, terms_of
-from pdprivacy.ledger.store import Reader, Row, Store, Writer
+from pdprivacy.ledger.records import account_of, answer_of, charge_text, entry_of, terms_body, terms_of
+from pdprivacy.ledger.store import Head, Reader, Row, Store, Writer
 
 __all__ = ["Chain", "Head", "StoredBook"]
-
-
-class Head(NamedTuple):
-    """The last record that was seen: its number and its hash."""
-
-    number: int
-    hash: bytes
 
 
 _seen: dict[str, Head] = {}
@@ -49,7 +42,7 @@ class Chain:
 
     def __init__(self, store: Store, seen: Head | None = None) -> None:
         self.store = store
-        self.known: tuple[bytes, dict[str, Account]] = (b"", {})
+        self.known: tuple[Head | None, dict[str, Account]] = (None, {})
         if seen is not None:
             self.see(seen)
 
@@ -59,8 +52,7 @@ class Chain:
     @property
     def seen(self) -> Head | None:
         """The last record that this process has seen."""
-        with _seeing:
-            return _seen.get(self.store.address)
+        return _seen.get(self.store.address)
 
     def see(self, head: Head) -> None:
         """Remember the record, if it is later than the one remembered."""
@@ -74,11 +66,11 @@ class Chain:
         """The records of one moment, none of those missing that were seen before."""
         seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
         with self.store.reading() as reader:
-            last = reader.last()
-            _check_seen(reader, last, seen)
+            head = reader.head()
+            _check_seen(reader, head, seen)
             yield reader
-        if last is not None:
-            self.see(Head(last.number, last.hash))
+        if head is not None:
+            self.see(head)
 
     def writing(self) -> Adding:
         """Add to the chain; what was added is durable, and remembered, once the block has been left."""
@@ -97,13 +89,13 @@ class Adding:
         chain, seen = self._chain, self._chain.seen
         writer = self._transaction.__enter__()
         try:
-            last = writer.last()
-            _check_seen(writer, last, seen)
-            if last is not None and (seen is None or last.number > seen.number):
-                check(last, _before(writer, last))
+            head = writer.head()
+            if head != seen:
+                _check_seen(writer, head, seen)
+                _check_last(writer, head, seen)
             # what is known of budgets stands as long as nothing was added by others
-            head, accounts = chain.known
-            self._links = Link(writer, last, dict(accounts) if last is not None and last.hash == head else {})
+            known, accounts = chain.known
+            self._links = Link(writer, head, dict(accounts) if head == known else {})
             return self._links
         except BaseException:
             self._transaction.__exit__(*sys.exc_info())
@@ -112,25 +104,26 @@ class Adding:
     def __exit__(self, *error: Any) -> None:
         self._transaction.__exit__(*error)
         links = self._links
-        if error[0] is None and links is not None and links.last is not None:
-            self._chain.see(Head(links.last.number, links.last.hash))
-            self._chain.known = links.last.hash, links.accounts
+        if error[0] is None and links is not None and links.head is not None:
+            self._chain.see(links.head)
+            self._chain.known = links.head, links.accounts
 
 
-@dataclass
+@dataclass(slots=True)
 class Link:
     """The open end of the chain, within a transaction."""
 
     writer: Writer
-    last: Row | None
+    head: Head | None
+    """The last record."""
     accounts: dict[str, Account]
-    """Of budgets, as of ``last``."""
+    """Of budgets, as of that."""
 
-    def add(self, budget: str, kind: str, release: str | None, body: dict[str, Any]) -> None:
-        """Add a record."""
-        row = link(self.last, budget, kind, release, body)
+    def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any] | str) -> None:
+        """Add a record; its ``body`` as `link` takes it."""
+        row = link(self.head, budget, kind, release, body)
         self.writer.append(row)
-        self.last = row
+        self.head = Head(row.number, row.hash)
 
 
 def _before(reader: Reader, row: Row) -> bytes:
@@ -146,11 +139,19 @@ def _before(reader: Reader, row: Row) -> bytes:
 _RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
 
 
-def _check_seen(reader: Reader, last: Row | None, seen: Head | None) -> None:
+def _check_last(reader: Reader, head: Head | None, seen: Head | None) -> None:
+    """Refuse a last record that this process has not seen before, and that does not follow."""
+    if head is not None and (seen is None or head.number > seen.number):
+        last = reader.last()
+        if last is not None:
+            check(last, _before(reader, last))
+
+
+def _check_seen(reader: Reader, head: Head | None, seen: Head | None) -> None:
     """Refuse a ledger without a record that this process has seen in it."""
-    if seen is None:
+    if seen is None or head == seen:
         return
-    row = last if last is not None and last.number == seen.number else reader.at(seen.number)
+    row = reader.at(seen.number)
     if row is None or row.hash != seen.hash:
         raise TamperedLedgerError(
             "The ledger does not hold what it held before: an older copy, or another ledger, was put in "
@@ -199,7 +200,7 @@ class StoredBook:
             if release is not None and (row := links.writer.released(self.name, release)) is not None:
                 refuse_again(self._answered(links.writer, entry_of(row, account.terms), row))
             entry = make(account)
-            links.add(self.name, "charge", release, charge_body(entry))
+            links.add(self.name, "charge", release, charge_text(entry, self.name))
             links.accounts[self.name] = entry.after
         return entry
 

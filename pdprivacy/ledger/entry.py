@@ -148,14 +148,15 @@ class Account:
 
         Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
         """
-        enforced, spent = self.terms.rule, self.spent
+        enforced, before = self.terms.rule, self.spent
+        spent = before
         for one, number in counted:
             spent = spent.add(one, number)
         if not enforced.holds(spent):
-            spent = add_all(enforced, self.spent, counted)  # says what is asked and what is left
-        alike = self.asked == (self.spent.epsilon, self.spent.delta) and counted == ((item, count),)
+            spent = add_all(enforced, before, counted)  # says what is asked and what is left
+        alike = counted == ((item, count),) and self.asked == (before.epsilon, before.delta)
         asked = (spent.epsilon, spent.delta) if alike else self.stated(item, count)
-        for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *asked):
+        for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *(() if alike else asked)):
             # a fraction is at most its numerator, which is quicker to look at
             large = total.numerator > MOST_SUM and total > MOST_SUM
             if large or total.denominator.bit_length() > MOST_BITS:

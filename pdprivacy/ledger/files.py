@@ -29,6 +29,7 @@ if sys.platform != "win32":
 __all__ = [
     "NOTHING",
     "Files",
+    "Folder",
     "Hold",
     "Lock",
     "Mark",
@@ -47,11 +48,13 @@ __all__ = [
 ]
 
 NOTHING = "Nothing was entered."
-SHARED_LOCK = (0x40000002, 510)  # of the database: who holds it keeps others from unlinking the log
+SHARED_FIRST = 0x40000002  # of the database: who holds it keeps others from unlinking the log
+SHARED_SIZE = 510
 WRITE_LOCK = 120  # of the -shm: who holds it writes
 INDEX_PAGE = 14  # of the -shm: the size of a page, then how many frames the log holds
 FRAMES = struct.Struct("=HI")
-SWITCH_LOCK = (128, 1)  # of the -shm: who holds it keeps others from clearing the index of the log
+SWITCH_LOCK = 128  # of the -shm: who holds it keeps others from clearing the index of the log
+TICK = 3 * 10**9  # nanoseconds; the clock of no file system ticks more slowly than every two seconds
 SMALLEST = 512  # bytes of a database page, at least
 NO_LINKS = {  # what file systems without hard links answer; not every system knows every name
     getattr(errno, name, None) for name in ("EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")
@@ -107,6 +110,44 @@ def _mark_of_log(path: str) -> Mark | None:
 def look(path: str) -> Files:
     """The files that lie at the path of a ledger now."""
     return Files(mark(path), _mark_of_log(path + "-wal"), mark(path + "-shm"))
+
+
+class Folder:
+    """Whether any name in the folder of a path may lead to another file than it did; asked in a turn.
+
+    A file that is put in the place of another, made or removed changes the folder's time of change, which
+    nobody can set back. Two changes within one tick of the clock of a file system leave the same time, so
+    a folder is believed to be as it was only where the files were looked at well after its last change.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.dirname(path)
+        self._known: tuple[int, ...] | None = None
+        self._now: tuple[int, ...] | None = None
+        self.steady = False
+        """Whether it was as before when it was last asked for."""
+
+    def ask(self) -> bool:
+        """Whether it is as it was when all files in it were looked at."""
+        self.steady = False
+        try:
+            found = os.stat(self._path)
+        except OSError:  # who looks at the files says what is wrong
+            self._now = None
+        else:
+            self._now = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+            self.steady = self._now == self._known
+        return self.steady
+
+    def trust(self) -> None:
+        """After a look at all files, which found them to be right, since it was asked for."""
+        if sys.platform.startswith("linux") and self._now is not None:
+            quiet = time.time_ns() - max(self._now[2:]) > TICK
+            self._known = self._now if quiet else None
+
+    def forget(self) -> None:
+        """Other files will be right from now on."""
+        self._known, self.steady = None, False
 
 
 def print_of(path: str) -> tuple[int, ...]:
@@ -209,8 +250,9 @@ class Lock:
     opens it anew; and where another file lies at the path, that is the one to lock.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, folder: Folder | None = None) -> None:
         self.path = path + "-lock"
+        self._folder = Folder(path) if folder is None else folder
         self.descriptor: int | None = None
         self._file: Mark | None = None  # that the descriptor is of
         self._process: int | None = None  # that opened it
@@ -230,8 +272,8 @@ class Lock:
                 locked = True
             except BlockingIOError:
                 locked = False
-            if mark(self.path) != self._file:  # somebody has put another one in its place
-                self.close()
+            if not self._folder.ask() and mark(self.path) != self._file:
+                self.close()  # somebody has put another one in its place
             elif locked:
                 return
             if time.monotonic() > until:
@@ -317,17 +359,18 @@ class Hold:
 
     def take(self, until: float) -> None:
         """Take the locks anew, which costs two system calls; BlockingIOError where others hold them."""
-        if sys.platform == "win32":
+        if sys.platform == "win32" or len(self.descriptors) < 2:
             return
-        for descriptor, (start, size) in zip(self.descriptors, (SHARED_LOCK, SWITCH_LOCK), strict=False):
-            while True:
-                try:
-                    fcntl.lockf(descriptor, SHARED, size, start)
-                    break
-                except (BlockingIOError, PermissionError):  # either, says POSIX
-                    if time.monotonic() > until:
-                        raise
-                time.sleep(0.001)
+        while True:
+            try:
+                main, shm = self.descriptors[:2]
+                fcntl.lockf(main, SHARED, SHARED_SIZE, SHARED_FIRST)
+                fcntl.lockf(shm, SHARED, 1, SWITCH_LOCK)
+                return
+            except (BlockingIOError, PermissionError):  # either, says POSIX
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.001)
 
     def holds_write_lock(self) -> bool:
         """Whether the lock that SQLite has just taken to write is on the very index that is open here.

@@ -124,7 +124,7 @@ class Ledger:
             )
         body = terms_body(Terms(total, accounting or "basic"), datetime.now(UTC))
         with self.chain.writing() as links:
-            if links.last is None:
+            if links.head is None:
                 links.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
             if links.writer.latest(name, "open") is None:
                 links.add(name, "open", None, body)

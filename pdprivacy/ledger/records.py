@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from pdprivacy.accounting import Spent, from_json, to_json
 from pdprivacy.accounting.events import NUMBER, loss_json
 from pdprivacy.errors import LedgerError, PrivacyError
-from pdprivacy.ledger.chain import altered, parse
+from pdprivacy.ledger.chain import altered, canonical, parse
 from pdprivacy.ledger.entry import MOST, Account, Entry, Losses, Terms
 from pdprivacy.ledger.store import Row
-from pdprivacy.privacy import Loss, Unit
+from pdprivacy.privacy import Approx, Loss, Unit
 
-__all__ = ["account_of", "answer_of", "charge_body", "entry_of", "moment", "terms_body", "terms_of"]
+__all__ = ["account_of", "answer_of", "charge_text", "entry_of", "moment", "terms_body", "terms_of"]
 
 
 FIRST_YEAR, LAST_YEAR = 2000, 2200
@@ -56,30 +57,42 @@ def terms_of(row: Row) -> Terms:
         raise altered(row) from None
 
 
-def charge_body(entry: Entry) -> dict[str, Any]:
-    """The body of a charge."""
-    after = entry.after
+def charge_text(entry: Entry, budget: str) -> str:
+    """The record of a charge of a budget: what `canonical` makes of it, in a fifth of the time.
+
+    What says nothing beyond the loss, ``counted`` and ``events``, is left out.
+    """
+    after, spent = entry.after, entry.after.spent
     asked = ((entry.loss, entry.count),)
-    body: dict[str, Any] = {
-        "charge": entry.number,
-        "label": entry.label,
-        "mechanism": entry.mechanism,
-        "loss": _losses_json(asked)[0],
-        "time": _stamp(entry.time),
-        "spent": [str(getattr(after.spent, name)) for name in Spent.__slots__],
-        "asked": [str(number) for number in after.asked],
-        "unstated": after.unstated,
-    }
-    # what says nothing beyond the loss is left out
-    if entry.counted != asked:
-        body["counted"] = _losses_json(entry.counted)
-    if not _plain(entry):
-        body["events"] = to_json(entry.events)
-    return body
+    counted = "" if entry.counted == asked else f'"counted":{canonical(_losses_json(entry.counted))},'
+    events = "" if _plain(entry) else f'"events":{canonical(to_json(entry.events))},'
+    release = "null" if entry.release is None else quoted(entry.release)
+    sums = f'"{spent.epsilon}","{spent.delta}"'
+    if after.asked[0] is not spent.epsilon or after.asked[1] is not spent.delta:
+        stated = f'"{after.asked[0]}","{after.asked[1]}"'
+    else:
+        stated = sums
+    return (
+        f'{{"asked":[{stated}],"budget":{quoted(budget)},"charge":{entry.number},{counted}{events}'
+        f'"kind":"charge","label":{quoted(entry.label)},'
+        f'"loss":{{"count":{entry.count},"loss":{{{_amounts(entry.loss)}}}}},'
+        f'"mechanism":{quoted(entry.mechanism)},"release":{release},'
+        f'"spent":[{sums},"{spent.squares}","{spent.rho}"],'
+        f'"time":"{_stamp(entry.time)}","unstated":{"true" if after.unstated else "false"}}}'
+    )
+
+
+def _amounts(item: Loss) -> str:
+    """What `canonical` makes of a loss, without its braces."""
+    named = loss_json(item)
+    if isinstance(item, Approx):
+        return f'"delta":"{named["delta"]}","epsilon":"{named["epsilon"]}"'
+    ((name, number),) = named.items()
+    return f'"{name}":"{number}"'
 
 
 def entry_of(row: Row, terms: Terms) -> Entry:
-    """The charge of a record that `charge_body` made, not answered."""
+    """The charge of a record that `charge_text` made, not answered."""
     body = parse(row)
     try:
         ((event, count),) = from_json([body["loss"]])

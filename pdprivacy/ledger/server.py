@@ -27,7 +27,7 @@ from pdprivacy.ledger.postgres import (
     statements,
     unreachable,
 )
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Head, Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -141,6 +141,10 @@ class _Session:
 
     def last(self) -> Row | None:
         return self._one(statements().last)
+
+    def head(self) -> Head | None:
+        last = self.last()
+        return None if last is None else Head(last.number, last.hash)
 
     def at(self, number: int) -> Row | None:
         return self._one(statements().at, number=int(number)) if 0 < number <= LARGEST else None

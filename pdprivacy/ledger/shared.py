@@ -23,6 +23,7 @@ from pdprivacy.ledger.database import FAULTS, UNKNOWN, Records, told
 from pdprivacy.ledger.files import (
     NOTHING,
     Files,
+    Folder,
     Hold,
     Lock,
     Mark,
@@ -116,7 +117,8 @@ class Shared:
         self.process = os.getpid()
         self.turn = threading.RLock()  # for transactions; taken before the lock file
         self.gate = threading.RLock()  # for opening and closing connections; taken last
-        self.lock = Lock(path)
+        self.folder = Folder(path)
+        self.lock = Lock(path, self.folder)
         self.owner: int | None = None
         self.entered: FrameType | None = None  # whose block it is
         self.connection: sqlite3.Connection | None = None
@@ -159,13 +161,20 @@ class Shared:
             else:
                 self.lock.release()
             self.owner = self.entered = None
-        with suppress(RuntimeError):  # not taken
+        try:  # twice as fast as to suppress it
             self.turn.release()
+        except RuntimeError:
+            return  # not taken
 
     def leads_here(self, path: str) -> bool:
-        """Whether a path leads to the database that is open, in this process."""
+        """Whether a path leads to the database that is open, in this process.
+
+        What lies at the path itself is looked at by whoever begins a transaction.
+        """
         files = self.files
-        return self.process == os.getpid() and files is not None and mark(path) == files.main
+        if files is None or self.process != os.getpid():
+            return False
+        return path == self.path or mark(path) == files.main
 
     def known(self) -> list[Files]:
         """The files of all connections of this process, to any ledger."""
@@ -178,13 +187,7 @@ class Shared:
     def begin(self, until: float, patience: float) -> Records:
         """Start a transaction."""
         try:
-            with self.gate:
-                if self.connection is not None:
-                    self._refuse_exchange(until)
-                if self.connection is None:
-                    self._open(until)
-                connection = self.connection
-            assert connection is not None
+            connection = self._sound(until) or self._renewed(until)
             if self.patience != patience:
                 connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}").fetchall()
                 self.patience = patience
@@ -197,13 +200,33 @@ class Shared:
             raise told(error, self.path, NOTHING) from None
         return Records(connection, self.path, NOTHING)
 
-    def _refuse_exchange(self, until: float) -> None:
+    def _sound(self, until: float) -> sqlite3.Connection | None:
+        """The connection, where the files at the path are those that were opened."""
+        if self.connection is None:
+            return None
+        self.hold.take(until)
+        if self.hold.names() != 1:
+            return None
+        if not self.folder.steady:
+            if look(self.path) != self.files:
+                return None
+            self.folder.trust()
+        return self.connection
+
+    def _renewed(self, until: float) -> sqlite3.Connection:
+        """A connection to what is at the path now, if that may be used."""
+        with self.gate:
+            if self.connection is not None:
+                self._refuse_exchange()
+            if self.connection is None:
+                self._open(until)
+            assert self.connection is not None
+            return self.connection
+
+    def _refuse_exchange(self) -> None:
         """Go on only with the files that were opened; another database at the path may be opened instead."""
         assert self.files is not None
-        self.hold.take(until)
         now = look(self.path)
-        if now == self.files and self.hold.names() == 1:
-            return
         there = refuse_odd_file(self.path)
         if now == self.files:
             return
@@ -234,6 +257,9 @@ class Shared:
         )
 
     def _open(self, until: float) -> None:
+        self.folder.forget()
+        if os.path.realpath(self.path) != self.path:  # a link by now, to a ledger with another lock
+            raise self._exchanged(NOTHING)
         refuse_mount(self.path)
         if not refuse_odd_file(self.path):
             if self.seen:
@@ -323,7 +349,7 @@ class Shared:
             raise told(error, self.path, UNKNOWN) from None
         try:
             self.hold.take(max(until, time.monotonic() + 1))
-            exchanged = look(self.path) != self.files
+            exchanged = not self.folder.ask() and look(self.path) != self.files
         except FAULTS as error:
             self.drop()
             raise told(error, self.path, UNKNOWN) from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-__all__ = ["Reader", "Row", "Store", "Writer"]
+__all__ = ["Head", "Reader", "Row", "Store", "Writer"]
 
 
 class Row(NamedTuple):
@@ -26,8 +26,18 @@ class Row(NamedTuple):
     hash: bytes
 
 
+class Head(NamedTuple):
+    """The number and the hash of a record, the last one that was seen."""
+
+    number: int
+    hash: bytes
+
+
 class Reader(Protocol):
     """The records of one moment."""
+
+    def head(self) -> Head | None:
+        """The number and the hash of the last record of the ledger."""
 
     def last(self) -> Row | None:
         """The last record of the ledger."""

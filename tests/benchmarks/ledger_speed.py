@@ -30,7 +30,7 @@ import pandera.pandas as pa
 from pdprivacy import Budget, Ledger, Pure
 from pdprivacy.accounting import Event
 from pdprivacy.ledger import Account, Entry
-from pdprivacy.ledger.records import charge_body
+from pdprivacy.ledger.records import charge_text
 
 ROUNDS = 9
 LABEL = "mean of age where (age > 30 and region == 'north')"
@@ -38,6 +38,7 @@ COST = Pure("1/1000")
 TOTAL = Pure(10**9)
 THREADS, PROCESSES = 16, 4
 FILLED = 1500  # inserts that fill either log, which grows before and is written over after that
+QUIET = 3.5  # seconds after which the folder of a ledger, just made, is one that lasts
 WRITTEN = 20_000  # records of a transaction while the large ledger is made
 SCHEMA = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
 
@@ -84,11 +85,11 @@ class Bare:
 
 
 def body_of(ledger: Ledger) -> str:
-    """The text of the last record."""
+    """The text of the last record, with as many more bytes as the columns beside it have."""
     with ledger.chain.reading() as reader:
         last = reader.last()
         assert last is not None
-        return last.body + "x" * 100  # the columns beside it, and the hash
+        return last.body + "x" * (len(last.budget) + len(last.kind) + len(last.hash))
 
 
 def in_threads(work: Callable[[], None], number: int) -> float:
@@ -163,6 +164,7 @@ def charging(folder: Path, charges: int) -> None:
     for _ in range(-(-FILLED // charges)):
         ours()
         theirs()
+    time.sleep(QUIET)
     pairs = []
     for _ in range(ROUNDS):
         took = [0.0, 0.0]
@@ -225,7 +227,7 @@ def make(path: Path, entries: int) -> None:
                 account = account.after(COST, 1, asked)
                 now = datetime.now(UTC)
                 entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
-                links.add("survey", "charge", None, charge_body(entry))
+                links.add("survey", "charge", None, charge_text(entry, "survey"))
     ledger.close()
 
 
