@@ -14,11 +14,11 @@ What this module promises is what the sensitivities rest on:
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
@@ -29,7 +29,7 @@ from pdprivacy.engine.ranks import StepRanks, ranked
 from pdprivacy.query import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity
 
-__all__ = ["PandasEngine"]
+__all__ = ["Columns", "PandasEngine"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -39,10 +39,31 @@ SUM_BLOCK = 2 * BLOCK
 """Rows read at a time where one column is summed."""
 
 
+_held = threading.local()
+
+
+def _scratch(rows: int, columns: int = 1) -> Floats:
+    """Memory of a thread for blocks of columns, kept, since new memory is dearer than a pass over it."""
+    size = rows * columns
+    kept: Floats | None = getattr(_held, "array", None)
+    if size > 4 * SUM_BLOCK:
+        return np.empty((columns, rows))
+    if kept is None or len(kept) < size:
+        kept = _held.array = np.empty(max(size, SUM_BLOCK))
+    return kept[:size].reshape(columns, rows)
+
+
+class Columns(Protocol):
+    """What is read of a frame: its columns by name, and how many rows there are."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+    def __len__(self) -> int: ...
+
+
 class PandasEngine:
     """Sufficient statistics of a pandas frame (unique column labels)."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: Columns) -> None:
         self._frame = frame
         self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 
@@ -78,7 +99,7 @@ class PandasEngine:
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
         read = self._quantity(quantity)
-        buffer = np.empty(min(SUM_BLOCK, max(self.rows, 1)))
+        buffer = _scratch(min(SUM_BLOCK, max(self.rows, 1)))[0]
         anchor = quantity.anchor
         total = count = 0
         for start in range(0, self.rows, SUM_BLOCK):
@@ -113,7 +134,7 @@ class PandasEngine:
         reads = [self._quantity(quantity) for quantity in quantities]
         size = len(quantities)
         width = min(BLOCK, max(self.rows, 1))
-        buffer = np.empty((size, width))
+        buffer = _scratch(width, size)
         sums = [0] * size
         products = [[0] * size for _ in range(size)]
         count = 0

@@ -20,9 +20,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.engine import PandasEngine
+from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals, opened
-from pdprivacy.engine_narwhals.pieces import ArrowPieces, each
+from pdprivacy.engine_narwhals.numbers import each_of_numbers
+from pdprivacy.engine_narwhals.pieces import ArrowPieces
 from pdprivacy.engine_narwhals.ranks import HistogramRanks
 from pdprivacy.engine_narwhals.readings import Cells, Number, cells_in, cells_of, number_of
 from pdprivacy.engine_narwhals.spark import no_such_name
@@ -209,36 +210,28 @@ class NarwhalsEngine:
     # ------------------------------------------------------------ one query
 
     def _plain(self, quantities: Sequence[Quantity]) -> bool:
-        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are."""
+        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are.
+
+        Lazy frames of Polars are not: it computes a query on all processors.
+        """
         library = narwhals()
         types = [self._type(one.column) for one in quantities if one.label is None]
         wide = (library.Int128, library.UInt128)
         return (
             self._engine in ("Polars", "PyArrow", "Dask")
+            and not (self._engine == "Polars" and self._lazy)
             and not self.by_query
             and len(types) == len(quantities)
             and all(kind.is_float() or (kind.is_integer() and kind not in wide) for kind in types)
         )
 
     def _in_pieces(
-        self, what: str, quantities: Sequence[Quantity], function: Callable[[pd.DataFrame], Found]
+        self, what: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
     ) -> list[Found]:
-        """What a function gives of these columns in pieces, as pandas frames."""
+        """What a function gives of these columns in pieces, as pandas frames have them."""
         names = list(dict.fromkeys(one.column.name for one in quantities))
-
-        def read(piece: pd.DataFrame) -> Found:
-            if any(kind.kind not in "iufb" for kind in piece.dtypes):
-                raise TypeError("a column of numbers is of another type in another partition")
-            return function(piece)
-
-        def run() -> list[Found]:
-            if self._pieces is not None:
-                return each(self._pieces.select(*names), self._engine, read)
-            native = self._frame.to_native()
-            chosen = native[names] if self._engine == "Dask" else self._frame.select(*names).to_native()
-            return each(chosen, self._engine, read)
-
-        return guarded(what, self._name, run)
+        frame = self._frame.to_native() if self._pieces is None else self._pieces
+        return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
 
     def _refused(self, what: str) -> ParameterError:
         return ParameterError(
