@@ -132,15 +132,21 @@ def _integers(values: Any, column: Column, lower: int, upper: int, cells: Intege
         if block.dtype.kind == "u" and block.itemsize == 8:
             block = np.minimum(block, np.uint64(2 * EXACT))
         if block.dtype.kind != "f":
-            whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
-            return np.asarray((whole - lower).astype(small))
+            whole = block
+            if len(block) and not (lower <= block.min() and block.max() <= upper):
+                whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
+            # the last bits of what is within the bounds tell the distance, also where it wraps around
+            found: NDArray[Any] = np.empty(len(whole), dtype=small)
+            np.copyto(found, whole, casting="unsafe")
+            found -= np.array(lower).astype(small)
+            return found
         clipped = np.clip(block.astype(np.float64, copy=False), lower, upper)
         nulls = np.isnan(clipped)
         if not nulls.any():
             return np.asarray((np.floor(clipped) - lower).astype(small))
-        found = (np.floor(np.where(nulls, lower, clipped)) - lower).astype(small)
-        found[nulls] = -1
-        return np.asarray(found)
+        placed = (np.floor(np.where(nulls, lower, clipped)) - lower).astype(small)
+        placed[nulls] = -1
+        return np.asarray(placed)
 
     return Coder(codes, _cells(column, cells, int(cells.max()) + 1))
 
