@@ -11,6 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+if not hasattr(sys.modules["__main__"], "__file__"):
+    # a worker of xdist: pyspark, which pandera imports where it is there, would take it for its own doctests
+    sys.modules["__main__"].__file__ = __file__
+
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
