@@ -104,6 +104,17 @@ def test_a_batch_is_used_once_and_only_while_it_is_open(private):
     assert private.dp.budget.spent == (1, 0)
 
 
+def test_a_block_that_is_ended_by_hand_does_not_end_twice(private):
+    with private.dp.batch() as batch:
+        pending = batch.count(epsilon=1)
+        batch.__exit__(None, None, None)
+        first = pending.result
+    assert pending.result is first
+    assert private.dp.budget.spent == (1, 0)
+    with pytest.raises(ParameterError, match="used once"), batch:
+        pass
+
+
 def test_a_batch_tried_again_is_not_charged_again(private):
     asked(private, release_id="monday")
     with pytest.raises(AlreadyCharged):

@@ -712,7 +712,9 @@ def test_one_unit_of_two_types_in_two_partitions_is_refused():
     """One and 1.0 are one person to pandas, and would be two in partitions that are read apart."""
     halves = [pd.DataFrame({"y": [0.5] * 4, "who": np.ones(4, kind)}) for kind in (np.int64, np.float64)]
     frame = dd.from_map(lambda place: halves[place], [0, 1], meta=halves[0])
-    with pytest.raises(errors.EngineError, match=r"^Dask failed to compute the records of each unit"):
+    with pytest.raises(
+        errors.EngineError, match=r"^A partition of Dask has the column of the unit in another"
+    ):
         protect(frame, Domain((Y,)), unit="who", max_rows=2)
 
 
@@ -914,7 +916,7 @@ def test_a_frame_that_fails_later_is_charged_and_tells_nothing(engine, texts_of,
         lambda: private.dp.crosstab("y", "k", epsilon=2),
     ):
         spent += 2
-        with pytest.raises(errors.EngineError, match="failed to compute") as failure:
+        with pytest.raises(errors.EngineError, match="failed to compute|A partition of Dask") as failure:
             ask()
         check_no_canary(failure.value, texts_of(failure.value), capfd)
         assert private.dp.budget.spent == (spent, 0.0)
@@ -954,6 +956,11 @@ def written(path: Path, columns: dict[str, list[Any]], left_out: int | None = No
     (pyarrow.parquet.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv)(table, path)
 
 
+def nullable(path: Path) -> pd.DataFrame:
+    """A file whose whole numbers stay such beside nulls: partitions of Dask must not change their types."""
+    return pd.read_parquet(path).astype({"n": "Int64"})
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     "CSV by Polars": lambda path: pl.scan_csv(
         path, schema={"x": pl.Float64, "y": pl.Float64, "n": pl.Int64, "k": pl.String}
@@ -963,9 +970,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
         f"select * from read_csv('{path}', columns="
         "{'x': 'double', 'y': 'double', 'n': 'bigint', 'k': 'text'})"
     ),
-    "Parquet by Dask": lambda path: dd.from_map(
-        lambda one: pd.read_parquet(one), [path], meta=pd.read_parquet(path)
-    ),
+    "Parquet by Dask": lambda path: dd.from_map(nullable, [path], meta=nullable(path)),
 }
 READ: dict[str, tuple[Release, float]] = {
     # a release without noise, and how far one record may move it in all (l1), by the declaration
@@ -1161,3 +1166,135 @@ def test_what_a_schema_checks_more_is_told_by_its_kind(engine):
     touching = Domain((Column("y", "float", lower=-1.0, upper=0.75),))
     with pytest.warns(errors.DeclarationWarning, match="A declared bound of 'y' equals the data's own"):
         pdprivacy.protect(ENGINES[engine](table_of(y=cells([0.25, 0.75]))), touching, epsilon=1)
+
+
+# ---------------------------------------------------------------- partitions, hashes and names of types
+
+
+NUMBERS = pdprivacy.Domain((pdprivacy.Column("x", "float", lower=100, upper=120),))
+
+
+def parts_of_dask(*parts: pd.DataFrame, meta: pd.DataFrame | None = None) -> Any:
+    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    import dask as plain
+
+    return dask.from_delayed([plain.delayed(part) for part in parts], meta=meta, verify_meta=False)
+
+
+@pytest.mark.parametrize("ask", ["mean", "std", "histogram", "median"])
+def test_a_partition_of_single_precision_is_no_partition_of_double(ask):
+    """Anchored in single precision, a record of 100 would add -16 to a centred sum of reach 10."""
+    doubles = pd.DataFrame({"x": [105.0, 110.0]})
+    singles = pd.DataFrame({"x": np.array([100, 104, 111], dtype=np.float32)})
+    with pytest.raises(
+        errors.EngineError, match="has column 'x' as float32, and the frame has it as float64"
+    ):
+        protect(parts_of_dask(doubles, singles, meta=doubles.iloc[:0]), NUMBERS, epsilon=1)
+    turned = [doubles]
+    frame = parts_of_dask(doubles, meta=doubles.iloc[:0]).map_partitions(
+        lambda _: turned[0], meta=doubles.iloc[:0]
+    )
+    private = protect(frame, NUMBERS, epsilon=10)
+    turned[0] = singles
+    with pytest.raises(errors.EngineError, match="as float32"):
+        getattr(private.dp, ask)("x", epsilon=1)
+    assert private.dp.budget.spent == (1, 0)
+
+
+def kept_by_dask(people: int, extra: bool, kinds: dict[str, Any]) -> dict[int, int]:
+    """Which of two records of each person is kept, under one key."""
+    from pdprivacy.engine_narwhals.contribution import _bounded
+
+    frame = pd.DataFrame({"u": np.repeat(np.arange(people), 2), "x": [0, 100] * people}).astype(kinds)
+    if extra:
+        more = pd.DataFrame({"u": [people], "x": pd.array([None], dtype="Int64")})
+        frame = pd.concat([frame.astype({"x": "Int64"}), more]).astype(kinds)
+    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    found = _bounded(dask.from_pandas(frame, npartitions=2, sort=False), "Dask", "u", 1, 12345).compute()
+    whose = found["u"].astype(int) < people
+    return dict(zip(found["u"].astype(int)[whose], found["x"].astype("Int64")[whose], strict=True))
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "double[pyarrow]", "Float64"])
+def test_what_is_kept_of_a_unit_depends_on_no_other_unit(kind):
+    before, after = (kept_by_dask(200, extra, {"x": kind}) for extra in (False, True))
+    assert before == after
+    assert 0 < sum(value == 100 for value in before.values()) < 200
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        np.array([0.0, -0.0] * 20),
+        pd.array([0.0, -0.0] * 20, dtype="Float64"),
+        pd.array([0.0, -0.0] * 20, dtype="double[pyarrow]"),
+        pd.Categorical([1.0] * 40),
+        np.array(["a"] * 40, dtype=object),
+    ],
+    ids=lambda units: str(units.dtype),
+)
+def test_one_unit_is_one_in_all_partitions_of_dask(units):
+    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    frame = pd.DataFrame({"x": np.full(40, 110.0), "u": units})
+    private = protect(
+        dask.from_pandas(frame, npartitions=4, sort=False), NUMBERS, epsilon=10**6, unit="u", max_rows=2
+    )
+    assert private.dp.count(epsilon=10**5).tolist() == [2]
+    assert private.dp.quality().loc["u", "dropped"] == 38
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[1, 1.0], [1, True], [Decimal("1.0"), Decimal("1.00")], [(1, 2), (1.0, 2)]],
+    ids=["1.0", "True", "decimals", "tuples"],
+)
+def test_objects_that_are_no_texts_name_no_unit_of_dask(cells):
+    units = pd.Series([None, *cells, None])[1:3].reset_index(drop=True)
+    parts = [pd.DataFrame({"x": [110.0], "u": pd.Series([cell], dtype=object)}) for cell in units]
+    import dask
+
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = parts_of_dask(*parts, meta=parts[0].iloc[:0])
+        with pytest.raises(errors.EngineError, match="The column of the unit has objects that are no texts"):
+            protect(frame, NUMBERS, epsilon=1, unit="u", max_rows=1)
+
+
+def test_labels_of_a_type_are_in_no_message(texts_of):
+    pl = pytest.importorskip("polars", reason="Polars is not installed")
+    for held in (
+        pl.Series([CANARY], dtype=pl.Enum([CANARY])),
+        pl.Series([{CANARY: 1}]),
+    ):
+        with pytest.raises(errors.PrivacyError) as failure:
+            protect(pl.DataFrame({"x": held}), NUMBERS, epsilon=1)
+        assert not [text for text in texts_of(failure.value) if CANARY in text]
+
+
+def test_a_batch_of_a_relation_whose_file_is_gone_is_an_engine_error(tmp_path, texts_of):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    path = tmp_path / f"{CANARY}.parquet"
+    pd.DataFrame({"x": [105.0, 110.0]}).to_parquet(path)
+    private = protect(duckdb.read_parquet(str(path)), NUMBERS, epsilon=10)
+    path.rename(tmp_path / "gone")
+    with pytest.raises(errors.EngineError) as failure, private.dp.batch() as batch:  # noqa: PT012
+        batch.mean("x", epsilon=1)
+        batch.std("x", epsilon=1)
+    assert not [text for text in texts_of(failure.value) if CANARY in text]
+    assert private.dp.budget.spent == (2, 0)
+
+
+def test_collations_of_duckdb_make_no_labels_equal():
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.execute("create table t (s varchar collate nocase, e enum ('A', 'a'), l varchar[])")
+    connection.execute("insert into t values ('A', 'A', ['a']), ('a', 'a', ['a']), ('a', 'a', ['b'])")
+    both = tuple(pdprivacy.Column(name, "category", categories=("A", "a")) for name in "se")
+    for _ in range(2):
+        private = protect(connection.table("t"), pdprivacy.Domain(both), epsilon=10**6)
+        for name in "se":
+            counts = private.dp.value_counts(name, epsilon=10**5, sort=False)
+            assert counts.tolist() == [1, 2]
+        connection.execute("set default_collation = 'nocase'")
+    listed = pdprivacy.Domain((pdprivacy.Column("l", "category", categories=("[a]",)),))
+    with pytest.raises(errors.PrivacyError):
+        protect(connection.table("t"), listed, epsilon=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pdprivacy.engine_narwhals.frame import NarwhalsEngine, sliced
 from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals
-from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_polars, tables_of_duckdb
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_polars, schema_of_duckdb, tables_of_duckdb
 from pdprivacy.statistic import Read
 
 __all__ = ["Answered", "at_once"]
@@ -59,7 +59,7 @@ def at_once(frame: Any, engine: str, reads: Sequence[Read]) -> dict[Read, Any]:
     """
     read_as = frame
     if engine == "DuckDB" and len(reads) > 1 and not isinstance(frame, ArrowPieces):
-        schema = next(tables_of_duckdb(frame.limit(0))).schema
+        schema = guarded("the types of its columns", engine, lambda: schema_of_duckdb(frame))
         read_as = ArrowPieces(engine, schema, lambda: tables_of_duckdb(frame))
     asking = _Asking(read_as)
     answers: dict[Read, Any] = {}

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from pdprivacy import noise
 from pdprivacy.engine_narwhals.library import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
+from pdprivacy.errors import EngineError
 from pdprivacy.query import nulls
 
 __all__ = ["bounded", "crowd"]
 
 Integers: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
 
 
 def crowd(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
@@ -61,7 +63,9 @@ def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
     if engine == "Polars":
         import polars as pl
 
-        return frame.filter(pl.struct(pl.all()).hash(key).rank("ordinal").over(unit) <= most)
+        # labels of a dictionary as texts: their numbers depend on which came first
+        cells = pl.all().exclude(pl.Categorical, pl.Enum), pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+        return frame.filter(pl.struct(*cells).hash(key).rank("ordinal").over(unit) <= most)
     if isinstance(frame, ArrowPieces):
 
         def tables() -> Iterator[Any]:
@@ -95,13 +99,35 @@ def _quoted(name: Hashable, quote: str) -> str:
 
 def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
     """The records with the lowest hashes of each unit."""
-    hashes = np.array(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
-    # pandas' key is for text alone; this is the last step of splitmix64, a permutation
-    hashes ^= np.uint64(key)
-    for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        hashes ^= hashes >> np.uint64(shift)
-        hashes *= np.uint64(times)
+    hashes = np.full(len(frame), key, dtype=np.uint64)
+    for name in frame.columns:
+        hashes = _mixed(hashes ^ _hashed(frame[name]))
     return frame.iloc[_first(frame[unit], hashes, most)]
+
+
+def _mixed(words: Words) -> Words:
+    """The last step of splitmix64, a permutation of 64 bits."""
+    for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(times)
+    return words
+
+
+def _hashed(cells: pd.Series[Any]) -> Words:
+    """A number for each cell, equal for equal cells, whatever other cells there are and how they are kept.
+
+    pandas' own depends on that: a null makes doubles of integers.
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype) or str(cells.dtype).startswith("dictionary"):
+        cells = cells.astype(object)
+    gone = nulls(cells)
+    if cells.dtype.kind in "biuf":
+        # integers that one double stands for are told apart by nothing else: they may take each other's place
+        numbers = cells.to_numpy(dtype=np.float64, na_value=0.0) + 0.0
+        numbers[gone] = np.nan
+        return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
+    texts = np.array([f"{cell}" for cell in cells.astype(object)], dtype=object)
+    texts[gone] = ""
+    return np.where(gone, np.uint64(1), pd.util.hash_array(texts).astype(np.uint64))
 
 
 def _gathered(frame: Any, unit: Hashable) -> Any:
@@ -118,8 +144,15 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     units = frame[unit]
     if str(units.dtype) != kind:
         # one and 1.0 would be two units
-        raise TypeError("the column of the unit is of another type in another partition")
-    return frame.assign(**{place: pd.util.hash_pandas_object(_names(units), index=False)})
+        raise EngineError("A partition of Dask has the column of the unit in another type.")
+    if isinstance(units.dtype, pd.CategoricalDtype):
+        units = units.astype(units.cat.categories.dtype) if not units.hasnans else units.astype(object)
+    if units.dtype == object and not all(isinstance(name, str) for name in units[~nulls(units)]):
+        # 1, 1.0 and True are one unit, and so are decimals that are written in two ways
+        raise EngineError(
+            "The column of the unit has objects that are no texts.", "give it a type, such as int64 or str"
+        )
+    return frame.assign(**{place: _hashed(units)})
 
 
 def _names(units: pd.Series[Any]) -> pd.Series[Any]:

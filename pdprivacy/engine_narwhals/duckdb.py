@@ -21,7 +21,7 @@ def settled(relation: Any) -> Any:
     columns = []
     for name, kind in zip(relation.columns, map(str, relation.types), strict=True):
         column = quoted(name)
-        if kind.startswith(("VARCHAR", "ENUM")):
+        if kind == "VARCHAR" or (kind.startswith("ENUM(") and kind.endswith(")")):
             columns.append(f'{column}::VARCHAR COLLATE "C" AS {column}')
         else:
             columns.append(column)

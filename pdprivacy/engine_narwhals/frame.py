@@ -370,12 +370,13 @@ class NarwhalsEngine:
         totals = {name: np.zeros(cells, dtype=object) for name, *_ in terms}
         for part in self._query("sums", _names([*numbers, *keys]), plan):
             places, held = _places(part, keys, shape)
-            np.add.at(rows, places, part["n"].to_numpy().astype(np.int64)[held])
+            counted = part["n"].to_numpy().astype(np.int64)
+            np.add.at(rows, places, counted[held])
             for name, _, grid, _ in terms:
                 cut = split[name]
                 sources = {f"c_{name}": cut, f"f_{name}": 1} if cut else {name: 1}
                 for source, times in sources.items():
-                    steps = _steps(part[source], grid * times, self._engine)[held]
+                    steps = _steps(part[source], counted, grid * times, self._engine)[held]
                     np.add.at(totals[name], places, steps.astype(object) * times)
         sums = [totals[f"s{i}"] for i in range(size)]
         return rows, sums, {(i, j): totals[f"p{i}_{j}"] for i, j in pairs}
@@ -405,6 +406,8 @@ class NarwhalsEngine:
             places, held = _places(part, keys, shape)
             np.add.at(rows, places, part["n"].to_numpy().astype(np.int64)[held])
             totals = [0 if pd.isna(total) else int(total) for total in part["s"].to_list()]
+            if any(total != kept for total, kept in zip(part["s"].to_list(), totals, strict=True) if kept):
+                raise EngineError(f"{self._name} does not add integers as integers.")
             np.add.at(sums, places, np.array(totals, dtype=object)[held])
         if int(rows.sum()) > MANY_ROWS:
             raise EngineError(f"{self._name} frames of more than 2**33 rows are not added up.")
@@ -438,9 +441,9 @@ def _coarse(reach: int, rows: int | None) -> int:
     return 1 << ((reach.bit_length() + 1) // 2)
 
 
-def _steps(sums: Any, unit: float, engine: str) -> Integers:
-    """Sums in whole units; a sum of no record may be null."""
-    steps = np.nan_to_num(sums.to_numpy().astype(np.float64)) / unit
+def _steps(sums: Any, rows: Integers, unit: float, engine: str) -> Integers:
+    """Sums of so many rows in whole units; a sum of no record may be null."""
+    steps = np.where(rows > 0, sums.to_numpy().astype(np.float64), 0.0) / unit
     if not (np.array_equal(steps, np.rint(steps)) and (np.abs(steps) < 2.0**53).all()):
         raise EngineError(f"{engine} does not add doubles as the processor does.")
     return np.asarray(steps.astype(np.int64))

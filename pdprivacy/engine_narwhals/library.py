@@ -57,8 +57,12 @@ def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
     """
     try:
         return action()
+    except EngineError as error:  # our own
+        found = error
     except Exception as error:
-        kind = type(error).__name__
+        found, kind = None, type(error).__name__
+    if found is not None:
+        raise found.with_traceback(None) from None
     # raised after the handler: the failure is no context of this error
     raise EngineError(
         f"{engine} failed to compute {what} ({kind}).",
@@ -70,12 +74,40 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
     """What ``run`` gives of the partitions of a Dask frame, all of them in one computation.
 
     One task per partition: a plan of Dask expressions takes longer to prepare than most frames to read.
+
+    Raises EngineError where a partition has another type than Dask says: in single precision, numbers would
+    be put on the grid by other additions, and a null of one type is none of another.
     """
     import dask
 
     library = narwhals()
-    task = dask.delayed(lambda part: run(library.from_native(part)))
+    kinds = dict(frame.dtypes.items())
+
+    def checked(part: Any) -> list[Any]:
+        for name, kind in kinds.items():
+            if not _same_kind(part[name].dtype, kind):
+                raise EngineError(
+                    f"A partition of Dask has column {name!r} as {_named(part[name].dtype)}, and the frame "
+                    f"has it as {_named(kind)}.",
+                    "give all partitions one type: frame.astype({column: type}), or when they are read",
+                )
+        return run(library.from_native(part))
+
+    task = dask.delayed(checked)
     return [found for one in dask.compute(*map(task, frame.to_delayed())) for found in one]
+
+
+def _same_kind(found: Any, said: Any) -> bool:
+    """Whether types are the same; all of texts are, and all of categories, since each label is its own."""
+    if str(found) == str(said) == "category" or found == said:
+        return True
+    texts = [kind == object or str(kind).startswith(("str", "large_string")) for kind in (found, said)]  # noqa: E721
+    return all(texts)
+
+
+def _named(kind: Any) -> str:
+    """A type without its labels."""
+    return str(getattr(kind, "name", kind)).partition("[")[0]
 
 
 def opened(frame: Any) -> tuple[Any, str, Any]:

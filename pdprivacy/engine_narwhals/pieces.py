@@ -27,6 +27,7 @@ __all__ = [
     "copied",
     "each",
     "each_of_polars",
+    "schema_of_duckdb",
     "tables_of_duckdb",
     "then",
 ]
@@ -137,7 +138,7 @@ def then(frame: Any, engine: str, step: Piecewise) -> Any:
     if isinstance(frame, ArrowPieces):
         schema, before = frame.schema, frame.open
     else:
-        schema, before = next(tables_of_duckdb(frame.limit(0))).schema, lambda: tables_of_duckdb(frame)
+        schema, before = schema_of_duckdb(frame), lambda: tables_of_duckdb(frame)
     return ArrowPieces(
         engine, step.on_arrow(schema.empty_table()).schema, lambda: map(step.on_arrow, before())
     )
@@ -167,6 +168,11 @@ def tables(frame: Any) -> Iterator[Any]:
     if type(frame).__module__.startswith("pyarrow"):
         return (frame.slice(start, ROWS) for start in range(0, max(len(frame), 1), ROWS))
     return tables_of_duckdb(frame)
+
+
+def schema_of_duckdb(relation: Any) -> Any:
+    """The types of a relation of DuckDB in Arrow; no record is read."""
+    return next(tables_of_duckdb(relation.limit(0))).schema
 
 
 def tables_of_duckdb(relation: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -63,7 +64,8 @@ def _numeric(column: Column, dtype: Any) -> None:
     library = narwhals()
     if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
         raise InvalidDataError(
-            f"column {column.name!r} is declared as {column.kind} and holds {dtype}, which is no number."
+            f"column {column.name!r} is declared as {column.kind} and holds {type(dtype).__name__}, which is "
+            "no number."
         )
 
 
@@ -235,10 +237,16 @@ def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
     if dtype == library.Datetime:
         return read, dtype, _times(column, labels, dtype.time_zone is not None)
     if not (dtype.is_numeric() or dtype == library.Boolean):
-        raise ParameterError(f"column {column.name!r} holds {dtype}, which cannot be read as labels here.")
+        raise ParameterError(
+            f"column {column.name!r} holds {type(dtype).__name__}, which cannot be read as labels here."
+        )
     numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
     if dtype.is_integer():
-        whole = {int(label): cell for label, cell in numbers.items() if label == int(label)}
+        whole = {
+            int(label): cell
+            for label, cell in numbers.items()
+            if math.isfinite(label) and label == int(label)
+        }
         if column.kind != "category" and all(abs(label) <= 2**53 for label in numbers):
             # such labels are told apart as doubles, which the next integer shares with the last of them
             whole |= {label + label // 2**53: whole[label] for label in (2**53, -(2**53)) if label in whole}

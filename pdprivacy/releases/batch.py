@@ -56,19 +56,19 @@ class Batch:
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
         self._calls: list[Call] = []
         self._waiting: list[Pending] = []
-        self._open = False
+        self._open = self._used = False
 
     def __enter__(self) -> Batch:
-        if self._calls:
+        if self._used:
             raise ParameterError("A batch is used once.", "with private.dp.batch() as batch: ...")
-        self._open = True
+        self._open = self._used = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open = False
-        if kind is not None or not self._calls:
+        was_open, self._open = self._open, False
+        if kind is not None or not self._calls or not was_open:
             return
         released = self.plan().release(self._release_id)
         for pending, one in zip(self._waiting, released, strict=True):

@@ -19,7 +19,7 @@ from pdprivacy.releases.supposed import Supposed
 __all__ = ["plan"]
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
-SQUARED = {"var", "std", "pooled_var"}
+SQUARED = {"var", "std", "describe", "pooled_var"}
 MOST = 1e15
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
@@ -41,7 +41,8 @@ def plan(
     1], bounding=[None, "bit", "truncated"])``; ``options`` are its other keywords. ``rows``: the
     number of records, where it is not public: a guess of yours. ``at``: the value that the
     statistic is supposed to have (of a sum, the mean of its terms; of a table, the count of every
-    cell); by default the middle of the bounds, the variance of uniform values, and even tables.
+    cell; of a description, the standard deviation); by default the middle of the bounds, the variance of
+    uniform values, and even tables.
     ``bounds`` and ``calibration="published"`` count where there is bounding, or truncation.
     Releases by group cannot be planned.
 
@@ -69,7 +70,7 @@ def plan(
     value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
     if value is not None and options.get("normalize"):
         raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
-    if value is not None and statistic == "std":
+    if value is not None and statistic in ("std", "describe"):
         value *= value
     if value is not None and statistic == "count":
         held = round(value)
