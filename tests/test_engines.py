@@ -916,7 +916,7 @@ def test_a_frame_that_fails_later_is_charged_and_tells_nothing(engine, texts_of,
         lambda: private.dp.crosstab("y", "k", epsilon=2),
     ):
         spent += 2
-        with pytest.raises(errors.EngineError, match="failed to compute|A partition of Dask") as failure:
+        with pytest.raises(errors.EngineError, match=r"failed to compute|A partition of Dask") as failure:
             ask()
         check_no_canary(failure.value, texts_of(failure.value), capfd)
         assert private.dp.budget.spent == (spent, 0.0)
