@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import functools
 import itertools
 import pickle
@@ -1298,3 +1299,17 @@ def test_collations_of_duckdb_make_no_labels_equal():
     listed = pdprivacy.Domain((pdprivacy.Column("l", "category", categories=("[a]",)),))
     with pytest.raises(errors.PrivacyError):
         protect(connection.table("t"), listed, epsilon=1)
+
+
+def test_a_label_that_python_cannot_hold_is_told_to_nobody(texts_of):
+    """Of what changed after protection: a day beyond the year 9999, whose failure would name it."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.execute("create table t as select date '2024-01-01' as d")
+    day = Column("d", "category", categories=(datetime.date(2024, 1, 1),))
+    private = protect(connection.table("t"), Domain((day,)), epsilon=10)
+    connection.execute("insert into t values (date '12345-06-07')")
+    with pytest.raises(errors.EngineError) as failure:
+        private.dp.value_counts("d", epsilon=1)
+    assert not [text for text in texts_of(failure.value) if "12345" in text]
+    assert private.dp.budget.spent == (1, 0)

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.engine_narwhals import duckdb, spark
 from pdprivacy.engine_narwhals.library import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
 from pdprivacy.errors import EngineError
@@ -73,28 +74,24 @@ def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
 
         return replace(frame, open=tables)
     if engine == "DuckDB":
-        names = [_quoted(name, '"') for name in frame.columns]
+        names = [duckdb.quoted(name) for name in frame.columns]
         place = f"place_{uuid.uuid4().hex}"
-        order = f"partition by {_quoted(unit, chr(34))} order by hash(hash({key}, {', '.join(names)}))"
+        order = f"partition by {duckdb.quoted(unit)} order by hash(hash({key}, {', '.join(names)}))"
         numbered = frame.project(f"*, row_number() over ({order}) as {place}")
         return numbered.filter(f"{place} <= {most}").project(", ".join(names))
     if engine == "Spark":
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        columns = [f.col(_quoted(name, "`")) for name in frame.columns]
+        columns = [f.col(spark.quoted(name)) for name in frame.columns]
         place = f"place_{uuid.uuid4().hex}"
-        window = Window.partitionBy(f.col(_quoted(unit, "`"))).orderBy(f.xxhash64(f.lit(key), *columns))
+        window = Window.partitionBy(f.col(spark.quoted(unit))).orderBy(f.xxhash64(f.lit(key), *columns))
         numbered = frame.withColumn(place, f.row_number().over(window))
         return numbered.filter(f.col(place) <= most).select(*columns)
     if engine == "Dask":
         return _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
     units = frame.column(unit).to_pandas()
     return frame.take(_first(units, noise.shuffled_keys(len(units), noise.source(None)), most))
-
-
-def _quoted(name: Hashable, quote: str) -> str:
-    return quote + str(name).replace(quote, quote * 2) + quote
 
 
 def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:

@@ -307,7 +307,7 @@ class NarwhalsEngine:
 
         counts = np.zeros(math.prod(shape), dtype=np.int64)
         for part in self._query("a table", _names(keys), plan):
-            places, held = _places(part, keys, shape)
+            places, held = self._places(part, keys, shape)
             np.add.at(counts, places, part["n"].to_numpy().astype(np.int64)[held])
         return counts
 
@@ -369,7 +369,7 @@ class NarwhalsEngine:
         rows = np.zeros(cells, dtype=np.int64)
         totals = {name: np.zeros(cells, dtype=object) for name, *_ in terms}
         for part in self._query("sums", _names([*numbers, *keys]), plan):
-            places, held = _places(part, keys, shape)
+            places, held = self._places(part, keys, shape)
             counted = part["n"].to_numpy().astype(np.int64)
             np.add.at(rows, places, counted[held])
             for name, _, grid, _ in terms:
@@ -403,7 +403,7 @@ class NarwhalsEngine:
         cells = math.prod(shape)
         rows, sums = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=object)
         for part in self._query("sums", _names([number, *keys]), plan):
-            places, held = _places(part, keys, shape)
+            places, held = self._places(part, keys, shape)
             np.add.at(rows, places, part["n"].to_numpy().astype(np.int64)[held])
             totals = [0 if pd.isna(total) else int(total) for total in part["s"].to_list()]
             if any(total != kept for total, kept in zip(part["s"].to_list(), totals, strict=True) if kept):
@@ -413,6 +413,23 @@ class NarwhalsEngine:
             raise EngineError(f"{self._name} frames of more than 2**33 rows are not added up.")
         steps, center = round(1 / quantity.grid), round(quantity.center / quantity.grid)
         return rows, sums * steps - rows.astype(object) * center
+
+    def _places(
+        self, part: Any, keys: Sequence[Cells], shape: Sequence[int]
+    ) -> tuple[Integers, NDArray[np.bool_]]:
+        """The cells of the groups that have one, and which those are."""
+
+        def settled() -> tuple[Integers, NDArray[np.bool_]]:
+            places = np.zeros(len(part), dtype=np.int64)
+            held = np.ones(len(part), dtype=bool)
+            for number, (key, radix) in enumerate(zip(keys, shape, strict=True)):
+                codes = key.settle(part[f"k{number}"])
+                held &= codes >= 0
+                places = places * radix + codes
+            return places[held], held
+
+        # a label may be none that Python holds, and its failure would tell which
+        return guarded("the cells of its groups", self._name, settled)
 
 
 def _reach(quantity: Quantity) -> int:
@@ -461,14 +478,3 @@ def _kept(frame: Any, keys: Sequence[Cells]) -> Any:
         for condition in key.kept:
             frame = frame.filter(condition)
     return frame
-
-
-def _places(part: Any, keys: Sequence[Cells], shape: Sequence[int]) -> tuple[Integers, NDArray[np.bool_]]:
-    """The cells of the groups that have one, and which those are."""
-    places = np.zeros(len(part), dtype=np.int64)
-    held = np.ones(len(part), dtype=bool)
-    for number, (key, radix) in enumerate(zip(keys, shape, strict=True)):
-        codes = key.settle(part[f"k{number}"])
-        held &= codes >= 0
-        places = places * radix + codes
-    return places[held], held

@@ -23,6 +23,7 @@ __all__ = [
     "SparkTimes",
     "no_such_name",
     "of_pandas_api",
+    "quoted",
     "refuse_connect",
     "refuse_twins",
     "settled",
@@ -100,7 +101,7 @@ def settled(frame: Any) -> Any:
     from pyspark.sql.types import StringType
 
     collated = {
-        field.name: functions.col(_quoted(field.name)).cast("string")
+        field.name: functions.col(quoted(field.name)).cast("string")
         for field in frame.schema
         if isinstance(field.dataType, StringType) and field.dataType != StringType()
     }
@@ -130,5 +131,6 @@ def no_such_name(name: Any) -> bool:
     return isinstance(name, str) and ("." in name or "`" in name)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def quoted(name: object) -> str:
+    """The name of a column in Spark's SQL."""
+    return "`" + str(name).replace("`", "``") + "`"
