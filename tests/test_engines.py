@@ -33,9 +33,8 @@ duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
 
-pytestmark = pytest.mark.skipif(
-    pd.__version__.startswith("2."), reason="the engines are checked against the newest pandas and Arrow"
-)
+if pd.__version__.startswith("2."):
+    pytest.skip("the engines are checked against the newest pandas and Arrow", allow_module_level=True)
 
 NAN, INF = float("nan"), float("inf")
 CANARY = "CANARY"
