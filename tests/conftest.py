@@ -169,6 +169,8 @@ def count_rows() -> Callable[[str], pd.DataFrame]:
 def spark() -> Iterator[Any]:
     """The one session of Spark, on this machine alone; all its tests are in one group of pytest-xdist."""
     sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
+    if int(pytest.importorskip("pyarrow").__version__.partition(".")[0]) < 18:
+        pytest.skip("Spark needs a newer Arrow")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("Spark needs a Java machine (java on the path, or JAVA_HOME)")
     settings = {
