@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 
 from pdprivacy import metadata, protection, releases
-from pdprivacy.accounting import Accounting
-from pdprivacy.conform import Fate
 from pdprivacy.domain import Domain
 from pdprivacy.errors import NotProtectedError
-from pdprivacy.ledger import Budget, Ledger
+from pdprivacy.ledger import Budget
 from pdprivacy.metadata import Metadata
-from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Neighbors, Rational
 from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.transform.refused import REFUSED, refusal
 
@@ -34,18 +30,30 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
-    """The method of an accessor that forwards to a release."""
+def _method(
+    function: Callable[..., R], given: Callable[[DataFrameDP], Any]
+) -> Callable[Concatenate[DataFrameDP, ...], R]:
+    """The method of an accessor that forwards to a function, with what it is given in the first place."""
 
     @functools.wraps(function)
-    def method(self: DataFrameDP, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return function(self._protected(), *args, **kwargs)
+    def method(self: DataFrameDP, /, *args: Any, **kwargs: Any) -> R:
+        return function(given(self), *args, **kwargs)
 
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]
     return method
+
+
+def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
+    """The method that forwards to a release."""
+    return _method(function, lambda accessor: accessor._protected())
+
+
+def _of_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
+    """The method that forwards to a function of the frame itself."""
+    return _method(function, lambda accessor: accessor._frame)
 
 
 class _Result:
@@ -86,88 +94,7 @@ class DataFrameDP(_Result):
     `verify` and `interval`.
     """
 
-    def protect(
-        self,
-        schema: Any,
-        *,
-        epsilon: Rational | None = None,
-        delta: Rational = 0,
-        rho: Rational | None = None,
-        accounting: Accounting | None = None,
-        budget: Budget | Ledger | None = None,
-        name: str | None = None,
-        redeclare: bool = False,
-        neighbors: Neighbors = "add_remove",
-        public_rows: int | None = None,
-        unit: Hashable = None,
-        max_rows: int | None = None,
-        on_invalid: Fate = "raise",
-        rng: RandomState = None,
-    ) -> pd.DataFrame | ProtectedFrame:
-        """The frame bound to its declaration and a budget: a protected frame.
-
-        Parameters
-        ----------
-        schema : a pandera ``DataFrameSchema`` or ``DataFrameModel`` (or a `pdprivacy.Domain`);
-            columns opt in by ``metadata={"dp": {...}}``.
-        epsilon : the total budget, for a new `pdprivacy.Budget`.
-        delta : the delta of that budget.
-        rho : in their place, a total in rho (zero-concentrated losses).
-        accounting : how losses add up under the total: "basic" (None), "filter" or "zcdp"; see
-            `pdprivacy.Budget`.
-        budget : a budget to share with other protections of the same data, instead; or a
-            `pdprivacy.Ledger`, which keeps the budget of that ``name`` for other processes and days. The
-            total is stated when the name is new, and need not be again.
-        name : in a ledger, of the data: one for all protections of the same data.
-        redeclare : in a ledger, that data of that name is meant to be declared anew: other columns, bounds or
-            labels than before. Other neighbours only before the first charge.
-        neighbors : "add_remove" (one record more or less; the number of rows is private) or
-            "replace_one" (one record with other values; the number of rows is public).
-        public_rows : under "add_remove", a number of rows that everybody knows the table to have
-            at least.
-        unit : the column that names whose each record is, where one person may have several: neighbours then
-            differ in all records of one unit. It need not be declared, and must not hold nulls.
-        max_rows : with ``unit``, how many records of a unit are kept, any of them with the same probability;
-            all sensitivities grow with it. How many were left out is in `quality`.
-        on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
-            (numbers to the nearest bound, all else raises); "drop" (the record is left out).
-        rng : of the choice among the records of a unit; as of a release.
-
-        Returns
-        -------
-        A DataFrame of the same cells. It is protected itself; what pandas makes of it is not.
-
-        Raises
-        ------
-        DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError. Warns
-        (DeclarationWarning) where a declared bound equals the data's own extreme.
-
-        >>> import pandas as pd, pandera.pandas as pa
-        >>> import pdprivacy
-        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-        >>> schema = pa.DataFrameSchema({"age": age})
-        >>> private = pd.DataFrame({"age": [31, 54, 27, 39]}).dp.protect(schema, epsilon=1.0)
-        >>> noisy = private.dp.mean("age", epsilon=0.5)
-        >>> private.dp.budget.left
-        (0.5, 0.0)
-        """
-        return protection.protect(
-            self._frame,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            accounting=accounting,
-            budget=budget,
-            name=name,
-            redeclare=redeclare,
-            neighbors=neighbors,
-            public_rows=public_rows,
-            unit=unit,
-            max_rows=max_rows,
-            on_invalid=on_invalid,
-            rng=rng,
-        )
+    protect = _of_frame(protection.protect)
 
     def _protected(self) -> Protected:
         return protection.find(self._frame)

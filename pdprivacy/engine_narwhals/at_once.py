@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from pdprivacy.engine_narwhals.frame import NarwhalsEngine, sliced
-from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals
+from pdprivacy.engine_narwhals.engines import guarded, narwhals
+from pdprivacy.engine_narwhals.frame import NarwhalsEngine
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_polars, schema_of_duckdb, tables_of_duckdb
 from pdprivacy.statistic import Read
 
 __all__ = ["Answered", "at_once"]
+
+Plan: TypeAlias = Callable[[Any], Any]
 
 
 class Answered:
@@ -34,11 +36,24 @@ class _Asking(NarwhalsEngine):
     """Asks nothing, and notes what it wanted to ask: of which columns, and by what plan."""
 
     by_query = True
-    asked: tuple[Sequence[Any], Callable[[Any], Any]] | None = None
+    asked: tuple[Sequence[Any], Plan] | None = None
 
-    def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002
+    def _query(self, what: str, names: Sequence[Any], plan: Plan) -> list[Any]:  # noqa: ARG002
         self.asked = names, plan
         return []  # of no part, the answer is that of no record
+
+    def computed(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
+        """What each of the plans gives, per part of the frame."""
+        what = "several statistics"
+        if self._engine == "Polars":
+            # an optimiser that sees all plans over a whole frame shares parts of them, and reads twice for it
+            native = self._frame.to_native().lazy().select(list(names))
+            return guarded(
+                what, self._name, lambda: each_of_polars(native, lambda part: _of_piece(part, plans))
+            )
+        if self._lazy and self._engine != "Dask":
+            return guarded(what, self._name, lambda: [[plan(self._frame).collect() for plan in plans]])
+        return super()._query(what, names, lambda part: [plan(part) for plan in plans])
 
 
 class _Given(NarwhalsEngine):
@@ -47,7 +62,7 @@ class _Given(NarwhalsEngine):
     by_query = True
     parts: list[Any]
 
-    def _query(self, what: str, names: Sequence[Any], plan: Callable[[Any], Any]) -> list[Any]:  # noqa: ARG002
+    def _query(self, what: str, names: Sequence[Any], plan: Plan) -> list[Any]:  # noqa: ARG002
         return self.parts
 
 
@@ -63,7 +78,7 @@ def at_once(frame: Any, engine: str, reads: Sequence[Read]) -> dict[Read, Any]:
         read_as = ArrowPieces(engine, schema, lambda: tables_of_duckdb(frame))
     asking = _Asking(read_as)
     answers: dict[Read, Any] = {}
-    asked: dict[Read, tuple[Sequence[Any], Callable[[Any], Any]]] = {}
+    asked: dict[Read, tuple[Sequence[Any], Plan]] = {}
     for read in reads:
         asking.asked = None
         answers[read] = read.on(asking)
@@ -71,7 +86,7 @@ def at_once(frame: Any, engine: str, reads: Sequence[Read]) -> dict[Read, Any]:
             asked[read] = asking.asked
     plans = [plan for _, plan in asked.values()]
     names = list(dict.fromkeys(name for wanted, _ in asked.values() for name in wanted))
-    found = guarded("several statistics", engine, lambda: _computed(asking, names, plans))
+    found = asking.computed(names, plans) if plans else []
     given = _Given(read_as)
     for place, read in enumerate(asked):
         given.parts = [parts[place] for parts in found]
@@ -79,32 +94,7 @@ def at_once(frame: Any, engine: str, reads: Sequence[Read]) -> dict[Read, Any]:
     return answers
 
 
-def _computed(engine: NarwhalsEngine, names: Sequence[Any], plans: Sequence[Callable[[Any], Any]]) -> Any:
-    """What each of the plans gives, per part of the frame."""
-    library = narwhals()
-
-    def run(part: Any) -> list[list[Any]]:
-        pieces = sliced(part, lambda piece: [plan(piece) for plan in plans])
-        return list(pieces)
-
-    if not plans:
-        return []
-    frame, pieces = engine.frame, engine.pieces
-    if pieces is not None:
-        return [[plan(library.from_native(part)) for plan in plans] for part in pieces.select(*names).open()]
-    native = frame.to_native()
-    kind = type(native).__module__.partition(".")[0]
-    if kind == "polars":
-        # an optimiser that sees all plans over a whole frame shares parts of them, and reads twice for it
-        return each_of_polars(native.lazy().select(list(names)), lambda part: _of_piece(part, plans))
-    if kind == "dask":
-        return in_partitions(native[list(names)], run)
-    if isinstance(frame, library.LazyFrame):
-        return [[plan(frame).collect() for plan in plans]]
-    return run(frame)
-
-
-def _of_piece(part: Any, plans: Sequence[Callable[[Any], Any]]) -> list[Any]:
+def _of_piece(part: Any, plans: Sequence[Plan]) -> list[Any]:
     """What each of the plans gives of a frame of Polars in memory."""
     import polars
 

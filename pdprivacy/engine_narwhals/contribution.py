@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.engine_narwhals import duckdb, spark
-from pdprivacy.engine_narwhals.library import framed, in_partitions, narwhals
+from pdprivacy.engine_narwhals.engines import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
 from pdprivacy.errors import EngineError
 from pdprivacy.query import nulls
@@ -141,7 +141,10 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     units = frame[unit]
     if str(units.dtype) != kind:
         # one and 1.0 would be two units
-        raise EngineError("A partition of Dask has the column of the unit in another type.")
+        raise EngineError(
+            "A partition of Dask has the column of the unit in another type.",
+            "give all partitions one type: frame.astype({column: type}), or when they are read",
+        )
     if isinstance(units.dtype, pd.CategoricalDtype):
         units = units.astype(units.cat.categories.dtype) if not units.hasnans else units.astype(object)
     if units.dtype == object and not all(isinstance(name, str) for name in units[~nulls(units)]):

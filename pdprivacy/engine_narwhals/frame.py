@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine_narwhals.library import guarded, in_partitions, narwhals, opened
+from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.numbers import each_of_numbers
 from pdprivacy.engine_narwhals.pieces import ArrowPieces
 from pdprivacy.engine_narwhals.ranks import HistogramRanks
@@ -71,16 +71,6 @@ class NarwhalsEngine:
         self._name = self._engine if self._pieces is None else self._pieces.engine
         self._lazy = self._pieces is None and isinstance(self._frame, narwhals().LazyFrame)
         self._known = None if self._lazy or self._pieces is not None else len(self._frame)
-
-    @property
-    def frame(self) -> Any:
-        """The frame as narwhals has it."""
-        return self._frame
-
-    @property
-    def pieces(self) -> ArrowPieces | None:
-        """The frame in pieces, where it comes so."""
-        return self._pieces
 
     def check(self, domain: Domain) -> None:
         """Refuse columns that cannot be read as they are declared, whatever is asked of them later.
@@ -269,8 +259,8 @@ class NarwhalsEngine:
             if self._engine == "Polars":
                 return [plan(self._frame.lazy()).collect(engine="streaming")]
             if self._engine == "Dask":
-                return in_partitions(self._frame.to_native()[list(names)], lambda part: sliced(part, plan))
-            return [plan(self._frame).collect()] if self._lazy else sliced(self._frame, plan)
+                return in_partitions(self._frame.to_native()[list(names)], lambda part: _sliced(part, plan))
+            return [plan(self._frame).collect()] if self._lazy else _sliced(self._frame, plan)
 
         return guarded(what, self._name, run)
 
@@ -437,7 +427,7 @@ def _reach(quantity: Quantity) -> int:
     return int(max(abs(quantity.lower), abs(quantity.upper)))
 
 
-def sliced(frame: Any, plan: Callable[[Any], Any]) -> list[Any]:
+def _sliced(frame: Any, plan: Callable[[Any], Any]) -> list[Any]:
     """What the plan gives of so many rows at a time; of no rows, once."""
     return [plan(frame[start : start + SLICE]) for start in range(0, max(len(frame), 1), SLICE)]
 

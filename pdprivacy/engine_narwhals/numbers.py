@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.engine import Columns
-from pdprivacy.engine_narwhals.library import in_partitions
+from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, pandas_of
 
 __all__ = ["each_of_numbers"]
@@ -43,14 +43,11 @@ class _Numbers:
 def each_of_numbers(
     frame: Any, engine: str, names: Sequence[Hashable], function: Callable[[Columns], Found]
 ) -> list[Found]:
-    """What a function gives of columns of numbers of a frame in pieces.
-
-    Raises TypeError where a partition of Dask holds something else.
-    """
+    """What a function gives of columns of numbers of a frame in pieces."""
     if isinstance(frame, ArrowPieces):
         return [function(pandas_of(table)) for table in frame.select(*names).open()]
     if engine == "Dask":
-        return in_partitions(frame[list(names)], lambda part: [function(_checked(part.to_native()))])
+        return in_partitions(frame[list(names)], lambda part: [function(part.to_native())])
     if engine == "PyArrow":
         table = frame.select(list(names))
         return [function(pandas_of(table.slice(start, AT_ONCE))) for start in _starts(len(table))]
@@ -71,9 +68,3 @@ def _numbers(part: Any) -> Columns:
         len(part),
         {name: _Column(pd.arrays.NumpyExtensionArray(array)) for name, array in arrays.items()},
     )
-
-
-def _checked(part: pd.DataFrame) -> pd.DataFrame:
-    if any(kind.kind not in "iufb" for kind in part.dtypes):
-        raise TypeError("a column of numbers is of another type in another partition")
-    return part

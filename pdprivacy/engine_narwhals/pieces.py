@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine_narwhals.library import in_partitions
+from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
 
 __all__ = [

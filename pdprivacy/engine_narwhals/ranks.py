@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.engine_narwhals.library import narwhals
+from pdprivacy.engine_narwhals.engines import narwhals
 from pdprivacy.engine_narwhals.readings import Number
 from pdprivacy.errors import EngineError
 from pdprivacy.statistic import Quantity, Window

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine_narwhals.library import narwhals
+from pdprivacy.engine_narwhals.engines import narwhals
 from pdprivacy.engine_narwhals.spark import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity

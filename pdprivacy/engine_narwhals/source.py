@@ -11,8 +11,8 @@ import pandas as pd
 from pdprivacy.domain import Domain
 from pdprivacy.engine_narwhals.at_once import Answered, at_once
 from pdprivacy.engine_narwhals.contribution import bounded, crowd
+from pdprivacy.engine_narwhals.engines import framed, guarded, narwhals, opened
 from pdprivacy.engine_narwhals.frame import NarwhalsEngine
-from pdprivacy.engine_narwhals.library import framed, guarded, narwhals, opened
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, Piecewise, arrow_type, copied, each, then
 from pdprivacy.errors import InvalidDataError
 from pdprivacy.statistic import Read

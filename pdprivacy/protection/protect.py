@@ -141,7 +141,8 @@ class _Asked:
         """Refuse what frames of other engines do not give."""
         if seeded:
             raise ParameterError(
-                f"'rng' is for pandas frames: {source.engine} draws the records of a unit itself."
+                f"'rng' is for pandas frames: {source.engine} draws the records of a unit itself.",
+                "leave it out; releases take one on every engine.",
             )
         if source.lazy and self.public_rows is not None:
             raise ParameterError(

@@ -100,7 +100,7 @@ class Batch:
     def plan(self) -> ReleasePlan:
         """What has been asked so far, and what it costs together; nothing is charged."""
         if not self._calls:
-            raise ParameterError("Nothing has been asked of the batch yet.")
+            raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
         return planned(self._protected, tuple(self._calls), self._delta, self._accounting)
 
 

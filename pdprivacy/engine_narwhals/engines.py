@@ -60,14 +60,12 @@ def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
     except EngineError as error:  # our own
         found = error
     except Exception as error:
-        found, kind = None, type(error).__name__
-    if found is not None:
-        raise found.with_traceback(None) from None
+        found = EngineError(
+            f"{engine} failed to compute {what} ({type(error).__name__}).",
+            "what the engine said may hold data and is left out; compute the frame by itself to see it",
+        )
     # raised after the handler: the failure is no context of this error
-    raise EngineError(
-        f"{engine} failed to compute {what} ({kind}).",
-        "what the engine said may hold data and is left out; compute the frame by itself to see it",
-    )
+    raise found.with_traceback(None) from None
 
 
 def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
