@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger import chain, database, files, shared
+from pdprivacy.ledger import chain, database, files, locks, shared
 from pdprivacy.ledger.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.storage
@@ -792,7 +792,7 @@ def test_another_lock_file_is_the_one_to_lock(path, how):
 @forks
 def test_no_two_processes_hold_the_lock_whose_file_goes(path):
     def work(name):
-        lock = files.Lock(path)
+        lock = locks.Lock(path)
         for turn in range(100):
             lock.acquire(time.monotonic() + 60)
             os.close(os.open(path + ".held", os.O_CREAT | os.O_EXCL))
@@ -818,7 +818,7 @@ def test_a_child_inherits_no_lock_file(path):
     store = SQLiteStore(path)
     with store.writing() as writer:  # where it has to, as within a transaction, it lets go of it
         assert Child(lambda: leading_to(path + "-lock")).value() == []
-        told = Child(lambda: files.Lock(path).acquire(time.monotonic())).result()
+        told = Child(lambda: locks.Lock(path).acquire(time.monotonic())).result()
         assert "Another process holds" in told["text"]
         writer.append(chain.link(writer.last(), "b", "charge", None, {}))
     assert append(store) == 3
@@ -826,7 +826,7 @@ def test_a_child_inherits_no_lock_file(path):
 
 @forks
 def test_a_lock_that_a_fork_doubled_is_that_of_the_parent(path):
-    lock = files.Lock(path)
+    lock = locks.Lock(path)
     lock.acquire(time.monotonic())
     end = os.pipe()
     pid = ctypes.PyDLL(None).fork()  # which Python is not told of
@@ -843,9 +843,9 @@ def test_a_lock_that_a_fork_doubled_is_that_of_the_parent(path):
     os.waitpid(pid, 0)
     assert json.loads(os.read(end[0], 99)) == ["refused"] * 2
     with pytest.raises(LedgerError):
-        files.Lock(path).acquire(time.monotonic())
+        locks.Lock(path).acquire(time.monotonic())
     lock.release()
-    other = files.Lock(path)
+    other = locks.Lock(path)
     other.acquire(time.monotonic())
     other.close()
     lock.close()

@@ -24,8 +24,6 @@ from pdprivacy.ledger.files import (
     NOTHING,
     Files,
     Folder,
-    Hold,
-    Lock,
     Mark,
     clash,
     has_log,
@@ -38,6 +36,7 @@ from pdprivacy.ledger.files import (
     refuse_odd_place,
     sweep,
 )
+from pdprivacy.ledger.locks import Hold, Lock
 
 __all__ = ["Reading", "Shared", "shared"]
 
