@@ -6,6 +6,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -169,8 +170,10 @@ def count_rows() -> Callable[[str], pd.DataFrame]:
 def spark() -> Iterator[Any]:
     """The one session of Spark, on this machine alone; all its tests are in one group of pytest-xdist."""
     sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
-    if int(pytest.importorskip("pyarrow").__version__.partition(".")[0]) < 18:
-        pytest.skip("Spark needs a newer Arrow")
+    try:
+        import_module("pyspark.sql.pandas.utils").require_minimum_pyarrow_version()
+    except ImportError as error:
+        pytest.skip(f"Spark needs a newer Arrow: {error}")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("Spark needs a Java machine (java on the path, or JAVA_HOME)")
     settings = {

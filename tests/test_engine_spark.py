@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import warnings
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +19,11 @@ from pdprivacy.statistic import quantity
 pytest.importorskip("pyarrow", reason="Spark answers in Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    # Spark 4.0 leaves its own sockets to the garbage collector
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 LETTER = Column("g", "category", categories=("a", "b"))
 NUMBER = Column("x", "float", lower=0.0, upper=10.0)
@@ -26,6 +31,13 @@ NUMBER = Column("x", "float", lower=0.0, upper=10.0)
 
 def counts(frame: Any, column: Column) -> list[int]:
     return NarwhalsEngine(frame).table([column], "t").tolist()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sockets() -> Iterator[None]:
+    """Those that are left are collected here, and not in a test of something else."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -47,6 +59,8 @@ def test_a_collation_merges_no_texts(spark, collation):
     """Were they merged, the text that a group is called by, and so its count, could depend on one record."""
     texts = ["A", "a", "a", "b", "a ", "á"]
     rows = ", ".join(f"('{text}', {number})" for number, text in enumerate(texts))
+    if "RTRIM" in collation and spark.version < "4.1":
+        pytest.skip("this Spark trims no texts that it compares")
     frame = spark.sql(f"select cast(g as string collate {collation}) as g, x from values {rows} as t(g, x)")
     assert frame.distinct().count() == 6
     assert frame.select("g").distinct().count() < 6
@@ -159,11 +173,12 @@ def test_columns_of_other_types_are_refused_before_they_are_read(spark, cell):
         frame.table([LETTER], "t")
 
 
-def test_frames_of_the_pandas_interface_are_read(spark):
+def test_frames_of_the_pandas_interface_are_read(spark, conf):
     try:
         import pyspark.pandas  # noqa: F401
     except ImportError:
         pytest.skip("this Spark has no pandas interface for this pandas")
+    conf("spark.sql.ansi.enabled", "false")  # Spark 4.0 has the interface for no other mode
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pandas versions, and of settings it would like
         frame = spark.createDataFrame(
