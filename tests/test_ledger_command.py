@@ -18,7 +18,9 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Pure
-from pdprivacy.ledger import command, text
+from pdprivacy.command import ledger as tool
+from pdprivacy.command.main import main
+from pdprivacy.ledger import text
 from pdprivacy.privacy import ZCDP, Approx
 
 HANG = 120  # seconds after which a process is taken to hang
@@ -40,7 +42,7 @@ def run(capsys) -> Callable[..., Done]:
 
     def run(*arguments: object) -> Done:
         capsys.readouterr()
-        return Done(command.main([str(one) for one in arguments]), *capsys.readouterr())
+        return Done(main([str(one) for one in arguments]), *capsys.readouterr())
 
     return run
 
@@ -256,9 +258,9 @@ def test_an_export_that_fails_leaves_no_file(path, tmp_path, capsys, monkeypatch
     def stop(row):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "_json", stop)
+    monkeypatch.setattr(tool, "_json", stop)
     place = tmp_path / "records.jsonl"
-    assert command.main(["ledger", "export", str(path), "--output", str(place)]) == 130
+    assert main(["ledger", "export", str(path), "--output", str(place)]) == 130
     assert not place.exists()
     assert capsys.readouterr().err == "Interrupted.\n"
 
@@ -397,9 +399,9 @@ def test_outputs_that_are_closed_are_told(path):
 @POSIX
 def test_an_interrupt_is_quiet(path):
     code = (
-        "import os, signal, sys; from pdprivacy.ledger import command;"
-        "command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
-        "sys.exit(command.main(sys.argv[1:]))"
+        "import os, signal, sys; from pdprivacy.command import ledger, main;"
+        "ledger._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
+        "sys.exit(main.main(sys.argv[1:]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "ledger", "audit", str(path)],

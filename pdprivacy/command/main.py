@@ -1,0 +1,85 @@
+"""The command line: ``python -m pdprivacy declare|ledger|report``.
+
+A tool adds its parser to those of the command line by a function ``add(tools)``, where ``tools`` is what
+``ArgumentParser.add_subparsers`` gives, and names what it runs by ``set_defaults(run=...)``: a function of
+the parsed arguments, which gives an exit code, or None for 0.
+
+Exit codes: 0; 1 where the records of a ledger are not those that were entered; 2 for whatever else is the
+matter; 130 after an interrupt, 141 where nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pdprivacy._version import __version__
+from pdprivacy.command import declare, ledger
+from pdprivacy.errors import PrivacyError, TamperedLedgerError
+from pdprivacy.ledger.budget import printable
+from pdprivacy.reporting import command as report
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, by default that of the process; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # no stream at all, or one of another kind
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except TamperedLedgerError as error:
+        return _failed(str(error), 1)
+    except PrivacyError as error:
+        return _failed(str(error), 2)
+    except KeyboardInterrupt:
+        return _failed("Interrupted.", 130)
+    except BrokenPipeError:
+        _drop_output()
+        return 141
+    except OSError as error:
+        _drop_output()
+        return _failed(f"The output could not be written: {error.strerror or 'the system failed'}.", 2)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        chosen = _parser().parse_args(arguments)
+    except SystemExit as ended:  # argparse has said what is the matter, or helped
+        return ended.code if isinstance(ended.code, int) else 2
+    if sys.stdout is None:
+        return _failed("There is no output to write to.", 2)
+    return chosen.run(chosen) or 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pdprivacy", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"pdprivacy {__version__}")
+    tools = parser.add_subparsers(required=True)
+    declare.add(tools)
+    ledger.add(tools)
+    report.add(tools)
+    tools.metavar = "|".join(tools.choices)
+    return parser
+
+
+def _failed(words: str, code: int) -> int:
+    """Say in one line on stderr what is the matter; the exit code."""
+    with suppress(OSError):
+        print(printable(words.replace("\n", " ")), file=sys.stderr)
+    return code
+
+
+def _drop_output() -> None:
+    """Let nothing more be written to an output that failed, not even at the end of the process."""
+    with suppress(AttributeError, OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

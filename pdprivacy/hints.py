@@ -1,0 +1,185 @@
+"""What to write instead of a call that is none: a valid call of each method, and the name that was meant."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+from pdprivacy.errors import ArgumentError, UnknownNameError
+
+__all__ = ["EXAMPLES", "misuse", "nearest", "told", "unknown"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TABLE = '("region", "health", epsilon=[0.1, 1, 10])'
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "protect": "df.dp.protect(schema, epsilon=1.0)",
+        **{
+            name: f"private.dp.{name}{arguments}"
+            for name, arguments in {
+                **dict.fromkeys(
+                    (
+                        "mean",
+                        "sum",
+                        "var",
+                        "std",
+                        "median",
+                        "min",
+                        "max",
+                        "quantile",
+                        "histogram",
+                        "describe",
+                    ),
+                    '("age", epsilon=0.1)',
+                ),
+                **dict.fromkeys(("cov", "corr"), '(["age", "income"], epsilon=0.1)'),
+                **dict.fromkeys(("value_counts", "mode"), '("region", epsilon=0.1)'),
+                **dict.fromkeys(("dr_ha", "risk_curve", "tradeoff"), _TABLE),
+                "count": "(epsilon=0.1)",
+                "proportion": '("health", "yes", epsilon=0.1)',
+                "crosstab": '("region", "health", epsilon=0.1)',
+                "top_k": '("region", 2, epsilon=0.1)',
+                "groupby": '("region").mean("age", epsilon=0.1)',
+                "partition": '("region", epsilon=0.1)',
+                "marginals": '(["region", "health"], epsilon=0.1)',
+                "pooled_var": '("age", by="region", epsilon=0.1)',
+                "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
+                "kmeans": '(["age", "income"], 3, epsilon=0.1)',
+                "kmedian": '("age", 2, epsilon=0.1)',
+                "query": '("age >= 30")',
+                "clip": '(upper={"age": 80})',
+                "assign": '(yearly="12 * income")',
+                "cut": '("age", [18, 30, 65])',
+                "recode": '("region", {"north": "other"})',
+                "fillna": "(0)",
+                "select": '(["age", "region"])',
+                "sample": "(frac=0.1)",
+                "choose_epsilon": '("region", "health", max_risk=0.4)',
+                "homogeneity": '("region", "health")',
+                "plan": '("mean", "age", epsilon=[0.1, 1], rows=1000)',
+                "split": "(1, 3)",
+            }.items()
+        },
+    }
+)
+"""Method to a call of it, for a frame with these columns; of the groups of ``groupby`` by another table."""
+
+_GROUPS = MappingProxyType(
+    {
+        "count": "(epsilon=0.1)",
+        **dict.fromkeys(("sum", "mean", "var"), '("age", epsilon=0.1)'),
+    }
+)
+# what pandas, NumPy or SQL call it, and what is offered
+_WORDS = MappingProxyType(
+    {
+        **dict.fromkeys(("size", "shape", "len", "nrows", "info"), "count"),
+        **dict.fromkeys(("unique", "nunique", "counts", "freq"), "value_counts"),
+        **dict.fromkeys(("pivot", "pivot_table", "table", "contingency", "unstack"), "crosstab"),
+        **dict.fromkeys(("average", "avg", "mu"), "mean"),
+        **dict.fromkeys(("hist", "bar"), "histogram"),
+        **dict.fromkeys(("percentile", "quantiles", "iqr"), "quantile"),
+        **dict.fromkeys(("variance", "sem"), "var"),
+        **dict.fromkeys(("stddev", "sd"), "std"),
+        **dict.fromkeys(("total",), "sum"),
+        **dict.fromkeys(("correlation", "corrwith"), "corr"),
+        **dict.fromkeys(("group_by", "by"), "groupby"),
+        **dict.fromkeys(("where", "isin", "between"), "query"),
+    }
+)
+
+
+def nearest(name: object, known: Iterable[object]) -> str | None:
+    """The known text that differs least from ``name``, None where all are far off or it is no text.
+
+    >>> nearest("Age", ["age", "region"]), nearest("x", ["age"])
+    ('age', None)
+    """
+    if not isinstance(name, str):
+        return None
+    texts = {one.lower(): one for one in known if isinstance(one, str)}
+    found = difflib.get_close_matches(name.strip().lower(), list(texts), n=1, cutoff=0.7)
+    return texts[found[0]] if found else None
+
+
+def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.dp") -> UnknownNameError:
+    """The error for a name that is not offered: an AttributeError with the name that was meant.
+
+    >>> print(unknown("DataFrameDP", "average", ["mean", "sum"]))
+    'DataFrameDP' has no attribute 'average'.
+    Hint: private.dp.mean("age", epsilon=0.1)
+    """
+    offered = list(known)
+    meant = _WORDS.get(name, name)
+    close = meant if meant in offered else nearest(meant, offered)
+    if close is not None:
+        hint = _example(close, prefix)
+    else:
+        hint = f"{_example('mean', prefix)}; dir({prefix}) lists what there is"
+    return UnknownNameError(f"{kind!r} has no attribute {name!r}.", hint)
+
+
+def _example(name: str, prefix: str) -> str:
+    if prefix != "private.dp":
+        return f"{prefix}.{name}{_GROUPS.get(name, '(...)')}"
+    return EXAMPLES.get(name, f"{prefix}.{name}")
+
+
+def told(function: F, prefix: str = "private.dp") -> F:
+    """The function, with the error of `misuse` where it is called by other arguments than it has."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            wrong = misuse(function.__name__, signature, args, kwargs, prefix)
+            if wrong is None:
+                raise
+        raise wrong  # outside the except block: one error, not two
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    return cast("F", called)
+
+
+def misuse(
+    name: str,
+    signature: inspect.Signature,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    prefix: str = "private.dp",
+) -> ArgumentError | None:
+    """What does not fit a signature, with a valid call, which Python does not say; None where all fits.
+
+    To be asked after a TypeError, so that a call that is right costs nothing more.
+    """
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        text = str(error)
+    else:
+        return None
+    hint = _example(name, prefix)
+    known = [one for one in signature.parameters if one != "self"]
+    if missing := re.search(r"missing a required .*'(\w+)'", text):
+        costs = ", what the call may cost" if missing[1] == "epsilon" else ""
+        return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)
+    if more := re.search(r"unexpected keyword argument '(.*)'", text, re.DOTALL):
+        close = nearest(more[1], known)
+        meant = f"{close}=..., as in " if close and f"{close}=" not in hint else ""
+        return ArgumentError(f"{name!r} got an unexpected keyword argument {more[1]!r}.", f"{meant}{hint}")
+    if "too many positional" in text:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        placed = [
+            one.name for one in signature.parameters.values() if one.kind in kinds and one.name in known
+        ]
+        first = " and ".join(map(repr, placed)) or "nothing"
+        return ArgumentError(f"{name!r} takes {first} by place, and all else by name.", hint)
+    return ArgumentError(f"{name!r}: {text}.", hint)

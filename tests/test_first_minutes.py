@@ -1,0 +1,622 @@
+"""The mistakes of the first ten minutes: each is refused, costs nothing, and is told what to write instead.
+
+A table of what newcomers write, of the error, of what it says, and of what they write next. Where that is
+None, what the error says is code, and it is run as it stands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+import pdprivacy
+from pdprivacy.accessor import DataFrameDP, _method
+from pdprivacy.command.main import main
+from pdprivacy.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    DeclarationError,
+    DerivedFrameError,
+    InvalidDataError,
+    MetadataError,
+    NotProtectedError,
+    ParameterError,
+    PrivacyError,
+    QueryError,
+    UnknownNameError,
+    UnstableStepError,
+)
+from pdprivacy.hints import EXAMPLES, misuse, nearest, told, unknown
+
+pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
+
+CANARY, NUMBER = "Zoltan-8831", 88313
+ROWS = np.arange(240)
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": 20 + ROWS % 60,
+            "income": ROWS * 100.0 + NUMBER,
+            "region": np.array(["north", "east", "south", "west"])[ROWS % 4],
+            "health": np.array(["no", "yes"])[ROWS % 2],
+            "member": ROWS % 3 == 0,
+            "flag": ROWS % 2,
+            "kids": np.where(ROWS % 7 == 0, np.nan, ROWS % 4),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(ROWS, unit="D"),
+            "name": [f"{CANARY} {row}" for row in ROWS],
+            "free": ROWS * 1.0,
+        }
+    )
+
+
+def column(dtype: Any, *checks: Any, nullable: bool = False, coerce: bool = False, **dp: Any) -> pa.Column:
+    return pa.Column(dtype, list(checks), nullable=nullable, coerce=coerce, metadata={"dp": dp})
+
+
+AGE = column(int, pa.Check.in_range(16, 90), bins=[16, 30, 50, 90], role="quasi_identifier")
+INCOME = column(float, pa.Check.in_range(0, 10**6))
+REGION = column(str, pa.Check.isin(["north", "east", "south", "west"]))
+HEALTH = column(str, pa.Check.isin(["no", "yes"]), role="sensitive")
+SCHEMA = pa.DataFrameSchema(
+    {
+        "age": AGE, "income": INCOME, "region": REGION, "health": HEALTH,
+        "member": column(bool), "free": column(float),
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def names() -> dict[str, Any]:
+    """What a newcomer has at hand: a frame, a schema and a protected frame with a budget of 100."""
+    df = frame()
+    return {
+        "df": df, "schema": SCHEMA, "private": df.dp.protect(SCHEMA, epsilon=100), "pd": pd, "pa": pa,
+        "np": np, "pdprivacy": pdprivacy, "column": column, "CANARY": CANARY,
+        "of": lambda **columns: pa.DataFrameSchema(columns),
+    }  # fmt: skip
+
+
+def written(code: str, names: dict[str, Any]) -> Any:
+    """Run statements parted by semicolons; what the last one, an expression, gives."""
+    *before, last = [line.strip() for line in code.split(";")]
+    names = dict(names)
+    for line in before:
+        exec(line, names)
+    return eval(last.partition(" = ")[2] if last.startswith(("private = ", "df = ")) else last, names)
+
+
+PROTECT = "df.dp.protect(schema, epsilon=1.0)"
+MEAN = 'private.dp.mean("age", epsilon=0.1)'
+BOTH = f"private = {PROTECT}; {MEAN}"
+COUNTS = 'private.dp.value_counts("region", epsilon=0.1)'
+TABLE = 'private.dp.crosstab("region", "health", epsilon=0.1)'
+GROUPS = 'private.dp.groupby("region").mean("age", epsilon=0.1)'
+KIDS = "df.dp.protect(of(kids=column({})), epsilon=1)"
+IN_RANGE = "pa.Check.in_range(0, 9)"
+
+# (what is written, the error, what it says, what is written next)
+NOTEBOOK = [
+    ("df.dp.mean('age', epsilon=0.1)", NotProtectedError, BOTH, None),
+    ("df.dp.mean('age', epsilon=0.1)", NotProtectedError, "python -m pdprivacy declare data.csv", PROTECT),
+    ("df.dp.budget", NotProtectedError, BOTH, None),
+    ("df.dp.protect()", ArgumentError, PROTECT, None),
+    ("df.dp.protect(epsilon=1)", ArgumentError, PROTECT, None),
+    ("df.dp.protect(schema)", ParameterError, PROTECT, None),
+    ("df.dp.protect(schema, 1)", ArgumentError, PROTECT, None),
+    ("df.dp.protect(schema, eps=1)", ArgumentError, PROTECT, None),
+    ("df.dp.protect(schema, epsilon=0)", ParameterError, "'epsilon' must be positive", PROTECT),
+    ("df.dp.protect({'age': int}, epsilon=1)", ParameterError, "pa.DataFrameSchema({", PROTECT),
+    ("df.dp.protect('schema.py', epsilon=1)", ParameterError, "pa.DataFrameSchema({", PROTECT),
+    ("df.dp.protect(pa.infer_schema(df), epsilon=1)", DeclarationError, "known without the data", PROTECT),
+    ("df['age'].dp.mean(epsilon=1)", NotProtectedError, "private.dp.mean('age', epsilon=0.1)", None),
+    ("private['age'].dp.mean(epsilon=1)", NotProtectedError, "private.dp.mean('age', epsilon=0.1)", None),
+    ("private['age'].dp.var()", NotProtectedError, "private.dp.var('age', epsilon=0.1)", None),
+    ("private['age'].dp.budget", NotProtectedError, "private.dp.budget", None),
+    ("df['age'].dp.protect(schema, epsilon=1)", NotProtectedError, "df[['age']].dp.protect(", PROTECT),
+    ("private[['age']].mean().dp.interval()", MetadataError, "protected frame is exact", MEAN),
+    ("private[['age']].dp.mean(epsilon=1)", DerivedFrameError, "private.dp.mean(...)", MEAN),
+    (
+        "private[private.age > 30].dp.mean('age', epsilon=1)",
+        DerivedFrameError,
+        'private.dp.query("age >= 30")',
+        None,
+    ),
+    ("private.head().dp.mean('age', epsilon=1)", DerivedFrameError, 'private.dp.query("age >= 30")', None),
+    ("private.dp.mean('age')", ArgumentError, MEAN, None),
+    ("private.dp.mean('age', 0.1)", ArgumentError, MEAN, None),
+    ("private.dp.mean('age', 'income', epsilon=1)", ArgumentError, MEAN, None),
+    ("private.dp.mean('age', eps=0.1)", ArgumentError, MEAN, None),
+    ("private.dp.mean('age', epsilon=0.1, axis=0)", ArgumentError, MEAN, None),
+    ("private.dp.mean(epsilon=0.1, axis=0)", ArgumentError, MEAN, None),
+    ("private.dp.mean('age', epsilon=None)", ParameterError, "'epsilon' must be a finite number", MEAN),
+    ("private.dp.mean('age', epsilon=-1)", ParameterError, "'epsilon' must be positive", MEAN),
+    ("private.dp.mean('age', epsilon=1000)", BudgetExceeded, "ask for epsilon=100 or less", MEAN),
+    ("private.dp.mean('agee', epsilon=1)", DeclarationError, "Did you mean 'age'?", MEAN),
+    ("private.dp.mean('Age', epsilon=1)", DeclarationError, "Did you mean 'age'?", MEAN),
+    (
+        "private.dp.mean(('age', 'income'), epsilon=1)",
+        DeclarationError,
+        "Did you mean ['age', 'income']?",
+        "private.dp.mean(['age', 'income'], epsilon=1)",
+    ),
+    ("private.dp.mean('name', epsilon=1)", DeclarationError, '"name": pa.Column(', MEAN),
+    ("private.dp.mean(df, epsilon=1)", ParameterError, MEAN, None),
+    ("private.dp.mean(df['age'], epsilon=1)", ParameterError, MEAN, None),
+    ("private.dp.mean(private['age'], epsilon=1)", ParameterError, MEAN, None),
+    ("private.dp['age'].mean(epsilon=1)", ArgumentError, MEAN, None),
+    ("private.dp.age", UnknownNameError, MEAN, None),
+    ("pdprivacy.mean(df)", UnknownNameError, MEAN, None),
+    ("private.dp.average('age')", UnknownNameError, MEAN, None),
+    ("private.dp.shape", UnknownNameError, "private.dp.count(epsilon=0.1)", None),
+    ("private.dp.hist('age')", UnknownNameError, 'private.dp.histogram("age", epsilon=0.1)', None),
+    ("private.dp.unique('region')", UnknownNameError, COUNTS, None),
+    ("private.dp.value_count('region')", UnknownNameError, COUNTS, None),
+    ("private.dp.pivot_table(df)", UnknownNameError, TABLE, None),
+    ("private.dp.head()", UnstableStepError, 'private.dp.query("age <= 90")', None),
+    ("private.dp.drop_duplicates()", UnstableStepError, "df.dp.protect(..., unit=..., max_rows=1)", PROTECT),
+    ("df.dp.verify()", MetadataError, "df.dp.protect(...).dp.mean(...)", f"{MEAN}.dp.verify()"),
+]
+GROUPED = [
+    (
+        "df.groupby('region').dp.mean('age', epsilon=1)",
+        NotProtectedError,
+        f"private = {PROTECT}; {GROUPS}",
+        None,
+    ),
+    ("private.groupby('region').dp", NotProtectedError, f"private = {PROTECT}; {GROUPS}", None),
+    ("private.groupby('region')['age'].dp", NotProtectedError, f"private = {PROTECT}; {GROUPS}", None),
+    ("private.dp.groupby('region').dp", UnknownNameError, GROUPS, None),
+    ("private.dp.groupby('region').agg('mean')", UnknownNameError, GROUPS, None),
+    ("private.dp.groupby('region').mean('age')", ArgumentError, GROUPS, None),
+    (
+        "private.dp.groupby('region').count('age')",
+        ArgumentError,
+        'groupby("region").count(epsilon=0.1)',
+        GROUPS,
+    ),
+    (
+        "private.dp.groupby('regon').mean('age', epsilon=1)",
+        DeclarationError,
+        "Did you mean 'region'?",
+        GROUPS,
+    ),
+    ("private.dp.groupby(df['region']).count(epsilon=1)", ParameterError, GROUPS, None),
+    ("private.dp.groupby('region', as_index=False)", ArgumentError, GROUPS, None),
+]
+LABELS = [
+    (
+        "df.dp.protect(of(region=column(str)), epsilon=1).dp.value_counts('region', epsilon=0.1)",
+        DeclarationError,
+        "pa.Check.isin([LABEL, ...])",
+        COUNTS,
+    ),
+    (
+        "private.dp.mean('region', epsilon=1)",
+        DeclarationError,
+        "private.dp.value_counts('region', epsilon=0.1)",
+        None,
+    ),
+    ("private.dp.value_counts('free', epsilon=1)", DeclarationError, '"bins": [LOWER, ..., UPPER]', COUNTS),
+    ("private.dp.value_counts('region')", ArgumentError, COUNTS, None),
+    ("private.dp.value_counts(epsilon=1)", ArgumentError, COUNTS, None),
+    ("private.dp.crosstab('region', epsilon=1)", ArgumentError, TABLE, None),
+    ("private.dp.crosstab('region', 'region', epsilon=1)", ParameterError, TABLE, None),
+    ("private.dp.crosstab(df['region'], df['health'], epsilon=1)", ParameterError, TABLE, None),
+    (
+        "private.dp.crosstab('region', 'health', epsilon=1, normalize='cols')",
+        ParameterError,
+        "normalize=True",
+        TABLE,
+    ),
+    (
+        "private.dp.proportion('health', epsilon=1)",
+        ParameterError,
+        "one of 'no', 'yes'",
+        "private.dp.proportion('health', 'yes', epsilon=1)",
+    ),
+    (
+        "private.dp.query('region == \"nrth\"')",
+        QueryError,
+        "such as 'north'",
+        "private.dp.query('region == \"north\"')",
+    ),
+    ("private.dp.query('age = 3')", QueryError, "age >= 30", 'private.dp.query("age >= 30")'),
+    ("private.dp.query(df.age > 3)", ParameterError, 'private.dp.query("age >= 30")', None),
+    (
+        "private.dp.query('age > @limit')",
+        QueryError,
+        'private.dp.query(f"age >= {limit}")',
+        'private.dp.query("age >= 3")',
+    ),
+    (
+        "private.dp.query('age > age.mean()')",
+        QueryError,
+        "a filter takes constants",
+        'private.dp.query("age >= 3")',
+    ),
+    (
+        "df.dp.protect(of(region=column(str, pa.Check.isin(['north']))), epsilon=1)",
+        InvalidDataError,
+        "isin lists every label",
+        "df.dp.protect(schema, epsilon=1)",
+    ),
+]
+NUMBERS = [
+    ("private.dp.var('free', epsilon=1)", DeclarationError, "pa.Check.in_range(LOWER, UPPER)", MEAN),
+    (
+        "df.dp.protect(of(free=column(float, pa.Check.ge(0))), epsilon=1).dp.mean('free', epsilon=1)",
+        DeclarationError,
+        "no declared upper bound",
+        "df.dp.protect(of(free=column(float, pa.Check.in_range(0, 999))), epsilon=1).dp.mean(epsilon=1)",
+    ),
+    (
+        "private.dp.quantile('age', 50, epsilon=1)",
+        ParameterError,
+        "q=0.5",
+        "private.dp.quantile('age', 0.5, epsilon=1)",
+    ),
+    (
+        "private.dp.histogram('age', bins=0, epsilon=1)",
+        ParameterError,
+        "bins=10",
+        "private.dp.histogram('age', bins=10, epsilon=1)",
+    ),
+    (
+        "private.dp.corr('age', epsilon=1)",
+        ParameterError,
+        "var",
+        "private.dp.corr(['age', 'income'], epsilon=1)",
+    ),
+    ("private.dp.mean('age', epsilon=1, mechanism='gauss')", ParameterError, 'mechanism="gaussian"', MEAN),
+    (
+        "private.dp.mean('age', epsilon=1, mechanism='gaussian')",
+        ParameterError,
+        'mechanism="laplace"',
+        "private.dp.mean('age', epsilon=1, mechanism='laplace')",
+    ),
+    ("private.dp.mean('age', epsilon=1, rng='x')", ParameterError, "leave it out", MEAN),
+    (
+        KIDS.format(f"int, {IN_RANGE}"),
+        InvalidDataError,
+        "nullable=True",
+        KIDS.format(f"'Int64', {IN_RANGE}, nullable=True, coerce=True"),
+    ),
+    (
+        KIDS.format(f"int, {IN_RANGE}"),
+        InvalidDataError,
+        '"Int64"',
+        KIDS.format(f"float, {IN_RANGE}, nullable=True"),
+    ),
+    (
+        KIDS.format(f"int, {IN_RANGE}, nullable=True, coerce=True"),
+        InvalidDataError,
+        'a float or "Int64"',
+        KIDS.format(f"float, {IN_RANGE}, nullable=True"),
+    ),
+    (
+        KIDS.format(f"float, {IN_RANGE}"),
+        InvalidDataError,
+        'on_invalid="drop"',
+        KIDS.format(f"float, {IN_RANGE}").replace("epsilon", "on_invalid='drop', epsilon"),
+    ),
+    (
+        "df.dp.protect(of(flag=column(bool)), epsilon=1)",
+        InvalidDataError,
+        "coerce=True",
+        "df.dp.protect(of(flag=column(bool, coerce=True)), epsilon=1).dp.proportion('flag', epsilon=0.1)",
+    ),
+    (
+        "df.dp.protect(of(when=column('datetime64[us]')), epsilon=1).dp.mean('when', epsilon=0.1)",
+        DeclarationError,
+        "for a number",
+        "df['when'] = df['when'].dt.year.astype(float); "
+        "df.dp.protect(of(when=column(float, pa.Check.in_range(2000, 2100))), epsilon=1).dp.mean(epsilon=1)",
+    ),
+]
+PIPELINE = [
+    (
+        "pdprivacy.protect('data.csv', schema, epsilon=1)",
+        ParameterError,
+        'df = pd.read_csv("data.csv")',
+        PROTECT,
+    ),
+    ("pdprivacy.protect(df['age'], schema, epsilon=1)", ParameterError, "series.to_frame()", PROTECT),
+    ("pdprivacy.protect(df.to_numpy(), schema, epsilon=1)", ParameterError, "pd.DataFrame(...)", PROTECT),
+    ("pdprivacy.protect([1, 2], schema, epsilon=1)", ParameterError, "pd.DataFrame(...)", PROTECT),
+    (
+        "df.dp.protect(of(Age=column(int, pa.Check.in_range(0, 99))), epsilon=1)",
+        InvalidDataError,
+        "as df.columns has it",
+        PROTECT,
+    ),
+    (
+        "df.drop(columns='age').dp.protect(schema, epsilon=1)",
+        InvalidDataError,
+        "as df.columns has it",
+        PROTECT,
+    ),
+    (
+        "df.rename(columns={'flag': 'age'}).dp.protect(schema, epsilon=1)",
+        InvalidDataError,
+        "rename the columns",
+        PROTECT,
+    ),
+    ("df.astype({'age': str}).dp.protect(schema, epsilon=1)", InvalidDataError, "coerce=True", PROTECT),
+    (
+        "df.assign(age=-1).dp.protect(schema, epsilon=1)",
+        InvalidDataError,
+        'on_invalid="clip"',
+        "df.assign(age=-1).dp.protect(schema, epsilon=1, on_invalid='clip')",
+    ),
+    (
+        "df.dp.protect(of(age=column(int, rolle='x')), epsilon=1)",
+        DeclarationError,
+        'metadata={"dp": {"role": ...}}',
+        PROTECT,
+    ),
+    (
+        "df.dp.protect(of(age=column(int, role='secret')), epsilon=1)",
+        DeclarationError,
+        '"role": "sensitive"',
+        PROTECT,
+    ),
+    (
+        "df.dp.protect(of(age=column(int, bins=4)), epsilon=1)",
+        DeclarationError,
+        '"bins": [0, 18, 65, 120]',
+        "df.dp.protect(of(age=column(int, bins=[0, 18, 65, 120])), epsilon=1)",
+    ),
+    (
+        "df.dp.protect(of(age=column(int, pa.Check.in_range(16, 90), bins=[20, 90])), epsilon=1)",
+        DeclarationError,
+        '"bins": [16, ..., 90]',
+        PROTECT,
+    ),
+    (
+        "df.dp.protect(of(age=column(int, bounds=[90, 16])), epsilon=1)",
+        DeclarationError,
+        '"bounds": [LOWER, UPPER]',
+        "df.dp.protect(of(age=column(int, bounds=[16, 90])), epsilon=1)",
+    ),
+    (
+        "df.dp.protect(of(age=column(int, pa.Check.ge(...))), epsilon=1)",
+        DeclarationError,
+        "pa.Check.ge(0), pa.Check.le(120)",
+        "df.dp.protect(of(age=column(int, pa.Check.ge(0), pa.Check.le(120))), epsilon=1)",
+    ),
+    (
+        "df.dp.protect(schema, epsilon=1, neighbors='bounded')",
+        ParameterError,
+        "'add_remove', 'replace_one'",
+        "df.dp.protect(schema, epsilon=1, neighbors='replace_one')",
+    ),
+    (
+        "df.dp.protect(schema, epsilon=1, on_invalid='ignore')",
+        ParameterError,
+        "'raise', 'clip', 'drop'",
+        PROTECT,
+    ),
+    (
+        "df.dp.protect(schema, epsilon=1, unit='name')",
+        ParameterError,
+        "max_rows=3",
+        "df.dp.protect(schema, epsilon=1, unit='name', max_rows=3)",
+    ),
+    ("df.dp.protect(schema, budget='budget.db')", ParameterError, 'pdprivacy.Ledger("budget.db")', PROTECT),
+    (
+        "private.dp.protect(schema, epsilon=1)",
+        ParameterError,
+        "budget=private.dp.budget",
+        "df.dp.protect(schema, budget=private.dp.budget)",
+    ),
+    (
+        "private.dp.plan('average', 'age', epsilon=1, rows=9)",
+        ParameterError,
+        'private.dp.plan("mean", "age", epsilon=[0.1, 1], rows=1000)',
+        None,
+    ),
+    (
+        "private.dp.plan('mean', 'age', epsilon=1)",
+        ParameterError,
+        "rows=1000",
+        "private.dp.plan('mean', 'age', epsilon=1, rows=1000)",
+    ),
+]
+MISTAKES = [*NOTEBOOK, *GROUPED, *LABELS, *NUMBERS, *PIPELINE]
+
+
+@pytest.mark.parametrize(("code", "error", "says", "then"), MISTAKES, ids=lambda value: str(value)[:60])
+def test_a_mistake_costs_nothing_and_is_told_what_to_write(names, texts_of, code, error, says, then):
+    private = names["private"]
+    with pytest.raises(error) as caught:
+        written(code, names)
+    assert isinstance(caught.value, PrivacyError)
+    message = str(caught.value)
+    assert says in message
+    assert caught.value.hint or "must be" in message
+    assert len(private.dp.budget.entries) == 0
+    for text in texts_of(caught.value):
+        assert CANARY not in text.replace(code, "")
+        assert str(NUMBER) not in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of bounds that are those of the data
+        assert written(says if then is None else then, names) is not None
+
+
+def test_errors_of_calls_and_of_names_are_those_of_python(names):
+    with pytest.raises(TypeError, match="epsilon"):
+        names["private"].dp.mean("age")
+    with pytest.raises(AttributeError, match="average"):
+        names["private"].dp.average("age")
+    assert not hasattr(names["private"].dp, "average")
+    assert getattr(names["private"].dp, "shape", None) is None
+    with pytest.raises(ImportError, match="cannot import name"):
+        from pdprivacy import mean  # noqa: F401
+
+
+# ------------------------------------------------------------------ calls
+
+
+def needs(name: str) -> set[str]:
+    """The arguments without which a method cannot be called."""
+    parameters = inspect.signature(getattr(DataFrameDP, name)).parameters.values()
+    plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {one.name for one in parameters if one.default is one.empty and one.kind not in plain} - {"self"}
+
+
+METHODS = [
+    name for name in dir(DataFrameDP) if not name.startswith("_") and callable(getattr(DataFrameDP, name))
+]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_method_is_a_valid_call_of_it(names, name):
+    assert f".dp.{name}(" in EXAMPLES[name]
+    assert written(EXAMPLES[name], names) is not None
+
+
+def test_what_costs_has_an_example():
+    assert {name for name in METHODS if "epsilon" in needs(name)} <= set(EXAMPLES) <= set(METHODS)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if needs(name)])
+def test_a_call_without_its_arguments_says_which_and_how(names, name):
+    of = names["df"] if name == "protect" else names["private"]
+    with pytest.raises(ArgumentError) as caught:
+        getattr(of.dp, name)()
+    assert any(f"{name!r} needs {argument!r}" in str(caught.value) for argument in needs(name))
+    assert caught.value.hint.startswith(("private.dp.", "df.dp."))
+    assert caught.value.__context__ is None
+    if name not in ("assign", "plan", "compare_sampling", "compare_suppression"):  # which take any keyword
+        with pytest.raises(ArgumentError, match="unexpected keyword argument 'axes'"):
+            getattr(of.dp, name)(**dict.fromkeys(needs(name), "age"), axes=1)
+    assert len(names["private"].dp.budget.entries) == 0
+
+
+def test_a_type_error_of_the_call_itself_is_left_alone(names):
+    def stumbles(protected, columns):
+        raise TypeError("of its own")
+
+    method = _method(stumbles, lambda accessor: accessor)
+    with pytest.raises(TypeError, match=r"^of its own$") as caught:
+        method(names["private"].dp, "age")
+    assert not isinstance(caught.value, PrivacyError)
+    with pytest.raises(ArgumentError, match="'stumbles' needs 'columns'"):
+        method(names["private"].dp)
+
+
+def test_a_name_is_meant_by_what_is_near_to_it():
+    known = ["age", "Region", "income", 3, None]
+    assert [nearest(name, known) for name in ("agee", " AGE", "region", "incone", "3")] == [
+        "age",
+        "age",
+        "Region",
+        "income",
+        None,
+    ]
+    assert [nearest(name, known) for name in ("name", "xyz", "", 3, None, ("age",))] == [None] * 6
+
+
+def test_a_word_of_pandas_is_told_by_what_is_offered_for_it():
+    assert unknown("X", "average", ["mean", "sum"]).hint == EXAMPLES["mean"]
+    assert "dir(private.dp)" in unknown("X", "average", ["sum"]).hint
+    assert "crosstab" in unknown("X", "pivot", ["mean", "crosstab"]).hint
+
+
+def test_a_function_that_is_told_is_the_same_function():
+    def added(first: int, *, second: int = 2) -> int:
+        """Of two numbers."""
+        return first + second
+
+    same = told(added)
+    assert same(1, second=3) == 4
+    assert (same.__name__, same.__doc__) == ("added", "Of two numbers.")
+    assert inspect.signature(same) == inspect.signature(added)
+    with pytest.raises(ArgumentError, match="'added' takes 'first' by place, and all else by name"):
+        same(1, 2)
+    with pytest.raises(ArgumentError, match="multiple values for argument 'first'"):
+        same(1, first=2)
+    assert misuse("added", inspect.signature(added), (1,), {"second": 2}) is None
+
+
+def test_a_column_called_dp_can_still_be_grouped_by_pandas():
+    groups = pd.DataFrame({"dp": [1, 2, 4], "x": [1, 1, 2]}).groupby("x")
+    assert groups.dp.sum().tolist() == [3, 4]
+    assert groups.mean()["dp"].tolist() == [1.5, 4]
+
+
+# ------------------------------------------------------------------ the way itself
+
+
+def test_the_lines_that_the_readme_shows_are_those_that_are_written(tmp_path, capsys):
+    page = Path(__file__).parents[1] / "README.md"
+    shown = [
+        line for line in page.read_text(encoding="utf-8").splitlines() if "(...)" in line or "[...]" in line
+    ]
+    place = tmp_path / "data.csv"
+    pd.DataFrame({"age": [30, 40], "health": ["no", "yes"]}).to_csv(place, index=False)
+    assert main(["declare", str(place)]) == 0
+    written = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in shown if line.startswith('"')] == [
+        line for line in written if "pa.Column(" in line
+    ]
+    assert len(shown) == 2
+
+
+def test_from_a_file_to_a_release_by_what_is_said(tmp_path, capsys):
+    """As a newcomer goes: declare, fill in what is asked for, and write what each error says."""
+    place, schema_py = Path(tmp_path, "data.csv"), Path(tmp_path, "schema.py")
+    frame()[["age", "region", "kids", "name"]].to_csv(place, index=False)
+    assert main(["declare", str(place), "--output", str(schema_py)]) == 0
+    assert capsys.readouterr() == ("", "")
+    df = pd.read_csv(place)
+
+    def declared() -> pa.DataFrameSchema:
+        names: dict[str, Any] = {}
+        exec(schema_py.read_text(), names)
+        return names["schema"]
+
+    def rewrite(line: str, *changes: tuple[str, str]) -> None:
+        lines = schema_py.read_text().splitlines()
+        (found,) = [number for number, text in enumerate(lines) if text.lstrip().startswith(f'"{line}":')]
+        for old, new in changes:
+            assert old in lines[found]
+            lines[found] = lines[found].replace(old, new)
+        schema_py.write_text("\n".join(lines))
+
+    asked = []
+    steps = [
+        ("age", ("ge(...)", "ge(0)"), ("le(...)", "le(120)")),
+        ("region", ("[...]", '["north", "east", "south", "west"]')),
+        ("kids", ("ge(...)", "ge(0)"), ("le(...)", "le(20)")),
+    ]
+    for name, *changes in steps:
+        with pytest.raises(DeclarationError, match=f"column '{name}' is not filled in yet") as caught:
+            df.dp.protect(declared(), epsilon=1)
+        asked.append(caught.value.hint)
+        rewrite(name, *changes)
+    assert ["ge(0)" in hint for hint in asked] == [True, False, True]
+    with pytest.raises(DeclarationError, match="'name' is not filled in yet") as caught:
+        df.dp.protect(declared(), epsilon=1)
+    assert "or delete the line" in caught.value.hint
+    text = schema_py.read_text()
+    schema_py.write_text("\n".join(line for line in text.splitlines() if '"name"' not in line))
+    with pytest.raises(InvalidDataError, match="column 'kids': not_nullable") as caught:
+        df.dp.protect(declared(), epsilon=1)
+    assert "nullable=True" in caught.value.hint
+    rewrite("kids", ("metadata", "nullable=True, metadata"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        private = df.dp.protect(declared(), epsilon=10**6)
+    assert private.dp.mean("age", epsilon=10**5)["age"] == pytest.approx(df["age"].mean(), abs=0.1)
+    assert private.dp.count("kids", epsilon=1000)["kids"] == df["kids"].count()
+    assert private.dp.value_counts("region", epsilon=1000).to_dict() == df["region"].value_counts().to_dict()
