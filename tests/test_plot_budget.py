@@ -1,0 +1,397 @@
+"""What the pictures of budgets and of plans show, against the charges and the planned numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy import plot
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
+from pdprivacy.plot import planned
+from pdprivacy.plot.canvas import luminance
+from pdprivacy.privacy import ZCDP, Approx, Pure
+from pdprivacy.releases import planning
+
+if find_spec("matplotlib") is None:
+    pytest.skip("pictures need matplotlib", allow_module_level=True)
+with warnings.catch_warnings():
+    # what an older matplotlib uses of its own dependencies is not ours
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+
+ROWS = 200
+FRAME = pd.DataFrame(
+    {
+        "age": 20.0 + np.arange(ROWS) % 41,
+        "year": 1.0 * (np.arange(ROWS) % 10),
+        "region": np.array(["north", "south"], dtype=object)[np.arange(ROWS) % 2],
+    }
+)
+DOMAIN = Domain(
+    (
+        Column("age", "float", lower=16, upper=65),
+        Column("year", "float", lower=-1, upper=10.5),
+        Column("region", "category", categories=("north", "south")),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+def protect(**cap):
+    return FRAME.dp.protect(DOMAIN, **cap)
+
+
+def bare(thing, size=(6.4, 4.8)):
+    """The picture on a figure without a layout, which is quick."""
+    ax = Figure(figsize=size).subplots()
+    return thing.plot(ax) if isinstance(thing, pdprivacy.Budget) else thing.dp.plot(ax)
+
+
+def bars(ax):
+    """(left, width) of each bar from above, that of what is left last."""
+    found = sorted(ax.patches, key=lambda one: one.get_y())
+    return [(one.get_x(), one.get_width()) for one in found]
+
+
+def labels(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def said(ax):
+    return ax.texts[0].get_text().replace("\n", " ")
+
+
+# ---------------------------------------------------------------- budgets
+
+
+def test_each_release_has_a_bar_from_where_the_one_before_ended():
+    private = protect(epsilon=2)
+    private.dp.mean("age", epsilon=0.2)
+    private.dp.count(epsilon=0.5)
+    private.dp.value_counts("region", epsilon=0.25)
+    ax = bare(private)
+    assert labels(ax) == ["mean of age", "count", "value_counts of region", "left"]
+    assert np.array(bars(ax)) == pytest.approx(np.array([(0, 0.2), (0.2, 0.5), (0.7, 0.25), (0.95, 1.05)]))
+    *spent, left = (width for _, width in bars(ax))
+    assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
+    assert left == pytest.approx(private.dp.budget.left[0])
+    assert ax.get_xlabel() == "epsilon"
+    assert "total epsilon 2, left 1.05; 3 charges" in said(ax)
+    assert "delta" not in said(ax)
+    (cap,) = {float(x) for line in ax.get_lines() for x in line.get_xdata()}
+    assert cap == 2
+    assert ax.yaxis_inverted()
+
+
+def test_what_is_left_can_be_told_in_grey():
+    private = protect(epsilon=2)
+    private.dp.count(epsilon=0.5)
+    spent, left = sorted(bare(private).patches, key=lambda one: one.get_y())
+    assert luminance(left.get_facecolor()) - luminance(spent.get_facecolor()) > 0.5
+    assert left.get_hatch()
+    assert not spent.get_hatch()
+
+
+def test_the_amounts_are_written_at_their_bars():
+    private = protect(epsilon=2)
+    for epsilon in (0.125, 1.5, 0.375):
+        private.dp.count(epsilon=epsilon)
+    ax = bare(private)
+    written = {round(text.xy[1]): text.get_text() for text in ax.texts[1:]}
+    assert written == {0: "0.125", 1: "1.5", 2: "0.375", 3: "0"}
+
+
+def test_a_budget_without_charges_is_left_whole():
+    ax = bare(protect(epsilon=3))
+    assert bars(ax) == [(0, 3)]
+    assert labels(ax) == ["left"]
+    assert "0 charges" in said(ax)
+
+
+def test_delta_is_noted():
+    private = protect(epsilon=2, delta=1e-5)
+    private.dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="gaussian")
+    assert "delta: total 1e-05, left 9e-06" in said(bare(private))
+
+
+def test_a_budget_in_rho_is_drawn_in_rho():
+    private = protect(rho=0.5)
+    private.dp.mean("age", epsilon=0.2)
+    private.dp.count(epsilon=0.5)
+    ax = bare(private)
+    assert np.array(bars(ax)) == pytest.approx(np.array([(0, 0.02), (0.02, 0.125), (0.145, 0.355)]))
+    assert ax.get_xlabel() == "rho"
+    assert "total rho 0.5, left 0.355" in said(ax)
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "filter"])
+def test_where_squares_are_counted_what_is_left_is_told_in_words(accounting):
+    private = protect(epsilon=2, delta=1e-5, accounting=accounting)
+    private.dp.mean("age", epsilon=0.2)
+    private.dp.count(epsilon=0.05)
+    ax = bare(private)
+    assert [width for _, width in bars(ax)] == pytest.approx([0.2**2 / 2, 0.05**2 / 2])
+    assert labels(ax) == ["mean of age", "count"]  # what is left is no part of these
+    assert ax.get_xlabel() == "rho, which the accounting of this budget counts"
+    left, delta = private.dp.budget.left
+    assert f"total epsilon 2; left: epsilon {left:.6g} of one more release" in said(ax)
+    assert f"left {delta:.6g}" in said(ax)
+
+
+def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
+    private = protect(epsilon=100)
+    for _ in range(150):
+        private.dp.count(epsilon=0.02)
+    for age in range(20, 50):
+        private.dp.query(f"age >= {age}").dp.mean("year", epsilon=0.01)
+    private.dp.describe("age", epsilon=7)
+    private.dp.value_counts("region", epsilon=5)
+    ax = bare(private)
+    rows, found = labels(ax), bars(ax)
+    assert len(rows) <= 17
+    assert rows[0] == "150 × count"
+    assert "describe of age" in rows
+    assert rows[-2].endswith(" others")
+    *spent, left = (width for _, width in found)
+    assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
+    assert left == pytest.approx(private.dp.budget.left[0])
+    assert spent[0] == pytest.approx(3)
+    assert spent[rows.index("describe of age")] == 7
+    lone = [row for row in rows if row.startswith("mean of year")]
+    assert int(rows[-2].split()[0]) == 30 - len(lone)
+    assert "pale: several charges together" in said(ax)
+    assert "182 charges" in said(ax)
+    starts = [start for start, _ in found]
+    assert starts == pytest.approx([0, *np.cumsum(spent)])
+    shades = [luminance(one.get_facecolor()) for one in sorted(ax.patches, key=lambda one: one.get_y())]
+    assert shades[0] - shades[rows.index("describe of age")] > 0.2
+
+
+def test_a_secret_part_and_a_partition_sum_to_what_was_spent():
+    private = protect(epsilon=4)
+    with pytest.warns(OmissionWarning):
+        private.dp.sample(frac=0.5, rng=1).dp.count(epsilon=0.5)
+    private.dp.partition("region", epsilon=0.75)
+    *spent, left = (width for _, width in bars(bare(private)))
+    assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
+    assert left == pytest.approx(private.dp.budget.left[0])
+
+
+@pytest.mark.parametrize("size", [(3, 2.6), (12, 4)])
+def test_no_text_of_a_budget_lies_on_another_or_out_of_the_figure(size):
+    private = protect(epsilon=2, delta=1e-6)
+    for epsilon in (0.1, 0.4, 0.9, 0.6):
+        private.dp.query("age >= 30 and region == 'south'").dp.mean(["age", "year"], epsilon=epsilon)
+    figure = plt.figure(figsize=size, layout="constrained")
+    ax = private.dp.plot(ax=figure.subplots())
+    figure.canvas.draw()
+    texts = [*ax.texts, ax._left_title, ax.xaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
+    for place, (text, box) in enumerate(boxes):
+        assert figure.bbox.x0 - 1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 2, text
+        assert figure.bbox.y0 - 1 <= box.y0 <= box.y1 <= figure.bbox.y1 + 2, text
+        for other, taken in boxes[place + 1 :]:
+            assert not box.padded(-1.5).overlaps(taken.padded(-1.5)), (text, other)
+
+
+def test_a_protected_frame_and_its_budget_have_the_same_picture():
+    private = protect(epsilon=2)
+    private.dp.count(epsilon=0.5)
+    ax = plt.figure().subplots()
+    before = dict(matplotlib.rcParams)
+    assert private.dp.plot(ax=ax) is ax
+    assert dict(matplotlib.rcParams) == before
+    assert bars(private.dp.budget.plot()) == bars(ax)
+    budget = private.dp.budget
+    assert bars(plot.draw_budget(budget.entries, budget.total, budget.left)) == bars(ax)
+    assert budget.spent == (0.5, 0)
+    with pytest.raises(ParameterError, match="'ax' must be the axes"):
+        budget.plot(ax="axes")
+
+
+def test_what_is_no_budget_is_refused():
+    budget = pdprivacy.Budget(epsilon=1)
+    for entries, total, left, name in (
+        (budget.entries[["release"]], Pure(1), (1, 0), "entries"),
+        ({}, Pure(1), (1, 0), "entries"),
+        (budget.entries, 1.0, (1, 0), "total"),
+        (budget.entries, Approx(1, 1e-6), 1.0, "left"),
+        (budget.entries, ZCDP(1), (1, 0, 0), "left"),
+    ):
+        with pytest.raises(ParameterError, match=f"'{name}' must be"):
+            plot.draw_budget(entries, total, left)
+    assert plt.get_fignums() == []
+
+
+def test_without_matplotlib_a_budget_and_a_plan_name_the_extra(monkeypatch):
+    private = protect(epsilon=1)
+    plan = private.dp.plan("mean", "age", epsilon=0.1, rows=100)
+    for module in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    for thing in (private.dp, private.dp.budget, plan.dp):
+        with pytest.raises(MissingExtraError) as caught:
+            thing.plot()
+        assert 'pip install "pdprivacy[plot]"' in caught.value.hint
+
+
+# ---------------------------------------------------------------- plans
+
+
+KINDS = [None, "bit", "truncated"]
+LEVELS = [0.5, 0.005, 0.05]
+
+
+@pytest.fixture(scope="module")
+def share():
+    return protect(epsilon=1).dp.plan(
+        "proportion", "region", "north", epsilon=LEVELS, bounding=KINDS, rows=8000, at=0.07
+    )
+
+
+def lines(ax):
+    """The lines of an axes through points, by their style."""
+    kinds = {(colour, marker): kind for kind, (colour, _, marker) in planned.STYLES.items()}
+    found = {}
+    for line in ax.get_lines():
+        if line.get_marker() not in ("", "None"):
+            found[kinds[line.get_color(), line.get_marker()]] = line.get_xydata()
+    return found
+
+
+def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
+    ax = bare(share)
+    above, below = ax.child_axes
+    assert above.get_title(loc="left") == "root mean squared error"
+    assert below.get_title(loc="left") == "bias"
+    for part, name in ((above, "rmse"), (below, "bias")):
+        drawn = lines(part)
+        assert set(drawn) == {"none", "bit", "truncated"}
+        for kind, points in drawn.items():
+            assert points[:, 0].tolist() == sorted(LEVELS)
+            wanted = share[name].xs(kind, level="bounding").sort_index()
+            assert points[:, 1] == pytest.approx(wanted.to_numpy())
+        assert part.get_xscale() == "log"
+    assert above.get_yscale() == "log"  # over two powers of ten
+    assert below.get_yscale() == "linear"  # of both signs, and 0
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["no bounding", "bounding bit", "bounding truncated"]
+    assert below.get_xlabel() == "epsilon (less noise to the right)"
+    assert ax.get_title(loc="left") == "plan: proportion of region"
+    assert "supposed: 8,000 records and a value of 0.07" in said(ax)
+    assert "laplace noise" in said(ax)
+
+
+def test_the_ticks_of_a_plan_are_plain_numbers(share):
+    for part in bare(share).child_axes:
+        texts = [label.get_text() for label in part.get_yticklabels()]
+        assert len(texts) >= 2
+        places = [label.get_position()[1] for label in part.get_yticklabels()]
+        assert [float(text.replace("−", "-")) for text in texts] == pytest.approx(places)
+
+
+def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
+    some = share.loc[[0.05, 0.5], ["bias", "rmse", "interval"]].round(4)
+    ax = bare(some)
+    wanted = some["rmse"].xs("bit", level="bounding").sort_index()
+    assert lines(ax.child_axes[0])["bit"] == pytest.approx(np.column_stack([wanted.index, wanted]))
+    one = bare(share.loc[[0.05]])
+    assert all(len(points) == 1 for points in lines(one.child_axes[0]).values())
+
+
+def test_numbers_of_different_units_have_axes_of_their_own():
+    plan = protect(epsilon=1).dp.plan("mean", ["age", "year"], epsilon=[0.1, 1], rows=300)
+    ax = bare(plan)
+    names = [part.get_title(loc="left") for part in ax.child_axes]
+    assert names == ["root mean squared error of age", "root mean squared error of year"]
+    assert "there is no bias" in said(ax)
+    for part, name in zip(ax.child_axes, ("age", "year"), strict=True):
+        assert lines(part)["none"][:, 1] == pytest.approx(plan["rmse"].xs(name, level=2).to_numpy())
+    (only,) = bare(plan.xs("year", level=2)).child_axes
+    assert lines(only)["none"][:, 1] == pytest.approx(plan["rmse"].xs("year", level=2).to_numpy())
+
+
+def test_numbers_that_are_alike_share_axes():
+    plan = protect(epsilon=1).dp.plan("value_counts", "region", epsilon=[0.1, 1], rows=300)
+    ax = bare(plan)
+    assert len(ax.child_axes) == 1
+    assert lines(ax.child_axes[0])["none"][:, 1] == pytest.approx(
+        plan["rmse"].xs("south", level=2).to_numpy()
+    )
+    (curve,) = planned.curves_of(plan)
+    assert curve.name == "north and 1 more"
+
+
+def test_a_plan_of_too_many_numbers_is_drawn_one_by_one():
+    columns = tuple(Column(f"x{place}", "float", lower=0, upper=2.0**place) for place in range(6))
+    frame = pd.DataFrame({column.name: [0.3, 0.4] for column in columns})
+    plan = frame.dp.protect(Domain(columns), epsilon=1).dp.plan("sum", epsilon=0.1, rows=10)
+    with pytest.raises(MetadataError, match="of 6 numbers that differ") as caught:
+        plan.dp.plot()
+    assert 'plan.xs("age", level=2).dp.plot()' in caught.value.hint
+    assert bare(plan.xs("x3", level=2)).child_axes
+    assert plt.get_fignums() == []
+
+
+def test_without_room_a_plan_is_refused(share):
+    with pytest.raises(ParameterError, match="no room for 2 axes"):
+        bare(share, (3, 1.2))
+
+
+CHANGED = {
+    "no index": lambda plan: plan.reset_index(),
+    "no bias": lambda plan: plan.drop(columns="bias"),
+    "words": lambda plan: plan.astype(object).where(plan["rmse"] < 0, "0.77 secret"),
+    "no row": lambda plan: plan.iloc[:0],
+    "no number": lambda plan: plan * np.nan,
+    "a negative epsilon": lambda plan: plan.rename(index={0.05: -0.05}, level=0),
+    "another bounding": lambda plan: plan.rename(index={"bit": "byte"}, level=1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_plan_whose_numbers_are_not_there_is_refused(share, name):
+    changed = CHANGED[name](share)
+    changed.attrs = share.attrs
+    with pytest.raises(MetadataError, match="says that it is a plan") as caught:
+        changed.dp.plot()
+    assert "private.dp.plan(...).dp.plot()" in caught.value.hint
+    assert "secret" not in str(caught.value)
+    assert plt.get_fignums() == []
+
+
+def test_what_a_plan_says_of_itself_is_declared_or_guessed():
+    private = protect(epsilon=1).dp.query("age >= 30")
+    guess = private.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33)
+    assert guess.attrs == {
+        planning.PLAN: {
+            "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "filters": ["age >= 30"],
+            "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
+        }
+    }  # fmt: skip
+    json.dumps(guess.attrs)
+    assert planning.PLAN == planned.PLAN
+    other = FRAME.iloc[: ROWS // 2].dp.protect(DOMAIN, epsilon=1).dp.query("age >= 30")
+    assert other.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33).attrs == guess.attrs
+    assert "where age >= 30" in said(bare(guess))
+    assert re.search(r"supposed: 77 records and a value of 33", said(bare(guess)))
+    with pytest.raises(MetadataError):
+        guess.dp.metadata  # noqa: B018
