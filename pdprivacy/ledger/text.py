@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import pandas as pd
 
+from pdprivacy import markup
 from pdprivacy.ledger.entry import Account, Entry, near
 from pdprivacy.privacy import ZCDP, show
 
-__all__ = ["MOST_ROWS", "markup", "plain", "table"]
+__all__ = ["MOST_ROWS", "page", "plain", "shelf", "table"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
@@ -62,30 +62,42 @@ def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
     return "\n".join(lines)
 
 
-def markup(account: Account, entries: Sequence[Entry], name: str = "") -> str:
-    """The same as an HTML table."""
+def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
+    """The same as an HTML table; of a budget that has a name, also which charges are not answered."""
     known = any(entry.dr_ha is not None for entry in entries)
     named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
-    head = "".join(
-        f"<tr><th>{what}</th><td>{_value(amount)}</td><td>{_value(delta)}</td></tr>"
-        for what, amount, delta in _summary(account)
-    )
-    rows = "".join(
-        f"<tr><th>{entry.number}. {html.escape(entry.label)}</th>"
-        f"<td>{_value(amount, named)}</td><td>{_value(delta)}</td><td>{html.escape(entry.mechanism)}</td>"
-        f"{f'<td>{_percent(risk)}</td>' if known else ''}</tr>"
-        for entry, (amount, delta), risk in (
-            (entry, _cost(entry), risk) for entry, risk in zip(entries, _reached(entries), strict=True)
-        )
-    )
+    head = ["", named, "delta", "mechanism", *(["risk"] if known else [])]
+    rows = [[what, _value(amount), _value(delta)] for what, amount, delta in _summary(account)]
+    for entry, risk in zip(entries, _reached(entries), strict=True):
+        amount, delta = _cost(entry)
+        waiting = " (not answered)" if name and not entry.answered else ""
+        told = [
+            f"{entry.number}. {entry.label}{waiting}",
+            _value(amount, named),
+            _value(delta),
+            entry.mechanism,
+        ]
+        rows.append([*told, *([_percent(risk)] if known else [])])
     if account.charges > len(entries):
-        rows = f"<tr><th>{account.charges:,} charges, listed by .entries</th></tr>"
-    return (
-        f"<table><caption>{html.escape(_head(account, name))}</caption>"
-        f"<thead><tr><th></th><th>{named}</th><th>delta</th><th>mechanism</th>"
-        f"{'<th>risk</th>' if known else ''}</tr></thead>"
-        f"<tbody>{head}{rows}</tbody></table>"
-    )
+        rows = [*rows[:3], [f"{account.charges:,} charges, listed by .entries"]]
+    return markup.table(head, rows, caption=_head(account, name), text={3})
+
+
+def shelf(address: str, budgets: pd.DataFrame) -> str:
+    """The budgets of a ledger as an HTML table: of each what was spent of what, and what is left.
+
+    ``budgets``: as of `Ledger.budgets`.
+    """
+    head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
+    rows = []
+    for name, one in budgets.to_dict("index").items():
+        amounts = [f"{one['currency']} {one[what]:.12g}" for what in head[1:4]]
+        if one["currency"] != "rho":
+            deltas = (one[f"{what}_delta"] for what in head[1:4])
+            amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
+        unit = one["neighbors"] if isinstance(one["neighbors"], str) else ""  # none before it is used
+        rows.append([name, *amounts, one["accounting"], unit, f"{one['charges']:,}"])
+    return markup.table(head, rows, caption=f"Ledger {address}", text={4, 5})
 
 
 def _head(account: Account, name: str) -> str:
