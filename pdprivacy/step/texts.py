@@ -1,0 +1,102 @@
+"""Calls and their arguments as text: the same call gives the same text, in every process."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from numbers import Rational
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.errors import ParameterError
+from pdprivacy.privacy import Confidential
+
+__all__ = ["argument_texts", "differing", "text_of"]
+
+_DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_SCALARS = (*_DATES, UUID, PurePath, bytes, pd.Interval, pd.Period)
+_ARRAYS = (np.ndarray, pd.Index, pd.Series)
+MOST_DIGITS = 1000
+"""Of a number as a decimal or fraction."""
+SEED = "rng"
+"""The argument whose value is never written down: whoever knows it can subtract the noise."""
+
+
+def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
+    """A value as text, by what it means: 1, 1.0 and ``Fraction(1)`` are the same, a list and a tuple are not.
+
+    ``name``: of the argument, for errors. ``arrays``: whether arrays and Series may be given as lists.
+
+    Raises ParameterError for a frame, a number made of confidential counts, and what has no text of its own.
+
+    >>> text_of({"b": [0.5, None], "a": ("x", True)}, "by")
+    '{"a": ("x", True), "b": [1/2, None]}'
+    """
+    if isinstance(value, Confidential):
+        raise ParameterError(f"{name!r} is written down, and this number was made of confidential counts.")
+    if arrays and isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.item()
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if value is None or value is pd.NA or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, float | Decimal | Rational):
+        return _number(value)
+    if isinstance(value, _SCALARS):
+        return f"{type(value).__qualname__} {json.dumps(str(value))}"
+    if isinstance(value, Mapping):
+        pairs = sorted((text_of(key, name), text_of(one, name, arrays=arrays)) for key, one in value.items())
+        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+    if isinstance(value, set | frozenset):
+        return f"set({', '.join(sorted(text_of(one, name, arrays=arrays) for one in value))})"
+    listed = isinstance(value, Sequence) or (arrays and isinstance(value, _ARRAYS))
+    if not listed:
+        raise ParameterError(
+            f"{name!r} cannot be told from another one when the step is tried again "
+            f"(got {type(value).__name__}).",
+            "pass text, numbers, dates, lists or mappings of them; data is the first argument of a step.",
+        )
+    parts = [text_of(one, name, arrays=arrays) for one in value]
+    if isinstance(value, tuple):
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    return f"[{', '.join(parts)}]"
+
+
+def _number(value: float | Decimal | Rational) -> str:
+    """A number as the fraction that a person means by it."""
+    if not isinstance(value, Rational):
+        if not math.isfinite(value):
+            return str(value)
+        exponent = value.adjusted() if isinstance(value, Decimal) else 0
+        if abs(exponent) > MOST_DIGITS:  # written out, it would fill the memory
+            return f"Decimal {value}"
+    whole = Fraction(repr(value) if isinstance(value, float) else value)
+    if max(abs(whole.numerator), whole.denominator) > 10**MOST_DIGITS:  # Python writes no such decimals
+        return f"{whole.numerator:#x}/{whole.denominator:#x}"
+    return str(whole)
+
+
+def argument_texts(arguments: Mapping[str, Any], *, arrays: bool = False) -> dict[str, str]:
+    """Each argument as text, by name; of a seed only that there is one."""
+    return {
+        name: ("None" if value is None else "given") if name == SEED else text_of(value, name, arrays=arrays)
+        for name, value in arguments.items()
+    }
+
+
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of what is not as it was, in order."""
+    return [name for name in dict.fromkeys([*before, *now]) if before.get(name) != now.get(name)]

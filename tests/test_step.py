@@ -1,0 +1,1510 @@
+"""A step that is tried again: charged once, stored as it was made, and refused where it is another one."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import inspect
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pdprivacy
+from pdprivacy import Column, Domain, releases
+from pdprivacy.errors import (
+    AlreadyCharged,
+    ArgumentError,
+    BudgetError,
+    BudgetExceeded,
+    ChangedStepError,
+    InvalidDataError,
+    LedgerError,
+    MetadataError,
+    MissingExtraError,
+    ParameterError,
+    StepError,
+)
+from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
+from pdprivacy.step.labels import from_json, to_json
+from pdprivacy.step.opened import ADMITTED
+from pdprivacy.step.parquet import from_bytes, to_bytes
+from pdprivacy.step.texts import text_of
+
+pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
+
+FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NAME = "survey"
+CELLS = (31, 54, 27, 39)
+
+
+def declared(upper: int = 120) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema(
+        {
+            "age": pa.Column(
+                int,
+                pa.Check.in_range(0, upper),
+                metadata={"dp": {"bins": [0, 30, 60, upper], "role": "quasi_identifier"}},
+            ),
+            "health": pa.Column(str, pa.Check.isin(["no", "yes"]), metadata={"dp": {"role": "sensitive"}}),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def ages() -> pd.DataFrame:
+    return pd.DataFrame({"age": [*CELLS] * 50, "health": ["no", "yes", "no", "no"] * 50})
+
+
+class Pipeline:
+    """A step in a folder of its own, and what it has left there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.to = folder, folder / "released"
+        self.ledger = pdprivacy.Ledger(folder / "budget.db")
+        self.calls = 0
+
+    def step(self, body=None, **options):
+        """A step of this body, by default of two releases."""
+        given = {"schema": declared(), "epsilon": 2, "ledger": self.ledger, "name": NAME, "to": self.to}
+
+        def monthly(private, by="age", **more):
+            self.calls += 1
+            return {
+                "age": private.dp.mean("age", epsilon=0.3),
+                "health": private.dp.crosstab(by, "health", epsilon=0.5),
+            }
+
+        return pdprivacy.release_step(**{**given, **options})(body or monthly)
+
+    def failing(self, after: int, error: BaseException | None = None):
+        """The same two releases, with a failure after so many of them, once."""
+        failures = [error or RuntimeError("the network went away")]
+
+        def monthly(private, by="age", **more):
+            self.calls += 1
+            made = {}
+            for place, (name, release) in enumerate(
+                {
+                    "age": lambda: private.dp.mean("age", epsilon=0.3),
+                    "health": lambda: private.dp.crosstab(by, "health", epsilon=0.5),
+                }.items()
+            ):
+                if place == after and failures:
+                    raise failures.pop()
+                made[name] = release()
+            return made
+
+        return monthly
+
+    @property
+    def spent(self) -> float:
+        try:
+            return self.ledger.budget(NAME).spent[0]
+        except LedgerError:
+            return 0.0
+
+    @property
+    def charged(self) -> list[str]:
+        try:
+            return self.ledger.entries(NAME)["release_id"].tolist()
+        except LedgerError:
+            return []
+
+    @property
+    def answered(self) -> list[bool]:
+        return self.ledger.entries(NAME)["answered"].tolist()
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Everything below the folder of the results, but what is empty."""
+        found = {str(path.relative_to(self.to)): path for path in self.to.rglob("*") if path.is_file()}
+        return {name: path.read_bytes() for name, path in sorted(found.items()) if path.stat().st_size}
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    made = Pipeline(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def same(one, other) -> None:
+    """The same numbers, labels, dtypes and metadata."""
+    assert type(one) is type(other)
+    check = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
+    check(one, other, check_exact=True)
+    assert one.attrs == other.attrs
+
+
+# ------------------------------------------------------------------ a step, and the same step again
+
+
+def test_results_are_returned_stored_and_charged(pipeline, ages):
+    made = pipeline.step()(ages, by="age", release_id="2026-05")
+    assert list(made) == ["age", "health"]
+    assert pipeline.charged == ["2026-05/1", "2026-05/2"]
+    assert pipeline.answered == [True, True]
+    assert pipeline.spent == 0.8
+    assert [one.attrs["dp"]["release_id"] for one in made.values()] == ["2026-05/1", "2026-05/2"]
+    assert sorted(path.name for path in (pipeline.to / "2026-05").iterdir()) == [
+        "age.parquet",
+        "health.parquet",
+    ]
+    assert sorted(path.name for path in pipeline.to.iterdir()) == [".steps", "2026-05"]
+    for name, one in made.items():
+        assert one.dp.verify()
+        same(pdprivacy.read_release(pipeline.to / "2026-05" / f"{name}.parquet"), one)
+    plain = pd.read_parquet(pipeline.to / "2026-05" / "health.parquet")
+    assert plain.attrs["dp"] == made["health"].attrs["dp"]
+    assert plain.dp.verify()
+    assert plain.equals(made["health"])
+
+
+def test_the_same_step_again_is_neither_run_nor_charged(pipeline, ages):
+    step = pipeline.step()
+    first = step(ages, by="age", release_id="2026-05")
+    before = pipeline.files
+    again = step("no frame at all", "age", release_id="2026-05")  # which is not looked at
+    assert pipeline.calls == 1
+    assert pipeline.spent == 0.8
+    assert pipeline.files == before
+    for name in first:
+        same(first[name], again[name])
+    first["age"].iloc[0] = -1  # what is returned is the caller's own
+    same(step(ages, "age", release_id="2026-05")["health"], again["health"])
+    assert step(ages, "age", release_id="2026-05")["age"].iloc[0] != -1
+
+
+def test_another_id_is_another_step(pipeline, ages):
+    step = pipeline.step()
+    first, second = (step(ages, release_id=f"2026-0{month}") for month in (5, 6))
+    assert pipeline.charged == ["2026-05/1", "2026-05/2", "2026-06/1", "2026-06/2"]
+    assert not first["health"].equals(second["health"]) or not first["age"].equals(second["age"])
+
+
+def test_one_release_is_a_result_too(pipeline, ages):
+    step = pipeline.step(lambda private: private.dp.mean("age", epsilon=0.5))
+    one = step(ages, release_id="a")
+    assert isinstance(one, pd.Series)
+    same(step(ages, release_id="a"), one)
+    same(pdprivacy.read_release(pipeline.to / "a" / "result.parquet"), one)
+
+
+def test_releases_that_are_not_returned_stay_charged_and_stored(pipeline, ages):
+    def body(private):
+        private.dp.count(epsilon=0.25)
+        return {"age": private.dp.mean("age", epsilon=0.5)}
+
+    pipeline.step(body)(ages, release_id="a")
+    assert pipeline.charged == ["a/1", "a/2"]
+    kept = pdprivacy.read_release(pipeline.to / ".steps" / "a" / "releases" / "1.parquet")
+    assert kept.attrs["dp"]["statistic"] == "count"
+
+
+@pytest.mark.parametrize("way", ["path", "text", "ledger"])
+def test_the_ledger_may_be_named_in_each_way(pipeline, ages, way):
+    path = pipeline.folder / "budget.db"
+    step = pipeline.step(ledger={"path": path, "text": str(path), "ledger": pipeline.ledger}[way])
+    step(ages, release_id="a")
+    assert pipeline.spent == 0.8
+
+
+def test_the_total_need_not_be_stated_again(pipeline, ages):
+    pipeline.step()(ages, release_id="a")
+    pipeline.step(epsilon=None)(ages, release_id="b")
+    assert pipeline.spent == 1.6
+
+
+# ------------------------------------------------------------------ cut short
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_step_goes_on_where_it_failed(pipeline, ages, after):
+    step = pipeline.step(pipeline.failing(after))
+    with pytest.raises(RuntimeError, match="the network went away"):
+        step(ages, release_id="a")
+    assert pipeline.spent == [0, 0.3][after]
+    assert not (pipeline.to / "a").exists()
+    stored = [pdprivacy.read_release(path) for path in sorted(pipeline.to.rglob("*.parquet"))]
+    assert len(stored) == after
+    made = step(ages, release_id="a")
+    assert pipeline.spent == 0.8
+    assert pipeline.charged == ["a/1", "a/2"]
+    for one in stored:
+        same(made["age"], one)
+    assert step(ages, release_id="a")["health"].equals(made["health"])
+
+
+def test_a_failure_between_the_results_and_their_folder_is_mended(pipeline, ages, monkeypatch):
+    step, rename = pipeline.step(), os.rename
+
+    def fail(*paths):
+        monkeypatch.setattr(os, "rename", rename)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(StepError, match=r"paid for and stored, and nothing will be charged again\."):
+        step(ages, release_id="a")
+    assert not (pipeline.to / "a").exists()
+    made = step(None, release_id="a")
+    assert pipeline.calls == 1
+    assert pipeline.spent == 0.8
+    assert all(one.dp.verify() for one in made.values())
+    assert len(list((pipeline.to / "a").iterdir())) == 2
+
+
+def interrupted(*args):
+    raise KeyboardInterrupt
+
+
+def test_an_answer_that_was_stored_is_noted_as_handed_out_later(pipeline, ages, monkeypatch):
+    step = pipeline.step()
+    with monkeypatch.context() as patched:
+        patched.setattr(pdprivacy.step.opened.Purse, "stored", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            step(ages, release_id="a")
+    assert pipeline.answered == [False]
+    step(ages, release_id="a")
+    assert pipeline.answered == [True, True]
+    assert pipeline.spent == 0.8
+    assert pipeline.ledger.audit().unanswered == 0
+
+
+def test_a_lost_answer_is_refused_and_not_paid_for_again(pipeline, ages, monkeypatch):
+    step = pipeline.step()
+    with monkeypatch.context() as patched:
+        patched.setattr(pdprivacy.step.folder.Folder, "store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            step(ages, release_id="a")
+    assert (pipeline.spent, pipeline.answered) == (0.3, [False])
+    for _ in range(2):
+        with pytest.raises(AlreadyCharged) as caught:
+            step(ages, release_id="a")
+        assert re_flat(caught.value).startswith(
+            "The release 'a/1' was charged before, and its answer is not in"
+        )
+        assert "Nothing was charged again." in str(caught.value)
+        assert "another release_id" in caught.value.hint
+        assert pipeline.spent == 0.3
+    step(ages, release_id="b")
+    assert pipeline.spent == 1.1
+
+
+def re_flat(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def test_what_is_stored_of_a_lost_step_can_be_read(pipeline, ages):
+    def body(private):
+        first = private.dp.mean("age", epsilon=0.25)
+        if pipeline.calls == 0:
+            pipeline.calls = 1
+            raise RuntimeError
+        return {"age": first, "rows": private.dp.count(epsilon=0.25)}
+
+    step = pipeline.step(body)
+    with pytest.raises(RuntimeError):
+        step(ages, release_id="a")
+    pipeline.ledger.budget(NAME).charge(pdprivacy.Pure(0.25), "count", release_id="a/2")
+    with pytest.raises(AlreadyCharged, match=r"Stored are the releases \[1\]"):
+        step(ages, release_id="a")
+    stored = pipeline.to / ".steps" / "a" / "releases" / "1.parquet"
+    assert pdprivacy.read_release(stored).dp.verify()
+
+
+# ------------------------------------------------------------------ tried again otherwise
+
+
+def _at_work(pipeline, ages, *, finished: bool):
+    """A step that is finished, or was cut short after its first release; and what there is of it."""
+    step = pipeline.step() if finished else pipeline.step(pipeline.failing(1))
+    if finished:
+        step(ages, by="age", release_id="a")
+    else:
+        with pytest.raises(RuntimeError):
+            step(ages, by="age", release_id="a")
+    return pipeline.spent, pipeline.files
+
+
+CHANGES = {
+    "an argument": (r"another argument 'by' \(\"age\", not \"health\"\)", {}, {"by": "health"}),
+    "an argument more": (r"another argument 'more' \({}, not {\"x\": 1}\)", {}, {"x": 1}),
+    "the total": (r"another declaration of 'epsilon' \(2, not 5/2\)", {"epsilon": 2.5}, {}),
+    "the delta": (r"declaration of 'delta' \(0, not 1/1000000\)", {"delta": 1e-6}, {}),
+    "the name": (r"declaration of 'name' \(survey, not other\)", {"name": "other"}, {}),
+    "the neighbors": (r"declaration of 'neighbors'", {"neighbors": "replace_one"}, {}),
+    "the schema": (r"declaration of 'schema'", {"schema": declared(110)}, {}),
+    "the fate of faults": (r"declaration of 'on_invalid'", {"on_invalid": "clip"}, {}),
+}
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "cut short"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_step_of_the_same_id_is_refused(pipeline, ages, change, finished):
+    spent, files = _at_work(pipeline, ages, finished=finished)
+    told, options, arguments = CHANGES[change]
+    with pytest.raises(ChangedStepError, match=told) as caught:
+        pipeline.step(**options)(ages, **{"by": "age", **arguments}, release_id="a")
+    assert "Nothing was charged." in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert (pipeline.spent, pipeline.files) == (spent, files)
+    assert pipeline.calls == 1
+    pipeline.step()(ages, by="age", release_id="a")
+    assert pipeline.spent == 0.8
+
+
+def test_another_function_of_the_same_id_is_refused(pipeline, ages):
+    pipeline.step()(ages, release_id="a")
+
+    def weekly(private, by="age", **more):
+        raise AssertionError
+
+    with pytest.raises(ChangedStepError, match="another function"):
+        pipeline.step(weekly)(ages, release_id="a")
+
+
+def test_what_means_the_same_is_the_same(pipeline, ages):
+    def body(private, epsilon, split=None, names=()):
+        return private.dp.mean("age", epsilon=epsilon)
+
+    given = {"epsilon": 2, "delta": 0, "neighbors": "add_remove"}
+    first = pipeline.step(body, **given)(ages, 0.5, split={"a": 1, "b": 2}, release_id="a")
+    again = pipeline.step(body, epsilon=Fraction(2), delta=0.0)(
+        ages, epsilon=Decimal("0.5"), split={"b": 2.0, "a": 1}, names=(), release_id="a"
+    )
+    same(first, again)
+    with pytest.raises(ChangedStepError):
+        pipeline.step(body)(ages, 0.5, split={"a": 1, "b": 2}, names=[], release_id="a")
+
+
+def test_data_declared_anew_is_not_another_step(pipeline, ages):
+    pipeline.step()(ages, release_id="a")
+    finer = pipeline.step(schema=declared(100), redeclare=True)
+    first = finer(ages, release_id="b")
+    same(pipeline.step(schema=declared(100))(ages, release_id="b")["age"], first["age"])
+
+
+CALLS = {
+    "epsilon": lambda p: p.dp.mean("age", epsilon=0.25),
+    "statistic": lambda p: p.dp.sum("age", epsilon=0.3),
+    "mechanism": lambda p: p.dp.mean("age", epsilon=0.3, delta=1e-6, mechanism="gaussian"),
+    "bounding": lambda p: p.dp.mean("age", epsilon=0.3, bounding="bit"),
+    "columns": lambda p: p.dp.mean(["age"], epsilon=0.3),
+    "filter": lambda p: p.dp.query("age > 30").dp.mean("age", epsilon=0.3),
+    "transform": lambda p: p.dp.clip(upper=100).dp.mean("age", epsilon=0.3),
+    "seed": lambda p: p.dp.mean("age", epsilon=0.3, rng=1),
+    "groups": lambda p: p.dp.groupby("health").mean("age", epsilon=0.3),
+}
+
+
+@pytest.mark.parametrize("change", CALLS)
+def test_another_call_in_its_place_is_refused(pipeline, ages, change):
+    spent, files = _at_work(pipeline, ages, finished=False)
+
+    def monthly(private, by="age", **more):
+        return CALLS[change](private)
+
+    with pytest.raises(
+        ChangedStepError, match="Release 1 of the step 'a' is stored, and was another one: "
+    ) as got:
+        pipeline.step(monthly)(ages, by="age", release_id="a")
+    assert "Nothing was charged." in str(got.value)
+    assert (pipeline.spent, pipeline.files) == (spent, files)
+
+
+def test_the_same_call_in_other_words_is_the_same(pipeline, ages):
+    _at_work(pipeline, ages, finished=False)
+
+    def monthly(private, by="age", **more):
+        age = private.dp.mean(columns="age", epsilon=Fraction(3, 10), delta=0, releases=1, split=None)
+        return {"age": age, "health": private.dp.crosstab(columns="health", index=by, epsilon=0.5)}
+
+    pipeline.step(monthly)(ages, release_id="a")
+    assert pipeline.charged == ["a/1", "a/2"]
+
+
+def test_as_long_as_nothing_was_paid_all_may_change(pipeline, ages):
+    step = pipeline.step()
+    with pytest.raises(pdprivacy.errors.DeclarationError):
+        step(ages, by="aeg", release_id="a")  # a slip of the pen; its first release is paid for
+    assert pipeline.spent == 0.3
+    with pytest.raises(ChangedStepError):
+        step(ages, by="age", release_id="a")
+
+    def other(private, column):
+        return private.dp.mean(column, epsilon=0.5)
+
+    with pytest.raises(pdprivacy.errors.DeclarationError):
+        pipeline.step(other)(ages, "aeg", release_id="b")
+    assert pipeline.charged == ["a/1"]
+    pipeline.step(other)(ages, "age", release_id="b")
+    assert pipeline.charged == ["a/1", "b/1"]
+
+
+def test_a_refused_release_may_be_asked_for_more_cheaply(pipeline, ages):
+    def body(private):
+        return private.dp.mean("age", epsilon=5)
+
+    def cheaper(private):
+        return private.dp.mean("age", epsilon=1)
+
+    cheaper.__name__ = "body"
+    with pytest.raises(BudgetExceeded):
+        pipeline.step(body)(ages, release_id="a")
+    assert pipeline.spent == 0
+    pipeline.step(cheaper)(ages, release_id="a")
+    assert pipeline.spent == 1
+
+
+def test_over_the_budget_nothing_is_lost(pipeline, ages):
+    def body(private):
+        return {"age": private.dp.mean("age", epsilon=1.5), "rows": private.dp.count(epsilon=1)}
+
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded, match=r"asks for epsilon 1, but 0\.5 of 2 is left"):
+            pipeline.step(body)(ages, release_id="a")
+        assert pipeline.charged == ["a/1"]
+    assert pdprivacy.read_release(next(pipeline.to.rglob("1.parquet"))).dp.verify()
+
+
+# ------------------------------------------------------------------ the ledger
+
+
+def test_another_ledger_does_not_go_on(pipeline, ages):
+    _at_work(pipeline, ages, finished=False)
+    elsewhere = pipeline.folder / "other.db"
+    with pytest.raises(StepError, match=r"stored \(1\), but the ledger holds no charge"):
+        pipeline.step(ledger=elsewhere)(ages, by="age", release_id="a")
+    assert not elsewhere.exists()
+    other = pdprivacy.Ledger(elsewhere)
+    other.open(NAME, pdprivacy.Pure(2))
+    with pytest.raises(StepError, match=r"another ledger, or an older copy\. Nothing was charged"):
+        pipeline.step(ledger=other)(ages, by="age", release_id="a")
+    assert other.budget(NAME).spent[0] == 0
+    other.close()
+
+
+def test_without_a_total_a_new_name_is_refused(pipeline, ages):
+    with pytest.raises(ParameterError, match="the ledger holds no budget 'survey' yet"):
+        pipeline.step(epsilon=None)(ages, release_id="a")
+    assert pipeline.calls == 0
+
+
+def test_a_finished_step_needs_no_ledger(pipeline, ages):
+    made = pipeline.step()(ages, release_id="a")
+    same(pipeline.step(ledger=pipeline.folder / "gone.db")(ages, release_id="a")["age"], made["age"])
+    assert not (pipeline.folder / "gone.db").exists()
+
+
+def test_two_steps_cannot_share_a_release(pipeline, ages):
+    pipeline.step()(ages, release_id="a")
+    with pytest.raises(AlreadyCharged, match="or it was made elsewhere under this name"):
+        pipeline.step(to=pipeline.folder / "other")(ages, release_id="a")
+    assert pipeline.spent == 0.8
+
+
+# ------------------------------------------------------------------ what a body may ask
+
+
+REFUSED = sorted({name for name in releases.__all__ if name[0].islower()} - ADMITTED)
+ARGUMENTS = {
+    "batch": ((), {}),
+    "plan_releases": (([("count", {"epsilon": 0.1})],), {}),
+    "marginals": ((), {"order": 1, "epsilon": 0.1}),
+    "partition": (("health",), {"epsilon": 0.1}),
+    "sample": ((), {"frac": 0.5}),
+    "suppress_outliers": (("age", 0.1, 0.2), {}),
+    "remaining": ((), {}),
+    "quality": ((), {}),
+}
+
+
+def test_every_method_is_admitted_or_refused():
+    names = {name for name in releases.__all__ if name[0].islower()}
+    assert names >= ADMITTED
+    assert {"batch", "plan_releases", "partition", "sample", "quality", "dr_ha", "tradeoff"} <= set(REFUSED)
+    assert not set(REFUSED) & {"mean", "crosstab", "groupby", "mode", "kmeans", "query"}
+    assert len(REFUSED) + len(ADMITTED) == len(names)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_kept_is_refused_by_name(pipeline, ages, name):
+    args, options = ARGUMENTS.get(name, (("age", "health"), {"epsilon": [1.0]}))
+
+    def body(private):
+        return getattr(private.dp, name)(*args, **options)
+
+    with pytest.raises(
+        ParameterError, match=rf"'{name}' is not for steps: it .*\. Nothing was charged\.\nHint: "
+    ):
+        pipeline.step(body)(ages, release_id="a")
+    assert pipeline.charged == []
+    assert not (pipeline.to / "a").exists()
+
+
+def test_releases_are_named_by_the_step(pipeline, ages):
+    def body(private):
+        return private.dp.mean("age", epsilon=0.5, release_id="mine")
+
+    with pytest.raises(ParameterError, match="named by the step"):
+        pipeline.step(body)(ages, release_id="a")
+    assert pipeline.charged == []
+
+
+def test_the_budget_pays_for_nothing_else(pipeline, ages):
+    def charging(private):
+        private.dp.budget.charge(pdprivacy.Pure(0.5), "something", release_id="a/1")
+
+    def protecting(private):
+        other = pd.DataFrame({"age": [1, 2]}).dp.protect(
+            declared().select_columns(["age"]), budget=private.dp.budget
+        )
+        return other.dp.mean("age", epsilon=0.5)
+
+    for body in (charging, protecting):
+        with pytest.raises(BudgetError):
+            pipeline.step(body)(ages, release_id="a")
+        assert pipeline.charged == []
+
+
+def test_a_frame_is_of_no_use_after_its_step(pipeline, ages):
+    kept = []
+
+    def body(private):
+        kept.extend([private, private.dp.query("age > 30"), private.dp.groupby("health")])
+        return private.dp.mean("age", epsilon=0.5)
+
+    pipeline.step(body)(ages, release_id="a")
+    for frame in kept[:2]:
+        with pytest.raises(StepError, match=r"is over, and its frame with it\. Nothing was charged"):
+            frame.dp.mean("age", epsilon=0.1)
+    with pytest.raises(StepError, match="is over"):
+        kept[2].count(epsilon=0.1)
+    assert pipeline.spent == 0.5
+
+
+def test_what_costs_nothing_may_be_asked(pipeline, ages):
+    seen = {}
+
+    def body(private, epsilon):
+        seen["left"], seen["domain"] = private.dp.budget.left, list(private.dp.domain)
+        first, second = private.dp.split(epsilon, into=[2, 1])
+        seen["plan"] = private.dp.plan("mean", "age", epsilon=[0.1, 1], rows=200)
+        older = private.dp.query("age >= 30").dp.assign(half="age / 2").dp.select(["half", "health"])
+        return {
+            "half": older.dp.mean("half", epsilon=first),
+            "by health": older.dp.groupby("health")["half"].sum(epsilon=second),
+        }
+
+    made = pipeline.step(body)(ages, 0.3, release_id="a")
+    assert seen["left"] == (2.0, 0.0)
+    assert seen["domain"] == ["age", "health"]
+    assert len(seen["plan"]) == 2
+    assert pipeline.spent == 0.3
+    assert made["half"].attrs["dp"]["filters"] == ["age >= 30"]
+    again = pipeline.step(body)(ages, 0.3, release_id="a")
+    same(again["by health"], made["by health"])
+
+
+def test_seeded_releases_are_marked_and_their_seed_is_not_kept(pipeline, ages):
+    seed = 918273645
+
+    def body(private, rng):
+        return private.dp.mean("age", epsilon=0.5, rng=rng)
+
+    made = pipeline.step(body)(ages, seed, release_id="a")
+    assert made.attrs["dp"]["seeded"] is True
+    private = ages.dp.protect(declared(), epsilon=2)
+    pd.testing.assert_series_equal(made, private.dp.mean("age", epsilon=0.5, rng=seed), check_exact=True)
+    files = pipeline.files
+    assert files
+    assert not any(str(seed).encode() in data for data in files.values())
+    same(pipeline.step(body)(ages, seed + 1, release_id="a"), made)  # another seed is no other step
+
+
+# ------------------------------------------------------------------ what a body may return
+
+
+def _altered(private):
+    table = private.dp.crosstab("age", "health", epsilon=0.5)
+    table["no"] = ages_of(private)["age"].value_counts().iloc[:3].to_numpy()
+    return {"health": table}
+
+
+def ages_of(private) -> pd.DataFrame:
+    """The raw cells, which a body can reach."""
+    return pd.DataFrame(private)
+
+
+def _marked(private):
+    """Raw cells under the metadata of a release."""
+    raw = private["age"].head(1)
+    raw.attrs = dict(private.dp.mean("age", epsilon=0.5).attrs)
+    return {"age": raw}
+
+
+BODIES = {
+    "the protected frame": lambda p: {"age": p},
+    "a raw column": lambda p: {"age": p["age"]},
+    "raw cells": lambda p: ages_of(p),
+    "raw cells with a mark": _marked,
+    "an altered release": _altered,
+    "a renamed release": lambda p: p.dp.mean("age", epsilon=0.5).rename("other"),
+    "other labels": lambda p: p.dp.mean("age", epsilon=0.5).set_axis(["x"]),
+    "a reordered release": lambda p: p.dp.crosstab("age", "health", epsilon=0.5).iloc[::-1],
+    "other metadata": lambda p: _with(p.dp.mean("age", epsilon=0.5), epsilon=0.1),
+    "a release of another frame": lambda p: _elsewhere().dp.mean("age", epsilon=0.5),
+    "a release of another frame under this id": lambda p: _with(
+        _elsewhere().dp.mean("age", epsilon=0.5), release_id="a/1"
+    ),
+    "a confidential curve": lambda p: {"risk": _elsewhere().dp.risk_curve("age", "health")},
+    "a list": lambda p: [p.dp.mean("age", epsilon=0.5)],
+    "releases in releases": lambda p: {"all": {"age": p.dp.mean("age", epsilon=0.5)}},
+    "one release twice": lambda p: dict.fromkeys(["age", "mean"], p.dp.mean("age", epsilon=0.5)),
+    "names that differ in case": lambda p: {name: p.dp.mean("age", epsilon=0.25) for name in ("age", "AGE")},
+    "a number": lambda p: {"age": float(p.dp.mean("age", epsilon=0.5).iloc[0])},
+    "something more": lambda p: {"age": p.dp.mean("age", epsilon=0.5), "rows": len(p)},
+    "nothing": lambda p: None,
+    "no release": lambda p: {},
+}
+
+
+def _with(released, **facts):
+    released.attrs["dp"] = {**released.attrs["dp"], **facts}
+    return released
+
+
+def _elsewhere():
+    frame = pd.DataFrame({"age": [*CELLS] * 9, "health": ["no", "yes", "no", "no"] * 9})
+    return frame.dp.protect(declared(), epsilon=2)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_only_releases_of_the_step_are_results(pipeline, ages, name):
+    def body(private):
+        return BODIES[name](private)
+
+    step = pipeline.step(body)
+    with pytest.raises(StepError) as caught:
+        step(ages, release_id="a")
+    text = str(caught.value)
+    assert "returned " in text
+    assert "No result was written" in text
+    assert not any(f"{cell}" in text.replace("0.1", "") for cell in CELLS)
+    assert not (pipeline.to / "a").exists()
+    assert list(pipeline.to.rglob("results")) == []
+    spent = pipeline.spent
+
+    def corrected(private):
+        return {"age": private.dp.mean("age", epsilon=0.5)}
+
+    corrected.__name__ = "body"
+    if name in ("an altered release", "a reordered release", "names that differ in case"):
+        return  # whose first release is another one
+    made = pipeline.step(corrected)(ages, release_id="a")  # which takes what is stored
+    assert pipeline.spent == max(spent, 0.5)
+    assert made["age"].dp.verify()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "a/b", "a\\b", ".hidden", "a:b", "con", "NUL.txt", " a", "a.", "x" * 151, "a\n", 3, None],
+)
+def test_names_that_are_no_files_are_refused(pipeline, ages, name):
+    def body(private):
+        return {name: private.dp.mean("age", epsilon=0.5)}
+
+    with pytest.raises(ParameterError, match="'the name of a result'"):
+        pipeline.step(body)(ages, release_id="a")
+    assert not (pipeline.to / "a").exists()
+    if name is None:
+        return
+    with pytest.raises(ParameterError, match="'release_id'"):
+        pipeline.step()(ages, release_id=name)
+    assert pipeline.charged == ["a/1"]
+    assert sorted(path.name for path in (pipeline.to / ".steps").iterdir()) == ["a"]
+
+
+@FAST
+@given(st.text(max_size=20))
+def test_a_name_stays_in_its_folder(name):
+    try:
+        plain = check_file_name(name, "release_id")
+    except ParameterError:
+        return
+    assert (Path("to") / plain).parent == Path("to")
+    assert not {"/", "\\", "\0"} & set(plain)
+    assert plain == plain.strip(" .")
+    assert check_file_name(plain, "release_id") == plain
+
+
+# ------------------------------------------------------------------ in
+
+
+def test_data_that_does_not_meet_its_schema_is_refused(pipeline, ages, texts_of):
+    faulty = ages.assign(age=ages["age"].replace(31, 3187))
+    with pytest.raises(InvalidDataError) as caught:
+        pipeline.step()(faulty, release_id="a")
+    assert not any("3187" in text for text in texts_of(caught.value))
+    assert pipeline.calls == 0
+    assert pipeline.charged == []
+    made = pipeline.step()(ages, release_id="a")
+    assert made["age"].dp.verify()
+
+
+def test_keywords_of_protect_are_passed_on(pipeline, ages):
+    frame = ages.assign(person=np.arange(len(ages)) // 2, age=ages["age"] * 3)
+    step = pipeline.step(on_invalid="clip", unit="person", max_rows=1)
+    with pytest.raises(InvalidDataError):
+        pipeline.step(unit="person", max_rows=1)(frame, release_id="a")
+    made = step(frame, release_id="b")
+    assert made["age"].attrs["dp"]["unit"] == "person"
+    assert made["age"].attrs["dp"]["lineage"] == ["protect(unit='person', max_rows=1)"]
+
+
+def test_frames_of_other_engines_are_taken(pipeline, ages):
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    pytest.importorskip("narwhals", reason="narwhals is not installed")
+    step = pipeline.step(pipeline.failing(1))
+    with pytest.raises(RuntimeError):
+        step(polars.from_pandas(ages), release_id="a")
+    made = step(polars.from_pandas(ages).lazy(), release_id="a")
+    assert pipeline.spent == 0.8
+    assert all(one.dp.verify() for one in made.values())
+
+
+def test_no_cell_is_in_what_a_step_notes(pipeline, ages):
+    pipeline.step()(ages.assign(town="Kleinkleckersdorf"), release_id="a")
+    notes = {name: data for name, data in pipeline.files.items() if name.endswith(".json")}
+    assert len(notes) == 3
+    assert not any(b"Kleinkleckersdorf" in data for data in pipeline.files.values())
+    assert str(ages["age"].mean()).encode() not in b"".join(notes.values())
+
+
+# ------------------------------------------------------------------ files
+
+
+def body_of_all(private):
+    """A release of every kind, the labels of a Series, rows and columns of all kinds."""
+    dp = private.dp
+    banded = dp.cut("income", [0, 500, 1000])
+    return {
+        "rows": dp.count(epsilon=1),
+        "counts": dp.count(["income", "age"], epsilon=1),
+        "sums": dp.sum(["age", "income"], epsilon=1),
+        "means": dp.mean(["age", "family"], epsilon=1, releases=3),
+        "gaussian": dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="gaussian"),
+        "bounded": dp.mean(["age", "family"], epsilon=0.01, bounding="truncated"),
+        "vars": dp.var("age", epsilon=1),
+        "stds": dp.std(["age", "family"], epsilon=1, bounding="bit", bounds={"age": (1, 20)}),
+        "describe": dp.describe(["age", "family"], epsilon=1),
+        "cov": dp.cov(["age", "family"], epsilon=1),
+        "corr": dp.corr(["age", "family"], epsilon=0.001),
+        "proportion": dp.proportion("member", True, epsilon=1),
+        "values": dp.value_counts("region", epsilon=1),
+        "values of two": dp.value_counts(["member", "family"], epsilon=1),
+        "shares": dp.value_counts("region", epsilon=1, normalize=True, constraint="simplex"),
+        "histogram": dp.histogram("income", np.array([0.0, 250, 1000]), epsilon=1),
+        "null rows": banded.dp.value_counts("income", epsilon=1),
+        "null columns": banded.dp.crosstab("region", "income", epsilon=1),
+        "null in columns": banded.dp.crosstab("region", ["income", "member"], epsilon=1, margins=True),
+        "table": dp.crosstab(["region", "age"], "health", epsilon=1),
+        "tables": dp.crosstab("region", "member", epsilon=1, releases=2),
+        "margins": dp.crosstab("member", "health", epsilon=1, margins=True, normalize="index"),
+        "pooled var": dp.pooled_var("family", by="region", epsilon=1),
+        "pooled cov": dp.pooled_cov(["family", "age"], by="region", epsilon=1),
+        "groups": dp.groupby("region").count(epsilon=1),
+        "group means": dp.groupby(["region", "member"])[["family", "income"]].mean(epsilon=1),
+        "mode": dp.mode("region", epsilon=1),
+        "modes": dp.mode(["region", "family", "member"], epsilon=1),
+        "top": dp.top_k("region", 2, epsilon=1),
+        "tops": dp.top_k(["region", "family"], 2, epsilon=1, releases=2),
+        "quantiles": dp.quantile("age", [0.25, 0.5], epsilon=1),
+        "quantile": dp.quantile("age", 0.25, epsilon=1),
+        "median": dp.median("age", epsilon=1),
+        "min": dp.min("age", epsilon=1),
+        "max": dp.max(["age", "family"], epsilon=1),
+        "kmeans": dp.kmeans(["age", "family"], 2, epsilon=1, iterations=2),
+        "kmedian": dp.kmedian("family", 2, epsilon=1, steps=3),
+        "assigned": dp.assign(double="2 * family")
+        .dp.query("region in ['north', 'south']")
+        .dp.mean(epsilon=1),
+        "recoded": dp.recode("region", {"north": "up", "south": None}).dp.value_counts("region", epsilon=1),
+    }
+
+
+def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, monkeypatch):
+    seen = []
+    keep = pdprivacy.step.opened.Opened.keep
+
+    def watched(self, protected, method, arguments, make):
+        def made(release_id):
+            seen.append(make(release_id))
+            return seen[-1].copy()
+
+        return keep(self, protected, method, arguments, made)
+
+    monkeypatch.setattr(pdprivacy.step.opened.Opened, "keep", watched)
+    step = pipeline.step(body_of_all, schema=schema, epsilon=1000, delta=1e-3)
+    made = step(survey, release_id="all")
+    assert len(seen) == len(made) == len(pipeline.charged)
+    assert {one.attrs["dp"]["statistic"] for one in seen} == {
+        str(name) for name in pdprivacy.releases.bundle.VERBS
+    }
+    again = step(survey, release_id="all")
+    for (name, one), original in zip(made.items(), seen, strict=True):
+        same(one, original)
+        same(again[name], original)
+        assert one.dp.verify()
+        assert [*one.axes[0].names] == [*original.axes[0].names]
+        stored = pipeline.to / "all" / f"{name}.parquet"
+        same(pdprivacy.read_release(stored), original)
+        plain = pd.read_parquet(stored)
+        assert plain.attrs["dp"] == original.attrs["dp"]
+        if isinstance(original, pd.DataFrame):
+            assert plain.dp.verify(), name  # its labels are those, or their texts
+        np.testing.assert_array_equal(
+            plain.to_numpy().astype(str).ravel(), original.to_numpy().astype(str).ravel()
+        )
+    assert len(seen) == len(made)  # and none was made anew
+
+
+SCALARS = st.one_of(
+    st.text(max_size=4).filter(lambda text: not text or text.isprintable()),
+    st.integers(-(2**70), 2**70),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.dates(datetime.date(1700, 1, 1), datetime.date(2200, 1, 1)),
+    st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)).map(pd.Timestamp),
+    st.timedeltas(datetime.timedelta(-9), datetime.timedelta(9)),
+    st.decimals(-9, 9, places=3),
+    st.fractions(-9, 9),
+    st.uuids(),
+    st.binary(max_size=3),
+)
+INTERVALS = st.builds(
+    lambda low, width, closed: pd.Interval(low, low + width, closed),
+    st.integers(-9, 9), st.integers(1, 5), st.sampled_from(["left", "right"]),
+)  # fmt: skip
+PAIRS = st.tuples(st.integers(0, 9), st.text("ab", max_size=2))
+LABELS = st.one_of(SCALARS, INTERVALS, PAIRS)
+
+
+@FAST
+@given(st.one_of(LABELS, st.tuples(LABELS, st.none())))
+def test_a_label_of_any_kind_is_read_as_it_was(label):
+    stored = json.loads(json.dumps(to_json(label)))
+    back = from_json(stored)
+    assert type(back) is type(label)
+    assert back == label
+    assert str(back) == str(label)
+
+
+@pytest.mark.parametrize("null", [None, math.nan, pd.NaT, pd.NA], ids=str)
+def test_nulls_are_told_apart(null):
+    back = from_json(json.loads(json.dumps(to_json(null))))
+    assert type(back) is type(null)
+    assert pd.isna(back)
+
+
+@st.composite
+def tables(draw):
+    """A release of labels of any kind: one column by the other, or counts of one or both."""
+    columns = []
+    for name in draw(st.sampled_from([("a", "b"), (1, "b"), ("a", "a.b")])):
+        kind = draw(st.sampled_from([SCALARS, INTERVALS, PAIRS]))
+        labels = draw(st.lists(kind, min_size=1, max_size=4, unique=True))
+        columns.append(Column(name, "category", draw(st.booleans()), categories=tuple(labels)))
+    frame = pd.DataFrame({column.name: np.array([None], dtype=object)[:0] for column in columns})
+    private = frame.dp.protect(Domain(tuple(columns)), epsilon=100)
+    first, second = (column.name for column in columns)
+    way = draw(st.sampled_from(["crosstab", "counts", "both", "releases", "mode"]))
+    if way == "crosstab":
+        return private.dp.crosstab(first, second, epsilon=1, margins=draw(st.booleans()))
+    if way == "mode":
+        return private.dp.mode([first, second], epsilon=1)
+    chosen = [first, second] if way == "both" else first
+    return private.dp.value_counts(chosen, epsilon=1, releases=2 if way == "releases" else 1)
+
+
+@FAST
+@given(tables())
+def test_a_table_of_any_labels_is_read_as_it_was(released):
+    data, back = to_bytes(released)
+    same(back, released)
+    same(from_bytes(data), released)
+    assert back.dp.verify()
+    plain = pd.read_parquet(io.BytesIO(data))
+    assert plain.attrs["dp"] == released.attrs["dp"]
+    assert plain.shape == (released.shape if released.ndim == 2 else (*released.shape, 1))
+
+
+def test_labels_that_no_file_can_keep_are_refused_before_the_charge(pipeline):
+    class Odd:
+        pass
+
+    domain = Domain((Column("a", "category", categories=(Odd(), "b")), Column("c", "boolean")))
+    frame = pd.DataFrame({"a": ["b"], "c": [True]})
+    with pytest.raises(ParameterError, match="label of type Odd cannot be kept in a file"):
+        pipeline.step(lambda p: p.dp.count(epsilon=1), schema=domain)(frame, release_id="a")
+    assert pipeline.charged == []
+    without = pipeline.step(lambda p: p.dp.select(["c"]).dp.count(epsilon=1), schema=domain)
+    assert without(frame, release_id="b").dp.verify()
+
+
+def _files(pipeline) -> dict[str, Path]:
+    return {path.name: path for path in pipeline.to.rglob("*") if path.is_file()}
+
+
+DAMAGES = {
+    "cut off": lambda data: data[: len(data) // 2],
+    "nothing": lambda data: b"",
+    "garbage": lambda data: b"PAR1" + os.urandom(200) + b"PAR1",
+    "a bit": lambda data: (
+        data[: len(data) // 3] + bytes([data[len(data) // 3] ^ 255]) + data[len(data) // 3 + 1 :]
+    ),
+    "other text": lambda data: b'{"format": 1}',
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["1.parquet", "1.json", "step.json"])
+def test_a_damaged_file_on_the_way_is_told(pipeline, ages, name, damage):
+    spent, _ = _at_work(pipeline, ages, finished=False)
+    path = _files(pipeline)[name]
+    whole = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](whole))
+    with pytest.raises(StepError, match=r"damaged|cannot be used|is missing") as caught:
+        pipeline.step()(ages, by="age", release_id="a")
+    assert "Nothing was charged" in str(caught.value)
+    assert pipeline.spent == spent
+    path.write_bytes(whole)
+    pipeline.step()(ages, by="age", release_id="a")
+    assert pipeline.spent == 0.8
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "another release", "gone"])
+def test_a_damaged_result_is_told(pipeline, ages, damage):
+    step = pipeline.step()
+    step(ages, release_id="a")
+    path = _files(pipeline)["age.parquet"]
+    whole = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "another release":
+        path.write_bytes(_files(pipeline)["health.parquet"].read_bytes())
+    else:
+        path.write_bytes(DAMAGES[damage](whole))
+    with pytest.raises(
+        StepError, match=r"A stored release of the step 'a' cannot be used.*Nothing was charged"
+    ):
+        step(ages, release_id="a")
+    assert (pipeline.spent, pipeline.calls) == (0.8, 1)
+    path.write_bytes(whole)
+    assert step(ages, release_id="a")["age"].dp.verify()
+
+
+def test_results_that_were_moved_away_are_not_made_again(pipeline, ages):
+    step = pipeline.step()
+    step(ages, release_id="a")
+    (pipeline.to / "a").rename(pipeline.folder / "published")
+    with pytest.raises(StepError, match=r"are not there any more\. Nothing was charged"):
+        step(ages, release_id="a")
+    assert (pipeline.spent, pipeline.calls) == (0.8, 1)
+    (pipeline.folder / "published").rename(pipeline.to / "a")
+    assert step(ages, release_id="a")["age"].dp.verify()
+
+
+def test_what_no_step_made_is_left_alone(pipeline, ages):
+    (pipeline.to / "a").mkdir(parents=True)
+    (pipeline.to / "a" / "notes.txt").write_text("mine")
+    with pytest.raises(StepError, match="is there already"):
+        pipeline.step()(ages, release_id="a")
+    assert pipeline.charged == []
+    assert (pipeline.to / "a" / "notes.txt").read_text() == "mine"
+
+
+def test_a_lost_manifest_is_told(pipeline, ages):
+    _at_work(pipeline, ages, finished=False)
+    _files(pipeline)["step.json"].unlink()
+    with pytest.raises(StepError, match="or releases for it are, but not what a step notes"):
+        pipeline.step()(ages, release_id="a")
+    assert pipeline.spent == 0.3
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "cut short"])
+def test_files_of_another_version_are_told(pipeline, ages, finished):
+    spent, _ = _at_work(pipeline, ages, finished=finished)
+    path = _files(pipeline)["step.json"]
+    whole = path.read_text()
+    path.write_text(whole.replace('"format": 1', '"format": 2'))
+    with pytest.raises(
+        StepError, match=r"another version of pdprivacy.*\(format 2, here 1\). Nothing was charged"
+    ):
+        pipeline.step()(ages, by="age", release_id="a")
+    path.write_text(whole)
+    stored = _files(pipeline)["age.parquet" if finished else "1.parquet"]
+    frame = pd.read_parquet(stored)
+    frame.attrs["dp_shape"]["format"] = 2
+    frame.to_parquet(stored)
+    with pytest.raises(
+        StepError, match=r"another version of pdprivacy \(format 2, here 1\)\. Nothing was charged"
+    ):
+        pipeline.step()(ages, by="age", release_id="a")
+    assert pipeline.spent == spent
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(pipeline, ages):
+    pipeline.to.write_text("a file")
+    with pytest.raises(
+        StepError, match=r"cannot be written \(.*\)\. Nothing was charged\.\nHint: "
+    ) as caught:
+        pipeline.step()(ages, release_id="a")
+    assert str(pipeline.to) in str(caught.value)
+    assert pipeline.charged == []
+    assert pipeline.calls == 0
+
+
+def full(monkeypatch, module, name, when=lambda *args: True):
+    """A disk that is full, for calls of this function."""
+    real = getattr(module, name)
+
+    def call(*args, **options):
+        if when(*args):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*args, **options)
+
+    monkeypatch.setattr(module, name, call)
+
+
+def test_a_full_disk_is_found_before_the_charge(pipeline, ages, monkeypatch):
+    step = pipeline.step()
+    with monkeypatch.context() as patched:
+        full(patched, pdprivacy.step.folder, "_allocate")
+        with pytest.raises(
+            StepError, match=r"No space left on device\)\. Nothing was charged for this release"
+        ):
+            step(ages, release_id="a")
+    assert pipeline.charged == []
+    step(ages, release_id="a")
+    assert pipeline.spent == 0.8
+
+
+def test_room_is_kept_for_what_was_paid_for(pipeline, ages, monkeypatch):
+    """The disk is full but for the room that was reserved: the release is stored there."""
+    reserve = pipeline.to / ".steps" / "a" / "reserve"
+    sizes = []
+
+    def no_room(path, data):
+        if reserve.exists():
+            sizes.append(reserve.stat().st_size)
+        return path.suffix == ".parquet" and reserve.exists()
+
+    full(monkeypatch, pdprivacy.step.folder, "_write", no_room)
+    made = pipeline.step()(ages, release_id="a")
+    assert set(sizes) == {RESERVED_BYTES}
+    assert all(one.dp.verify() for one in made.values())
+    assert pipeline.spent == 0.8
+    assert not reserve.exists()
+
+
+def test_what_cannot_be_stored_at_all_is_told_as_lost(pipeline, ages, monkeypatch):
+    step = pipeline.step()
+    with monkeypatch.context() as patched:
+        full(patched, pdprivacy.step.folder, "_write", lambda path, data: path.name == "2.parquet")
+        with pytest.raises(
+            StepError, match=r"No space left on device\)\. The release was charged, and is lost"
+        ):
+            step(ages, release_id="a")
+    assert pipeline.spent == 0.8
+    assert pipeline.answered == [True, False]
+    with pytest.raises(AlreadyCharged, match=r"'a/2' was charged before.*Stored are the releases \[1\]"):
+        step(ages, release_id="a")
+    assert pdprivacy.read_release(_files(pipeline)["1.parquet"]).dp.verify()
+
+
+def test_a_file_that_is_no_release_is_told(tmp_path, private):
+    path = tmp_path / "a.parquet"
+    with pytest.raises(FileNotFoundError):
+        pdprivacy.read_release(path)
+    path.write_bytes(b"no Parquet")
+    with pytest.raises(MetadataError, match=r"a\.parquet' is damaged, or no Parquet"):
+        pdprivacy.read_release(path)
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+    with pytest.raises(MetadataError, match="no release metadata"):
+        pdprivacy.read_release(path)
+    table = private.dp.crosstab("region", "health", epsilon=1)
+    table.to_parquet(path)
+    same(pdprivacy.read_release(path), table)
+    changed = table + 1
+    changed.attrs = table.attrs
+    changed.to_parquet(path)
+    with pytest.raises(MetadataError, match="does not hold the numbers and labels that were released"):
+        pdprivacy.read_release(str(path))
+    data, _ = to_bytes(private.dp.mean("age", epsilon=1))
+    frame = pd.read_parquet(io.BytesIO(data))
+    frame.attrs["dp_shape"]["rows"] = {"names": [None]}
+    frame.to_parquet(path)
+    with pytest.raises(MetadataError, match=r"its labels cannot be read \(KeyError\)"):
+        pdprivacy.read_release(path)
+
+
+def test_without_arrow_nothing_begins(pipeline, ages, monkeypatch):
+    monkeypatch.setattr(pdprivacy.step.parquet, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
+        pipeline.step()(ages, release_id="a")
+    assert not pipeline.to.exists()
+    with pytest.raises(MissingExtraError):
+        pdprivacy.read_release("a.parquet")
+
+
+# ------------------------------------------------------------------ the decorator
+
+
+def test_the_function_keeps_its_name_and_arguments(pipeline):
+    def body(private, by: str, *, epsilon: float = 0.5, **more: int):
+        """Counts."""
+
+    step = pipeline.step(body)
+    assert (step.__name__, step.__doc__) == ("body", "Counts.")
+    signature = inspect.signature(step)
+    assert list(signature.parameters) == ["private", "by", "epsilon", "release_id", "more"]
+    assert signature.parameters["release_id"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_a_call_without_an_id_is_refused(pipeline, ages):
+    with pytest.raises(ArgumentError, match="'release_id' is missing"):
+        pipeline.step()(ages)
+    with pytest.raises(TypeError):
+        pipeline.step()(release_id="a")
+    with pytest.raises(TypeError):
+        pipeline.step(lambda private: None)(ages, by="age", release_id="a")
+    assert not pipeline.to.exists()
+
+
+async def _later(private):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"budget": 1}, ArgumentError, "unexpected keyword argument 'budget'"),
+        ({"epsilom": 1}, ArgumentError, "unexpected keyword argument 'epsilom'"),
+        ({"ledger": None}, ParameterError, "'ledger' must be a path, a URL or a Ledger"),
+        ({"ledger": 3}, ParameterError, "'ledger' must be"),
+        ({"name": ""}, ParameterError, "'name' must be 1 to 200"),
+        ({"name": None}, ParameterError, "'name' must be a string"),
+        ({"to": ""}, ParameterError, "'to' must be the path of a folder"),
+        ({"to": 3}, ParameterError, "'to' must be the path"),
+        ({"body": 3}, ParameterError, "made of a plain function"),
+        ({"body": _later}, ParameterError, "made of a plain function"),
+        ({"body": lambda: None}, ParameterError, "takes the protected frame first"),
+        ({"body": lambda *frames: None}, ParameterError, "takes the protected frame first"),
+        ({"body": lambda private, release_id: None}, ParameterError, "no 'release_id'"),
+    ],
+)
+def test_what_cannot_be_a_step_is_refused_where_it_stands(pipeline, options, error, told):
+    with pytest.raises(error, match=told):
+        pipeline.step(**options)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [pd.DataFrame({"a": [1]}), pd.Series([1]), np.array([1]), object(), len, [object()], {"a": {1: len}}],
+)
+def test_arguments_that_cannot_be_told_apart_are_refused(pipeline, ages, argument):
+    with pytest.raises(
+        ParameterError, match="'more' cannot be told from another one when the step is tried again"
+    ):
+        pipeline.step()(ages, more=argument, release_id="a")
+    assert not pipeline.to.exists()
+
+
+def test_confidential_numbers_are_not_written_down(pipeline, ages):
+    private = ages.dp.protect(declared(), epsilon=2)
+    chosen = private.dp.choose_epsilon("age", "health", max_risk=0.9)
+    with pytest.raises(ParameterError, match="made of confidential counts"):
+        pipeline.step()(ages, epsilon=chosen, release_id="a")
+    assert not pipeline.to.exists()
+
+
+def test_texts_tell_what_differs_and_nothing_else():
+    alike = [
+        (1, 1.0, np.int8(1), Fraction(1), Decimal("1.00")),
+        (0.1, Decimal("0.1"), Fraction(1, 10), np.float64(0.1)),
+        ("a", np.str_("a")),
+        ([1, 2], [1.0, 2]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({1, 2}, frozenset({2, 1})),
+    ]
+    seen = set()
+    for group in alike:
+        texts = {text_of(one, "x") for one in group}
+        assert len(texts) == 1
+        seen |= texts
+    other = [
+        True, None, "1", "1/10", 2, (1, 2), [[1], 2], ["1", 2], {"a": "1", "b": 2}, "", " ", '"a"', "a, b",
+        ["a", "b"], ["a, b"], datetime.date(2026, 5, 1), "2026-05-01", math.inf, -math.inf, b"a", Path("a"),
+        10**5000, 10**5001, Decimal("1e999999"), UUID(int=1), pd.Timestamp("2026-05-01"), [], (), {}, set(),
+        [None], (1,),
+    ]  # fmt: skip
+    texts = [text_of(one, "x") for one in other]
+    assert len(set(texts)) == len(texts)
+    assert not seen & set(texts)
+    assert (
+        text_of(np.array([1, 2]), "x", arrays=True)
+        == text_of(pd.Series([1, 2]), "x", arrays=True)
+        == "[1, 2]"
+    )
+    assert text_of(np.array(0.5), "x", arrays=True) == "1/2"
+
+
+@FAST
+@given(
+    st.recursive(
+        SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+    )
+)
+def test_equal_arguments_have_equal_texts(argument):
+    import copy
+
+    assert text_of(argument, "x") == text_of(copy.deepcopy(argument), "x")
+    assert text_of([argument], "x") != text_of(argument, "x")
+    assert text_of(str(argument), "x") != text_of([str(argument)], "x")
+
+
+# ------------------------------------------------------------------ one at a time
+
+
+def test_a_second_run_is_told_of_the_first(pipeline, ages):
+    inside, leave = threading.Event(), threading.Event()
+
+    def monthly(private):
+        inside.set()
+        assert leave.wait(30)
+        return private.dp.mean("age", epsilon=0.5)
+
+    step = pipeline.step(monthly)
+    first = threading.Thread(target=step, args=(ages,), kwargs={"release_id": "a"})
+    first.start()
+    assert inside.wait(30)
+    try:
+        with pytest.raises(
+            StepError, match=r"Another run of the step 'a' is under way\. Nothing was charged"
+        ):
+            step(ages, release_id="a")
+    finally:
+        leave.set()
+        first.join()
+    assert step(ages, release_id="a").dp.verify()
+    assert pipeline.spent == 0.5
+
+
+def test_a_step_within_itself_does_not_wait_for_itself(pipeline, ages):
+    steps = []
+
+    def monthly(private):
+        return steps[0](ages, release_id="a")
+
+    steps.append(pipeline.step(monthly))
+    with pytest.raises(StepError, match="under way"):
+        steps[0](ages, release_id="a")
+    assert pipeline.spent == 0
+
+
+PROCESS = """
+import json, os, random, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+import sqlite3  # and what else a child would import for itself; nothing here starts a thread
+import pandas as pd, pyarrow.dataset, pyarrow.parquet
+import pdprivacy
+from pdprivacy.errors import AlreadyCharged, StepError
+
+schema = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120, bins=(0, 30, 60, 120)),))
+ages = pd.DataFrame({"age": [31, 54, 27, 39] * 9})
+made = ages.dp.protect(schema, epsilon=1).dp.value_counts("age", epsilon=1)
+made.dp.schema().validate(made)
+
+
+def attempt(folder, release_id, before=lambda: None):
+    # a child that runs the step; it ends with 0: done, 3: lost, 4: another run is under way
+    @pdprivacy.release_step(
+        schema=schema, epsilon=1000, ledger=folder + "/budget.db", name="survey", to=folder + "/released"
+    )
+    def monthly(private):
+        return {
+            "age": private.dp.mean("age", epsilon=0.25),
+            "ages": private.dp.value_counts("age", epsilon=0.75),
+        }
+
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        before()
+        monthly(ages, release_id=release_id)
+        code = 0
+    except AlreadyCharged:
+        code = 3
+    except StepError as error:
+        code = 4 if "under way" in str(error) else 1
+    finally:
+        os._exit(code)
+
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed(folder):
+    # at a random moment; most steps more than once
+    rng, story, number = random.Random(1), [], 0
+    start = time.monotonic()
+    story.append(["whole", ended(attempt(folder, "whole"))])
+    span = 1.1 * (time.monotonic() - start)
+    for kill in range(30):
+        release_id = f"run {number}"
+        child = attempt(folder, release_id)
+        time.sleep(rng.uniform(0, span))
+        os.kill(child, signal.SIGKILL)
+        code = ended(child)
+        story.append([release_id, code])
+        if code != -signal.SIGKILL or kill % 2:
+            story.append([release_id, ended(attempt(folder, release_id))])
+            number += 1
+    return story
+
+
+def stopping(place):
+    # just before the change of a file of this number, the process is gone
+    count = 0
+
+    def counted(real):
+        def call(*args, **options):
+            nonlocal count
+            count += 1
+            if count == place:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **options)
+        return call
+
+    def patch():
+        for name in ("open", "replace", "rename", "fsync", "mkdir", "unlink"):
+            setattr(os, name, counted(getattr(os, name)))
+    return patch
+
+
+def stopped(folder):
+    story, place = [], 1
+    while True:
+        release_id = f"at {place}"
+        code = ended(attempt(folder, release_id, stopping(place)))
+        story.append([release_id, code])
+        if code == 0:
+            return story
+        story.append([release_id, ended(attempt(folder, release_id))])
+        place += 4
+
+
+def together(folder):
+    story = []
+    for number in range(6):
+        release_id = f"run {number}"
+        children = [attempt(folder, release_id) for _ in range(2)]
+        story += [[release_id, ended(child)] for child in children]
+        story.append([release_id, ended(attempt(folder, release_id))])
+    return story
+
+
+stories = {}
+for one in (killed, stopped, together):
+    folder = os.path.join(sys.argv[1], one.__name__)
+    os.mkdir(folder)
+    stories[one.__name__] = one(folder)
+print(json.dumps(stories))
+"""
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory):
+    """Attempts at steps by processes of their own: each with how it ended, by release id, in order."""
+    if not hasattr(os, "fork"):
+        pytest.skip("processes are forked")
+    folder = tmp_path_factory.mktemp("stories")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROCESS, str(folder)],
+        capture_output=True, encoding="utf-8", timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    return {name: (folder / name, [tuple(one) for one in story]) for name, story in told.items()}
+
+
+def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
+    """What is true however the attempts ended: no release is paid for twice, and what is there verifies."""
+    ledger = pdprivacy.Ledger(folder / "budget.db")
+    entries = ledger.entries(NAME)
+    assert entries["release_id"].is_unique
+    spent = entries["epsilon"].groupby(entries["release_id"].str.rpartition("/")[0]).sum()
+    assert (spent <= 1).all()
+    stored = {path.parent.name: [] for path in folder.rglob("*.parquet")}
+    for path in (folder / "released").rglob("*.parquet"):
+        released = pdprivacy.read_release(path)  # which verifies it
+        stored[path.parent.name].append(released.attrs["dp"]["release_id"])
+    held = [one for numbers in stored.values() for one in numbers]
+    assert len(set(held)) == len(held)
+    assert set(entries["release_id"][entries["answered"]]) <= set(held) <= set(entries["release_id"])
+    last = dict(story)
+    for release_id, code in last.items():
+        if code == 0:
+            assert spent[release_id] == 1
+            assert sorted(stored[release_id]) == [f"{release_id}/{number}" for number in (1, 2)]
+        if code == 3:  # lost, and told: one release, charged and neither stored nor answered
+            lost = set(entries["release_id"][entries["release_id"].str.startswith(f"{release_id}/")]) - set(
+                held
+            )
+            assert len(lost) == 1
+    ledger.audit()
+    ledger.close()
+    return last
+
+
+def test_a_killed_step_pays_at_most_once(stories):
+    folder, story = stories["killed"]
+    last = check_story(folder, story)
+    assert sum(code == -9 for _, code in story) >= 10
+    assert set(last.values()) <= {0, 3, -9}
+    assert 0 in last.values()
+
+
+def test_a_step_that_is_stopped_at_any_point_goes_on(stories):
+    """Only between a charge and the file of its answer something is lost, and that is told."""
+    folder, story = stories["stopped"]
+    last = check_story(folder, story)
+    assert len(last) >= 10
+    assert set(last.values()) <= {0, 3}
+    assert list(last.values()).count(0) > list(last.values()).count(3)
+
+
+def test_two_processes_do_not_both_pay(stories):
+    folder, story = stories["together"]
+    last = check_story(folder, story)
+    assert set(last.values()) == {0}
+    assert {code for _, code in story} <= {0, 4}
