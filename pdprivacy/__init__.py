@@ -9,15 +9,22 @@
 ('geometric', 0.5)
 """
 
+import typing as _typing
+
 from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
 from pdprivacy._version import __version__
+from pdprivacy.accessor import missing as _missing
 from pdprivacy.accessor import register as _register
+from pdprivacy.display import load_ipython_extension, unload_ipython_extension
+from pdprivacy.display import register_where_running as _show
 from pdprivacy.domain import Column, Domain
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.protection import ProtectedFrame, protect
+from pdprivacy.reporting import report
 from pdprivacy.schema import read_schema
+from pdprivacy.step import read_release, release_step
 from pdprivacy.synthesis import combine
 
 __all__ = [
@@ -35,13 +42,25 @@ __all__ = [
     "accounting",
     "combine",
     "errors",
+    "load_ipython_extension",
     "mechanism",
     "postprocess",
     "protect",
+    "read_release",
     "read_schema",
+    "release_step",
+    "report",
     "risk",
     "sensitivity",
     "suppression",
+    "unload_ipython_extension",
 ]
 
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+    def __getattr__(name):
+        raise _missing(name)
+
+
 _register()
+_show()

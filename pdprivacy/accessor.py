@@ -9,20 +9,23 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import pandas as pd
 
-from pdprivacy import metadata, protection, releases
+from pdprivacy import display, metadata, protection, releases
 from pdprivacy.domain import Domain
-from pdprivacy.errors import NotProtectedError
+from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
+from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
-from pdprivacy.metadata import Metadata
+from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import Protected, ProtectedFrame
+from pdprivacy.releases.call import kept
 from pdprivacy.transform.refused import REFUSED, refusal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandera.pandas import DataFrameSchema, SeriesSchema
 
 __all__ = ["DataFrameDP", "SeriesDP"]
 
@@ -37,18 +40,25 @@ def _method(
 
     @functools.wraps(function)
     def method(self: DataFrameDP, /, *args: Any, **kwargs: Any) -> R:
-        return function(given(self), *args, **kwargs)
+        try:
+            return function(given(self), *args, **kwargs)
+        except TypeError:
+            wrong = misuse(function.__name__, known, (self, *args), kwargs)
+            if wrong is None:
+                raise
+        raise wrong  # outside the except block: one error, not two
 
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]
+    known = signature.replace(parameters=[itself, *parameters])
+    method.__signature__ = known  # type: ignore[attr-defined]
     return method
 
 
 def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
     """The method that forwards to a release."""
-    return _method(function, lambda accessor: accessor._protected())
+    return _method(function, lambda accessor: accessor._protected().admitted(function.__name__))
 
 
 def _of_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
@@ -61,6 +71,20 @@ class _Result:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
+
+    def __repr__(self) -> str:
+        return display.text(self._frame, self._standing())
+
+    def _repr_html_(self) -> str:
+        return display.page(self._frame, self._standing())
+
+    def _standing(self) -> display.Standing | PrivacyError:
+        """What stands behind a protected frame, as far as it may be shown; or why nothing does."""
+        try:
+            metadata.read(self._frame)
+        except PrivacyError as error:
+            return error
+        return NotProtectedError("A release is not protected: its numbers may be published.")
 
     @property
     def metadata(self) -> Metadata:
@@ -75,12 +99,23 @@ class _Result:
         """Each released number with its standard error and 95 % interval (of the noise alone)."""
         return metadata.interval(self._frame)
 
+    def schema(self) -> DataFrameSchema | SeriesSchema:
+        """A pandera schema that the release meets: its labels in order, dtypes, and bounds where it has some.
+
+        For whoever takes the release on: a changed label or dtype, or a number out of bounds, fails it.
+        Raises MetadataError for a frame that is no release, or was changed.
+        """
+        from pdprivacy.schema.released import released_schema
+
+        return released_schema(self._frame)
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of a `risk_curve`, `utility`, `tradeoff` or comparison, CONFIDENTIAL as these.
+        """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
 
-        ``ax``: where to draw, by default on a new figure. Needs matplotlib.
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.plot.draw`.
 
-        Raises MetadataError for any other frame, MissingExtraError without matplotlib.
+        Raises MetadataError for any other frame and for a release that was changed, MissingExtraError
+        without matplotlib.
         """
         from pdprivacy.plot import draw
 
@@ -99,10 +134,50 @@ class DataFrameDP(_Result):
     def _protected(self) -> Protected:
         return protection.find(self._frame)
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The picture of what was released, of a plan, or of a protected frame: what its budget went on.
+
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.plot.draw` and
+        `pdprivacy.plot.draw_budget`.
+
+        Raises MetadataError for any other frame and for a release that was changed, DerivedFrameError for
+        what pandas made of a protected frame, MissingExtraError without matplotlib.
+        """
+        protected = None
+        try:
+            protected = self._protected()
+        except NotProtectedError as error:
+            if type(error) is not NotProtectedError:  # it was protected once
+                raise
+        if protected is None:
+            return super().plot(ax=ax)
+        return protected.budget.plot(ax=ax)
+
+    def _standing(self) -> display.Standing | PrivacyError:
+        try:
+            facts = self._protected()
+        except PrivacyError as error:
+            return error
+        return display.Standing(
+            engine="pandas" if isinstance(facts.records, pd.DataFrame) else facts.records.engine,
+            domain=facts.domain,
+            unit=facts.unit,
+            budget=facts.budget,
+            lineage=protection.lineage(facts),
+            rows=facts.scope.held()[1],
+            seeded=facts.seeded,
+        )
+
     def __getattr__(self, name: str) -> Any:
         if name in REFUSED:
             raise refusal(name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):  # asked for by Python and by notebooks
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        raise unknown(type(self).__name__, name, _offered())
+
+    def __getitem__(self, columns: object) -> NoReturn:
+        """Refused: columns are an argument of each release."""
+        raise ArgumentError("'dp' has no columns to choose from: a release is told which.", EXAMPLES["mean"])
 
     @property
     def budget(self) -> Budget:
@@ -116,8 +191,15 @@ class DataFrameDP(_Result):
 
     @property
     def lineage(self) -> pd.DataFrame:
-        """The steps between the raw frame and this one; see `pdprivacy.protection.lineage`."""
-        return protection.lineage(self._protected())
+        """The steps between the raw frame and this one, and how far each takes neighbours apart.
+
+        A DataFrame with a row per step: ``step``; ``stability``, the records of the result that one record
+        more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
+        ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
+        """
+        found = protection.lineage(self._protected())
+        found.attrs[KEY] = dict(display.LINEAGE)
+        return found
 
     count = _release(releases.count)
     sum = _release(releases.sum)
@@ -140,8 +222,8 @@ class DataFrameDP(_Result):
     pooled_var = _release(releases.pooled_var)
     pooled_cov = _release(releases.pooled_cov)
     groupby = _release(releases.groupby)
-    kmeans = _release(releases.kmeans)
-    kmedian = _release(releases.kmedian)
+    kmeans = _release(kept(releases.kmeans))
+    kmedian = _release(kept(releases.kmedian))
     query = _release(releases.query)
     clip = _release(releases.clip)
     assign = _release(releases.assign)
@@ -175,16 +257,47 @@ class SeriesDP(_Result):
     """Differential privacy for a Series: what a released one says about itself."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in dir(DataFrameDP) and not name.startswith("_"):
-            label = self._frame.name
-            called = (
-                f"({label!r}, ...)" if callable(getattr(DataFrameDP, name)) else f", not private[{label!r}]"
-            )
+        if name in _offered():
             raise NotProtectedError(
-                f"{name!r} is a method of a protected DataFrame, not of a Series.",
-                f"private.dp.{name}{called} on the protected frame itself.",
+                f"{name!r} is a method of a protected DataFrame, not of a Series.", self._instead(name)
             )
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def _instead(self, name: str) -> str:
+        """What to write for a method of frames; a released Series need not have a name."""
+        label = "age" if self._frame.name is None else self._frame.name
+        if name == "protect":
+            mean = f"private.dp.mean({label!r}, epsilon=0.1)"
+            return f"private = df[[{label!r}]].dp.protect(schema, epsilon=1.0), and then {mean}"
+        if not callable(getattr(DataFrameDP, name)):
+            return f"private.dp.{name} of the protected frame itself, not of private[{label!r}]."
+        if EXAMPLES.get(name, "").startswith(f'private.dp.{name}("age", epsilon'):
+            return f"private.dp.{name}({label!r}, epsilon=0.1) on the protected frame itself."
+        return f"private.dp.{name}({label!r}, ...) on the protected frame itself."
+
+
+def _offered() -> list[str]:
+    return [name for name in dir(DataFrameDP) if not name.startswith("_")]
+
+
+def missing(name: str) -> AttributeError:
+    """The error for a name that the package itself does not have, such as that of a release."""
+    if name.startswith("_"):
+        return AttributeError(f"module 'pdprivacy' has no attribute {name!r}")
+    return unknown("pdprivacy", name, _offered())
+
+
+def _of_groups(groups: Any) -> Any:
+    """The column "dp" of what pandas grouped; NotProtectedError where there is none.
+
+    pandas finds the groups in the data; declared ones are there whether anybody is in them or not.
+    """
+    if "dp" in getattr(groups.obj, "columns", ()):
+        return groups["dp"]
+    raise NotProtectedError(
+        "Groups made by pandas are not protected: which there are would tell who is in the data.",
+        f"private = {EXAMPLES['protect']}; {EXAMPLES['groupby']}",
+    )
 
 
 def register() -> None:
@@ -192,3 +305,5 @@ def register() -> None:
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(DataFrameDP)
+    for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
+        groups.dp = property(_of_groups)  # type: ignore[union-attr]

@@ -6,7 +6,6 @@ nothing of pandera (`pdprivacy.schema` reads one) and nothing of the data.
 
 from __future__ import annotations
 
-import html
 import math
 import numbers
 from collections.abc import Hashable, Iterator
@@ -18,6 +17,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.hints import nearest
+from pdprivacy.markup import printable, table
 
 __all__ = ["MAX_INTEGER_CELLS", "Column", "Domain", "Kind", "Role", "declaration_hint"]
 
@@ -145,7 +146,8 @@ class Column:
         if self.role is not None and self.role not in get_args(Role):
             allowed = ", ".join(map(repr, get_args(Role)))
             raise DeclarationError(
-                f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)})."
+                f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)}).",
+                'metadata={"dp": {"role": "sensitive"}}, or no role',
             )
         set_field = object.__setattr__
         set_field(self, "nullable", bool(self.nullable))
@@ -248,20 +250,23 @@ class Column:
             )
         if not _is_list(bins):
             raise DeclarationError(
-                f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)})."
+                f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)}).",
+                'metadata={"dp": {"bins": [0, 18, 65, 120]}}, from bound to bound',
             )
         edges = tuple(float(_number(edge, self.name, "'bins'")) for edge in bins)
         if len(edges) < 2 or any(right <= left for left, right in pairwise(edges)):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be at least two strictly increasing edges "
-                f"(got {got(bins)})."
+                f"(got {got(bins)}).",
+                'metadata={"dp": {"bins": [0, 18, 65, 120]}}',
             )
         if (self.lower is not None and edges[0] > self.lower) or (
             self.upper is not None and edges[-1] < self.upper
         ):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must cover its bounds {self.lower!r} and {self.upper!r} "
-                f"(got {got(bins)})."
+                f"(got {got(bins)}).",
+                f'metadata={{"dp": {{"bins": [{self.lower!r}, ..., {self.upper!r}]}}}}',
             )
         return edges
 
@@ -288,9 +293,11 @@ class Column:
             if self.kind != "category":
                 missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
                 reason = f"has no declared {' or '.join(missing)} bound"
+            hint = declaration_hint(self.name, self.kind, "bounds")
+            if self.kind == "category":
+                hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
             raise DeclarationError(
-                f"{method!r} needs the bounds of column {self.name!r}, which {reason}.",
-                declaration_hint(self.name, self.kind, "bounds"),
+                f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint
             )
         return float(self.lower), float(self.upper)
 
@@ -298,7 +305,7 @@ class Column:
         """The declared cells in order, without the null cell, for ``method``.
 
         Bins give half-open intervals, the last one closed, as `numpy.histogram` has them; else the
-        categories; else every integer between the bounds, if there are at most `MAX_INTEGER_CELLS`.
+        categories; else every integer between the bounds, if there are at most 1000.
 
         Raises
         ------
@@ -405,8 +412,12 @@ class Domain:
         if found is not None:
             return found
         declared = ", ".join(repr(column.name) for column in self.columns) or "none"
+        meant: object = nearest(name, self._by_name)
+        if isinstance(name, tuple) and name and all(one in self for one in name):
+            meant = list(name)  # a tuple is one label, as in pandas
         raise DeclarationError(
-            f"column {name!r} is not declared for release (declared: {declared}).",
+            f"column {name!r} is not declared for release (declared: {declared})."
+            f"{f' Did you mean {meant!r}?' if meant else ''}",
             declaration_hint(name, None),
         )
 
@@ -478,7 +489,7 @@ class Domain:
                 values = f"{low} to {high}" if low and high else f"{low} and up" if low else f"up to {high}"
             bins = "" if column.bins is None else ", ".join(_text(edge) for edge in column.bins)
             nullable = "yes" if column.nullable else "no"
-            rows.append((str(column.name), column.kind, values, bins, nullable, column.role or ""))
+            rows.append((printable(str(column.name)), column.kind, values, bins, nullable, column.role or ""))
         return rows
 
     def __repr__(self) -> str:
@@ -491,11 +502,4 @@ class Domain:
 
     def _repr_html_(self) -> str:
         head, *body = self._table()
-        lines = [
-            "<table><thead>",
-            "<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>",
-            "</thead>",
-        ]
-        lines.append("<tbody>")
-        lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
-        return "".join([*lines, "</tbody></table>"])
+        return table(head, body, caption="Declared columns", text=range(1, len(head)))

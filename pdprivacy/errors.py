@@ -6,6 +6,8 @@ cell of the data.
 
     PrivacyError
     ├── ParameterError         an argument is off (also a ValueError)
+    ├── ArgumentError          a call lacks an argument, or has one too many (also a TypeError)
+    ├── UnknownNameError       nothing of this name is offered (also an AttributeError)
     ├── DeclarationError       the declaration lacks or contradicts something (also a ValueError)
     ├── InvalidDataError       the data does not meet its declaration (also a ValueError)
     ├── QueryError             a filter that is not record by record (also a ValueError)
@@ -20,6 +22,8 @@ cell of the data.
     ├── LedgerError            the ledger cannot be read or written
     │   ├── MissingLedgerError   there is none yet
     │   └── TamperedLedgerError  its records are not those that were entered
+    ├── StepError              a release step cannot go on, or its body returns what is no release of it
+    │   └── ChangedStepError   a step is tried again, but not as it was (also a ValueError)
     ├── EngineError            an engine failed to compute what was asked of it
     ├── MetadataError          a frame without release metadata, or with an altered one
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
@@ -30,14 +34,17 @@ cell of the data.
 
 from __future__ import annotations
 
+import difflib
 import numbers
 from collections.abc import Sequence
 from decimal import Decimal
 
 __all__ = [
     "AlreadyCharged",
+    "ArgumentError",
     "BudgetError",
     "BudgetExceeded",
+    "ChangedStepError",
     "DeclarationError",
     "DeclarationWarning",
     "DerivedFrameError",
@@ -53,8 +60,10 @@ __all__ = [
     "ParameterError",
     "PrivacyError",
     "QueryError",
+    "StepError",
     "TableTooLargeError",
     "TamperedLedgerError",
+    "UnknownNameError",
     "UnstableStepError",
 ]
 
@@ -84,7 +93,11 @@ def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
     >>> check_one_of("average", "cells", ("cells", "records", None))
     """
     if not (value is None or isinstance(value, str)) or value not in known:
-        raise ParameterError(f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).")
+        meant = difflib.get_close_matches(str(value), [one for one in known if one is not None], n=1)
+        raise ParameterError(
+            f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
+            f'{name}="{meant[0]}"' if isinstance(value, str) and meant else None,
+        )
 
 
 class PrivacyError(Exception):
@@ -103,6 +116,14 @@ class PrivacyError(Exception):
 
 class ParameterError(PrivacyError, ValueError):
     """An argument is outside what the call accepts."""
+
+
+class ArgumentError(PrivacyError, TypeError):
+    """A call lacks an argument, or has one that there is not; nothing was charged."""
+
+
+class UnknownNameError(PrivacyError, AttributeError):
+    """Nothing of this name is offered."""
 
 
 class DeclarationError(PrivacyError, ValueError):
@@ -159,6 +180,14 @@ class MissingLedgerError(LedgerError):
 
 class TamperedLedgerError(LedgerError):
     """The records of the ledger are not those that were entered, or not all of them."""
+
+
+class StepError(PrivacyError):
+    """A release step cannot go on, or its body returns what is no release of it; says what was charged."""
+
+
+class ChangedStepError(StepError, ValueError):
+    """A step is tried again under its release id, but with other arguments, declarations or calls."""
 
 
 class EngineError(PrivacyError):

@@ -7,7 +7,8 @@ the charge, then the data, then the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -140,11 +141,12 @@ def search(
     label: str,
     rng: RandomState,
     release_id: str | None = None,
+    turns: Iterable[int] | None = None,
 ) -> tuple[list[int], Measurement]:
     """Charge ``asked``, then select step by step, by costs that follow from what was selected before.
 
     All selections share the cost equally, and are charged together, before anything is read: one after the
-    other, each may depend on the outcomes before it.
+    other, each may depend on the outcomes before it. ``turns``: their numbers from 0, for a bar to count.
 
     Returns what was selected, and a measurement without parts. Raises as `measure`.
     """
@@ -158,10 +160,11 @@ def search(
         release_id=release_id,
         unit=unit,
     )
-    costs = walk.walk(engine)
-    selected = [mechanism.select(-next(costs), source)]
-    while len(selected) < walk.selections:
-        selected.append(mechanism.select(-costs.send(selected[-1]), source))
+    selected: list[int] = []
+    with closing(walk.walk(engine)) as costs:  # no interrupt leaves it suspended, with the counts in it
+        for turn in range(walk.selections) if turns is None else turns:
+            cost = costs.send(selected[-1]) if turn else next(costs)
+            selected.append(mechanism.select(-cost, source))
     return selected, Measurement((), (), (), asked.cost, source.seeded, entry)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import markup
 from pdprivacy.errors import MetadataError
 
 __all__ = ["KEY", "Metadata", "attach", "fingerprint", "interval", "read", "verify"]
@@ -97,6 +98,15 @@ class Metadata:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def _repr_html_(self) -> str:
+        told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
+        rows = [
+            (name, value if isinstance(value, str) else json.dumps(value, default=str))
+            for name, value in told
+        ]
+        seeded = [markup.warning("seeded: not private")] if self.seeded is not False else []
+        return markup.page(*seeded, markup.table([], rows, caption="Metadata of a release", text={1}))
 
 
 def _labels(index: pd.Index[Any]) -> str:
@@ -188,8 +198,10 @@ def read(released: Released) -> Metadata:
     """
     stored = getattr(released, "attrs", {}).get(KEY)  # protected frames of other engines have none
     if not isinstance(stored, Mapping) or "statistic" not in stored:
+        marked = isinstance(stored, Mapping) and "protected" in stored
+        exact = ": what pandas computes of a protected frame is exact, and no release" if marked else ""
         raise MetadataError(
-            "This frame carries no release metadata.",
+            f"This frame carries no release metadata{exact}.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
             "pd.DataFrame(result), pd.concat and CSV files lose it.",
         )

@@ -1,10 +1,23 @@
-"""Progress bars of what takes long, where tqdm is installed."""
+"""Progress bars of what takes long, where tqdm is installed.
+
+A bar tells which share of the work is done, and never how much work there is: how many records, cells or
+distances there are may be private, and a log may be read by others. Bars of releases show no times, either;
+those of the curator's functions, whose results are confidential anyway, also tell how long it takes. A bar
+leaves nothing on the screen, whether the work ends, fails, or is interrupted.
+
+``progress=False`` shows none. For pipelines, ``TQDM_DISABLE=1`` in the environment, which tqdm knows, turns
+off all of them.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from typing import Any, TypeVar
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from pdprivacy.errors import MissingExtraError, ParameterError, got
 
@@ -12,13 +25,47 @@ __all__ = ["shown"]
 
 _Item = TypeVar("_Item")
 
+DELAY = 1.0
+"""Seconds that work takes before a bar appears that nobody asked for."""
+
+SHARE = "{desc}: {percentage:3.0f}%|{bar}|"
+TIMES = " {elapsed}, {remaining} left"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar(Generic[_Item]):
+    """Items with a bar, which is drawn when the first of them is asked for, and wiped off after the last.
+
+    The loop over the items holds the only iterator of them, so that whatever ends the loop ends that, too.
+    """
+
+    drawn: Callable[[], Iterable[_Item]]
+    visible: bool
+
+    def __iter__(self) -> Iterator[_Item]:
+        try:
+            yield from self.drawn()
+        except KeyboardInterrupt:  # in the middle of a line, of which tqdm does not know yet
+            if self.visible:
+                _wipe()
+            raise
+
 
 def shown(
-    items: Iterable[_Item], total: int, label: str, progress: bool | None, *, long: bool = False
+    items: Iterable[_Item],
+    total: int,
+    label: str,
+    progress: bool | None,
+    *,
+    long: bool = False,
+    timed: bool = False,
 ) -> Iterable[_Item]:
-    """The items, with a bar that shows how many of ``total`` are done.
+    """The items, with a bar that shows which share of ``total`` is done.
 
-    ``progress=None`` shows it where the work is ``long``, tqdm is installed, and a terminal is there.
+    ``progress=None`` shows it where the work is ``long`` and takes more than a second, tqdm is installed, and
+    somebody looks: in a terminal or a notebook. ``TQDM_DISABLE=1`` in the environment shows none.
+    ``timed``: with times, which may depend on the data: for the curator's functions. Nothing is drawn before
+    the first item is asked for.
 
     Raises
     ------
@@ -40,7 +87,46 @@ def shown(
         raise MissingExtraError(
             "A progress bar needs tqdm, which is not installed.", 'pip install "pdprivacy[progress]"'
         ) from None
-    bar: Iterable[_Item] = tqdm.tqdm(
-        items, total=total, desc=label, disable=None if progress is None else False
-    )
-    return bar
+    if os.environ.get("TQDM_DISABLE") or sys.stderr is None:
+        return items
+    visible = progress is True or _in_terminal() or _in_notebook()
+
+    def drawn() -> Iterable[_Item]:
+        bar: Iterable[_Item] = tqdm.tqdm(
+            items,
+            total=total,
+            desc=label,
+            leave=False,
+            bar_format=SHARE + TIMES * timed,
+            delay=DELAY if progress is None else 0,
+            disable=not visible,
+        )
+        return bar
+
+    return _Bar(drawn, visible)
+
+
+def _in_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # a stream of another kind, or a closed one
+        return False
+
+
+def _in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, where text can be wiped off as in a terminal.
+
+    No widgets: they would have to be installed, and are kept with the notebook.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in (getattr(shell, "config", None) or ())
+
+
+def _wipe() -> None:
+    """Leave the line empty."""
+    with suppress(AttributeError, OSError, ValueError):
+        width = 79
+        with suppress(AttributeError, OSError, ValueError):
+            width = os.get_terminal_size(sys.stderr.fileno()).columns - 1
+        sys.stderr.write(f"\r{' ' * width}\r")
+        sys.stderr.flush()

@@ -147,13 +147,13 @@ def combine(
         two it is p (1 - p) / rows with p clipped into [0, 1], the mean over the releases.
         ``rows``, ``variance`` and ``within`` are a number, an array in the shape of one release, a
         Series by label (of a table: by row, by column or by cell) or a DataFrame.
-    noise : "between" (default for several releases): T = W + B / m and Student's t, as in `pool`. The
+    noise : "between" (default for several releases): T = W + B / m and Student's t, as in ``pool``. The
         noise is measured by the differences between releases, so it counts whatever was done to
         each release on its own (bounds, rescaling). "known" (default for one release, which has no
         between): T = W + v / m and the normal law, v the mean squared standard error of the noise
         in the metadata. Known noise gives shorter intervals from few releases: without sampling
         error the 95 % quantile is 1.96 in place of 12.71, 4.30 and 2.78 for m = 2, 3 and 5; with it,
-        "between" covers too seldom for m below 5 (see `pool`).
+        "between" covers too seldom for m below 5: with normal noise a 95 % interval may hold 92 % for m = 3.
     level : of the interval.
 
     Returns a DataFrame with columns ``estimate``, ``variance``, ``standard_error``,
@@ -172,7 +172,7 @@ def combine(
     mechanism with bounding constraints", section 4.2). For "known" the normal law stands in for
     that of the noise: of Laplace noise alone a 95 % interval holds 93.75 %, more when there is sampling
     error too, and of whole-number noise of a scale near 1 or below much less. For one release and
-    these data `pdprivacy.metadata.interval` has the quantile of the noise itself. Errors of
+    these data ``released.dp.interval()`` has the quantile of the noise itself. Errors of
     ratios (means and shares with a private number of rows) are first-order. The normal law of a
     proportion wants some ten records of each kind. Releases drawn with one seed share one noise,
     which `combine` cannot tell.

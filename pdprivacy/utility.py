@@ -15,7 +15,7 @@ sanitized frequency distribution", section 5.3, footnote 8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
@@ -26,7 +26,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk.cells import whole_numbers
 
-__all__ = ["marginals", "total_variation"]
+__all__ = ["batches", "distances", "marginals", "total_variation"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,6 +64,19 @@ def total_variation(
     >>> bool(abs(distance - 1.5 / 20_000) < 4 * error)  # E|e1 - e2| = 1.5 for Laplace noise of scale 1
     True
     """
+    found = np.concatenate(list(distances(counts, mechanism, pieces, draws, rng)))
+    return float(found.mean()), float(found.std(ddof=1)) / math.sqrt(draws)
+
+
+def batches(cells: int, draws: int) -> int:
+    """How many batches of draws `distances` makes for a margin of so many cells."""
+    return -(-draws // max(1, NUMBERS // cells))
+
+
+def distances(
+    counts: ArrayLike, mechanism: Any, pieces: int = 1, draws: int = 200, rng: RandomState = None
+) -> Iterator[Floats]:
+    """The distances that `total_variation` is the mean of, a batch of draws at a time; raises as that."""
     margin = _margin(counts)
     name, scale = _law(mechanism)
     for argument, value, least, most in (("pieces", pieces, 1, MOST_PIECES), ("draws", draws, 2, None)):
@@ -76,16 +89,20 @@ def total_variation(
     generator = simulator(rng)
     shares = margin / margin.sum()
     each = max(1, NUMBERS // len(margin))
-    distances = np.empty(draws)
     for start in range(0, draws, each):
-        batch = distances[start : start + each]
-        noise = _sums(name, scale, int(pieces), (len(batch), len(margin)), generator)
+        size = min(each, draws - start)
+        noise = np.concatenate(
+            [  # of one draw in pieces, too: an interrupt waits for no more
+                _sums(name, scale, int(pieces), (size, min(NUMBERS, len(margin) - cell)), generator)
+                for cell in range(0, len(margin), NUMBERS)
+            ],
+            axis=1,
+        )
         kept = np.maximum(margin + noise, 0.0)
         totals = kept.sum(axis=1, keepdims=True)
         kept += totals == 0
         totals[totals == 0] = len(margin)
-        batch[:] = np.abs(kept / totals - shares).sum(axis=1) / 2
-    return float(distances.mean()), float(distances.std(ddof=1)) / math.sqrt(draws)
+        yield np.abs(kept / totals - shares).sum(axis=1) / 2
 
 
 def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tuple[_Name, ...]]:

@@ -80,7 +80,7 @@ def test_the_calls_cover_every_function():
 
 
 def test_names_are_those_of_the_functions():
-    own = {"protect", "budget", "domain", "lineage", "metadata", "verify", "interval", "plot"}
+    own = {"protect", "budget", "domain", "lineage", "metadata", "verify", "interval", "plot", "schema"}
     public = {name for name in dir(DataFrameDP) if not name.startswith("_")}
     assert public == own | set(FUNCTIONS)
     assert releases.__all__ == sorted(releases.__all__)

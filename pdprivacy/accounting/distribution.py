@@ -129,7 +129,7 @@ def to_dp_events(events: Events) -> DpEvent:
     """The events as one of dp-accounting's, for its accountants. Needs ``pdprivacy[pld]``.
 
     Gaussian noise is ``GaussianDpEvent``, as if it were continuous: what its grid adds, at most
-    `grid_slack` per release, is left out. A pure loss without noise is ``DiscreteLaplaceDpEvent`` of
+    ``grid_slack`` per release, is left out. A pure loss without noise is ``DiscreteLaplaceDpEvent`` of
     sensitivity 1, whose two values of the loss are those of randomized response; its neighbours are
     those of adding and removing, whatever the unit. A zero-concentrated loss is ``ZCDpEvent``. Counts are
     ``SelfComposedDpEvent``. Numbers are rounded to the safe side.

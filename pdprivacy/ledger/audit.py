@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
@@ -15,8 +16,9 @@ from pdprivacy.ledger.durable import Chain
 from pdprivacy.ledger.entry import Account, Terms, counted_by
 from pdprivacy.ledger.records import answer_of, entry_of, moment, terms_of
 from pdprivacy.ledger.store import Reader, Row
+from pdprivacy.progress import shown
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Audit", "audit", "every_row"]
 
 HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", re.ASCII)
 
@@ -184,12 +186,12 @@ def _redeclare(row: Row, budget: _Budget) -> None:
     budget.terms = new
 
 
-def audit(chain: Chain, head: str | None = None) -> Audit:
-    """Every record of the chain; see `Ledger.audit`."""
+def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -> Audit:
+    """Every record of the chain; see `Ledger.audit`. ``progress``: a bar (None: where it is long)."""
     remembered = None if head is None else _parsed(head)
     walk = _Walk()
     with chain.reading() as reader:
-        for row in reader.rows():
+        for row in every_row(reader, "audit", progress):
             walk.take(row)
             if remembered is not None and row.number == remembered[0] and row.hash != remembered[1]:
                 walk.problems.append(f"record {row.number} is not the one that was remembered")
@@ -212,6 +214,12 @@ def audit(chain: Chain, head: str | None = None) -> Audit:
         sum(len(budget.unanswered) for budget in budgets),
         f"{walk.number}:{walk.hash.hex()}" if walk.number else "",
     )
+
+
+def every_row(reader: Reader, label: str, progress: bool | None) -> Iterable[Row]:
+    """All records, with a bar; how many there are tells nothing of the data."""
+    last = reader.head()
+    return shown(reader.rows(), 0 if last is None else last.number, label, progress, long=True, timed=True)
 
 
 def missing(first: int, last: int) -> str:

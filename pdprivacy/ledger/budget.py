@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import unicodedata
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -19,7 +19,7 @@ from pdprivacy.accounting.events import tally
 from pdprivacy.errors import BudgetError, ParameterError
 from pdprivacy.ledger import text
 from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
-from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by
+from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
 from pdprivacy.privacy import (
     ZCDP,
     Approx,
@@ -32,6 +32,9 @@ from pdprivacy.privacy import (
     rational,
     whole,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Budget", "total_of"]
 
@@ -310,11 +313,25 @@ class Budget:
         """
         return accountings.to_dp_events(self.events)
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What the budget went on, release by release, and what is left; needs matplotlib (extra ``plot``).
+
+        ``ax``: where to draw, by default on a new figure. See `pdprivacy.plot.draw_budget`.
+
+        Raises ParameterError for something else than axes, MissingExtraError without matplotlib.
+        """
+        from pdprivacy.plot import draw_budget
+
+        account, entries = self._book.entries()
+        terms = account.terms
+        left = terms.rule.left(account.spent)
+        return draw_budget(text.table(entries), terms.total, (near(left.amount), near(left.delta)), ax=ax)
+
     def __repr__(self) -> str:
         return text.plain(*self._listed(), self.name)
 
     def _repr_html_(self) -> str:
-        return text.markup(*self._listed(), self.name)
+        return text.page(*self._listed(), self.name)
 
     @property
     def name(self) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from pdprivacy import markup
 from pdprivacy.accounting import Accounting
-from pdprivacy.errors import MissingLedgerError, ParameterError
-from pdprivacy.ledger import audit
+from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError
+from pdprivacy.ledger import audit, text
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.budget import Budget, check_name
 from pdprivacy.ledger.durable import Chain, StoredBook
@@ -68,6 +69,14 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            return text.shelf(self.address, self.budgets)
+        except MissingLedgerError:
+            return markup.note(f"Ledger {self.address}: no budget is open yet")
+        except LedgerError as error:
+            return markup.warning(f"Ledger {self.address}: {error}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.address == other.address

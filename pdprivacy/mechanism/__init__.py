@@ -1,7 +1,7 @@
 """Noise mechanisms: from a sensitivity and a privacy loss to noise of a stated scale.
 
 Every mechanism adds noise that lives on a grid, a power of two well below its
-scale, and is drawn exactly with integers (`pdprivacy.noise`), so that no
+scale, and is drawn exactly with integers (``pdprivacy.noise``), so that no
 rounding of floating-point numbers tells anything about the value underneath
 (Mironov 2012, "On significance of the least significant bits for differential
 privacy"). The distribution functions given here are those of the continuous

@@ -326,10 +326,10 @@ class Limited:
         """Exact draws of the truncated noise in grid steps, between ``-below`` and ``above``.
 
         ``below`` and ``above`` are the distances of each statistic to its bounds in grid steps,
-        int64, not negative, `noise.UNBOUNDED` for an open side; they may differ from number to number.
+        int64, not negative, ``noise.UNBOUNDED`` for an open side; they may differ from number to number.
         The loss is as stated if the range ``below + above`` of every number is at most that of the
         mechanism's own bounds. The mass that truncation adds to a loss grows with the range
-        (`log_gain`), so a mechanism with one open side is valid for every range.
+        (``log_gain``), so a mechanism with one open side is valid for every range.
 
         Raises
         ------

@@ -60,7 +60,7 @@ def generalized_gaussian_scale(
     p = 1 (no delta needed) the Laplace mechanism.
 
     ``truncated``: to be cut off within a range ``width`` (None for an open side). The mass within
-    the range adds at most moves * kappa(sensitivity / moves) to the loss (`log_gain`). A loss above
+    the range adds at most moves * kappa(sensitivity / moves) to the loss (``log_gain``). A loss above
     the rest needs e > tau b on the side away from the neighbour; with distances u and v to the
     bounds, that has probability at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b): delta
     / moves again. At p = 1 it is `truncated_laplace_scale`.

@@ -331,7 +331,7 @@ class Geometric(Limited):
         """The smallest symmetric integer interval that holds the noise with at least ``level``.
 
         Of the noise before any bounding; the released number minus the statistic lies in it with at
-        least that probability, for every statistic within the bounds (see `Laplace.interval`).
+        least that probability, for every statistic within the bounds (as of `Laplace`).
         """
         check_level(level)
         b = self.scale

@@ -135,7 +135,7 @@ class ExponentialMechanism(_Decaying):
     References
     ----------
     McSherry, Talwar (2007), "Mechanism design via differential privacy", Theorem 6; the utility, which
-    `shortfall` states, by Theorem 7 as in Dwork, Roth (2014), Theorem 3.11.
+    ``shortfall`` states, by Theorem 7 as in Dwork, Roth (2014), Theorem 3.11.
 
     >>> mechanism = ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)
     >>> mechanism.probabilities([0, 1]).round(4).tolist()  # odds of exp(1)
@@ -154,7 +154,8 @@ class ExponentialMechanism(_Decaying):
     ) -> Weights:
         """Runs of equal candidates, ``lengths`` many each, to draw from in proportion to their probability.
 
-        ``deficits``: how far their scores are below the best one, in 1 / ``parts``. ``rest``: see `Weights`.
+        ``deficits``: how far their scores are below the best one, in 1 / ``parts``.
+        ``rest``: see ``Weights``.
         """
         return Weights(lengths, deficits, 1 / (self.steps * parts), rest)
 

@@ -89,7 +89,8 @@ def source(rng: RandomState) -> Source:
             raise ParameterError(f"'rng' must not be a negative seed (got {rng}).")
         return Source(np.random.default_rng(rng).bytes, seeded=True)
     raise ParameterError(
-        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__})."
+        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__}).",
+        "leave it out; rng=7 repeats a release, for tests, and is not private",
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from pdprivacy.privacy import Approx, Pure, Unit
 from pdprivacy.secret import Secret
 from pdprivacy.statistic import Engine, Scope
 
-__all__ = ["Protected", "Step", "declared", "lineage"]
+__all__ = ["Keeper", "Protected", "Step", "declared", "lineage"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -40,6 +40,22 @@ class Step:
     law: str | None = None
 
 
+class Keeper(Protocol):
+    """What keeps the releases of a frame, and gives again what was made before; see `pdprivacy.step`."""
+
+    def admit(self, method: str) -> None:
+        """Refuse a method of the frame whose result cannot be kept."""
+
+    def keep(
+        self,
+        protected: Protected,
+        method: str,
+        arguments: Mapping[str, Any],
+        make: Callable[[str], Any],
+    ) -> Any:
+        """The release of this method and these arguments: the kept one, or what ``make`` makes of an id."""
+
+
 @dataclass(frozen=True, eq=False)
 class Protected:
     """What stands behind a protected frame; everything a release needs.
@@ -49,7 +65,7 @@ class Protected:
     ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
     here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
     ``frame``: the protected pandas frame, as long as it is alive. ``supposed``: in a plan, what is read in
-    place of the records; nothing is charged then.
+    place of the records; nothing is charged then. ``keeper``: of the releases, where they are a step's.
     """
 
     records: pd.DataFrame | Source = field(repr=False)
@@ -64,6 +80,13 @@ class Protected:
     seeded: bool = False
     frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
     supposed: Engine | None = field(default=None, repr=False)
+    keeper: Keeper | None = field(default=None, repr=False)
+
+    def admitted(self, method: str) -> Protected:
+        """These facts, for a method that is not refused where releases are kept."""
+        if self.keeper is not None:
+            self.keeper.admit(method)
+        return self
 
     @property
     def in_secret(self) -> bool:

@@ -157,7 +157,8 @@ def find(frame: Any) -> Protected:
             raise _derived()
         raise NotProtectedError(
             "The frame is not protected: nothing is declared about it.",
-            'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1).',
+            'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1). '
+            '"python -m pdprivacy declare data.csv" writes a schema to fill in.',
         )
     if not _same(frame, entry):
         raise ModifiedFrameError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -110,6 +111,7 @@ def protect(
     source = noise.source(rng)
     if isinstance(frame, ProtectedFrame):
         raise ParameterError("The frame is protected already.", "go on with it, or protect the raw frame.")
+    _refuse_no_frame(frame)
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
     else:
@@ -125,6 +127,25 @@ def protect(
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, wanted, source)
     return _of_engine(elsewhere, schema, domain, asked, wanted)
+
+
+def _refuse_no_frame(frame: Any) -> None:
+    """Refuse what is no frame of any engine, whether other engines are installed or not."""
+    if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
+        return
+    read = "df = pd.DataFrame(...)"
+    if isinstance(frame, str | os.PathLike):
+        read = 'df = pd.read_csv("data.csv")'
+    elif isinstance(frame, pd.Series):
+        read = "df = series.to_frame()"
+    raise ParameterError(
+        "'frame' must be a frame of Polars, DuckDB, Dask, Spark, PyArrow or pandas "
+        f"(got {type(frame).__module__.partition('.')[0]}.{type(frame).__name__}).",
+        f"{read}; df.dp.protect(schema, epsilon=1.0).",
+    )
+
+
+_NO_FRAMES = (str, bytes, os.PathLike, dict, list, tuple, set, int, float, type(None), np.ndarray, pd.Series)
 
 
 @dataclass(frozen=True, slots=True)

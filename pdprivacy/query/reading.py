@@ -12,6 +12,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, QueryError
+from pdprivacy.hints import nearest
 from pdprivacy.query.tree import ORDERINGS, All, Columns, Either, Leaf, Not, Tree
 
 __all__ = ["AGGREGATES", "SHAPE", "Reader", "scan"]
@@ -423,8 +424,10 @@ class _Labels:
         if place is not None:
             return self.categories[place]
         shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
+        close = nearest(value, self.categories)
         raise QueryError(
-            f"{value!r} is not a declared category of column {self.column.name!r} (declared: {shown})."
+            f"{value!r} is not a declared category of column {self.column.name!r} (declared: {shown}).",
+            f"one of these, such as {self.categories[0] if close is None else close!r}",
         )
 
 

@@ -17,6 +17,7 @@ from pdprivacy.accounting.reports import Method
 from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
+from pdprivacy.markup import table
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
 from pdprivacy.releases import clustering
@@ -70,6 +71,18 @@ class ReleasePlan:
             times = f"{sum(1 for _ in run)} x"
             lines.append(f"  {times:>6}  {label}  epsilon {show(cost.epsilon)}  delta {show(cost.delta)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        first, together, *_ = repr(self).splitlines()
+        rows = [
+            [what, show(cost.epsilon), show(cost.delta)]
+            for what, cost in (("together", self.cost), ("one by one", self.apart))
+        ]
+        if self.protected.budget.account.terms.in_rho:
+            rows[0] = [together.strip()]
+        for (label, cost), run in groupby((one.label, one.cost) for one in self.asked):
+            rows.append([f"{sum(1 for _ in run)} x {label}", show(cost.epsilon), show(cost.delta)])
+        return table(["", "epsilon", "delta"], rows, caption=first)
 
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.

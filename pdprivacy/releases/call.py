@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from pdprivacy import accounting, metadata, noise
 from pdprivacy._version import __version__
-from pdprivacy.domain import Column
+from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got
+from pdprivacy.hints import EXAMPLES
 from pdprivacy.measure import Measurement, measure
 from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
@@ -44,7 +45,7 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
     """A function whose last parameter, ``**noise`` or the like, stands for these keywords of a TypedDict.
 
     The signature spells them out with their ``defaults``, in that order, the docstring explains them,
-    and a keyword that is none of them is a TypeError.
+    and a keyword that is none of them is a TypeError. What takes a ``release_id`` is a release, and `kept`.
     """
     hints: dict[str, Any] = keywords.__annotations__
     more = [
@@ -71,9 +72,34 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
         method.__signature__ = whole  # type: ignore[attr-defined]
         method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
-        return cast("F", method)
+        return cast("F", kept(method) if "release_id" in hints else method)
 
     return decorate
+
+
+def kept(function: F) -> F:
+    """A release that passes through the keeper of its frame, where there is one."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def method(first: Any, /, *args: Any, **kwargs: Any) -> Any:
+        protected: Protected = first if isinstance(first, Protected) else first.protected  # of groups
+        if protected.keeper is None or protected.supposed is not None:
+            return function(first, *args, **kwargs)
+        bound = signature.bind(first, *args, **kwargs)
+        bound.apply_defaults()
+        asked = dict(list(bound.arguments.items())[1:])
+        if first is not protected:
+            asked["by"] = [key.name for key in first.keys]
+            asked["selected"] = first.selected
+        return protected.keeper.keep(
+            protected,
+            function.__qualname__,
+            asked,
+            lambda release_id: function(first, *args, **{**kwargs, "release_id": release_id}),
+        )
+
+    return cast("F", method)
 
 
 def release(mechanism: MechanismName) -> Callable[[F], F]:
@@ -361,13 +387,19 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
             if declared(protected, column.name) and column.lower is not None and column.upper is not None
         )
         if not chosen:
-            raise DeclarationError(f"{method!r} found no declared column with bounds.")
+            raise DeclarationError(
+                f"{method!r} found no declared column with bounds.",
+                declaration_hint(next(iter(domain), "age"), "float", "bounds"),
+            )
         return chosen
     names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
     if not names:
         raise ParameterError(f"{method!r} needs at least one column.")
     if not all(isinstance(name, Hashable) for name in names):
-        raise ParameterError(f"{method!r} takes a column label or a list of labels.")
+        raise ParameterError(
+            f"{method!r} takes a column label or a list of labels.",
+            EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
+        )
     if len(set(names)) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
     return tuple(domain[name] for name in names)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -20,6 +21,7 @@ from pdprivacy.mechanism import Calibration
 from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
+from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Call, Labels, Made, Result, columns_of, name_index, publish, run
 from pdprivacy.releases.errors import LEVEL, Errors
@@ -28,8 +30,10 @@ from pdprivacy.request import Request
 from pdprivacy.statistic import (
     Answer,
     Clusters,
+    Engine,
     Medians,
     Quantity,
+    Whole,
     count_share,
     numbers_of,
     packed,
@@ -79,6 +83,18 @@ class _Rounds(Call):
         return f"{self.once.label(filters, steps)}, {rounds} iteration{'s'[: rounds != 1]}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched(Clusters):
+    """A round of k-means that a bar counts as done when the next one is read."""
+
+    turns: Iterator[int]
+
+    def read(self, engine: Engine) -> list[Whole]:
+        """As of any round."""
+        next(self.turns, None)
+        return Clusters.read(self, engine)
+
+
 def kmeans(
     protected: Protected,
     columns: Labels | None,
@@ -91,11 +107,12 @@ def kmeans(
     calibration: Calibration | None = None,
     rng: RandomState = None,
     release_id: str | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Centres of ``k`` clusters by k-means: each round moves every centre to its records' noisy mean.
 
     Ranges are brought to [-1, 1] by the declared bounds, and values clamped to them. The centres start at
-    random, far apart (`pdprivacy.statistic.packed`); no data is used for that. In each of the
+    random, far apart; no data is used for that. In each of the
     ``iterations`` every record goes to the nearest centre, and the new centre is a noisy sum over a noisy
     count, clamped to the bounds; a cluster of a noisy count below 1 keeps its centre. A record with a null in
     any of the columns is left out.
@@ -111,6 +128,8 @@ def kmeans(
     epsilon, delta : the cost of all rounds together; Gaussian noise needs a delta.
     iterations : how many rounds.
     mechanism, calibration, rng, release_id : as of other releases; the noise is "laplace" or "gaussian".
+    progress : a bar of the rounds, which needs tqdm and shows no times; None: where it is long. An interrupt
+        stops the call; what was charged stays charged.
 
     Returns a DataFrame of one row per centre, numbered from 0, in the units of the columns. The error in its
     metadata is that of the last round, to first order: how far each centre is from the mean of the
@@ -146,7 +165,7 @@ def kmeans(
     call = _Rounds("kmeans", request, rng=state, columns=chosen, release_id=release_id)
     start = _start(quantities, size, noise.source(state))
     share = count_share(len(chosen), gaussian=mechanism == "gaussian")
-    statistic = Clusters(quantities, start, share, protected.scope)
+    turns = shown(range(rounds), rounds, "kmeans", progress, long=True)
     names = name_index(chosen)
 
     def make(result: Result) -> Made[pd.DataFrame]:
@@ -156,7 +175,9 @@ def kmeans(
         counts = result.measurement.noisy[0].values.tolist()
         return {"rows": None, "iterations": rounds, "counts": counts}, None
 
-    results = run(protected, statistic, call)
+    with closing(turn for turn in turns) as each:
+        statistic: Clusters = _Watched(quantities, start, share, protected.scope, each)
+        results = run(protected, statistic, call)
     for result in results[:-1]:
         statistic = statistic.after(result.measurement.noisy)
     last = replace(results[-1], answer=statistic.finish(results[-1].measurement.noisy))
@@ -174,6 +195,7 @@ def kmedian(
     mechanism: WalkSelection = "exponential",
     rng: RandomState = None,
     release_id: str | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """``k`` points that are near to all records, among those that are declared.
 
@@ -195,6 +217,7 @@ def kmedian(
     steps : how many swaps; by default 6 k ln of the declared points, as published.
     mechanism : "exponential", as published, or "permute_and_flip", which is never worse.
     rng, release_id : as of other releases.
+    progress : a bar of the selections, as of `kmeans`.
 
     Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is not
     known. ``attrs["dp"]["error"]["below_best"]``: with probability 0.95 the set costs at most so much more
@@ -238,6 +261,7 @@ def kmedian(
     state = rng if rng is None else noise.simulator(rng)
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
+    turns = shown(range(walk.selections), walk.selections, "kmedian", progress, long=True)
     request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
     call = Call("kmedian", request, rng=state, columns=chosen, release_id=release_id)
     label = f"{call.label(protected.filters, protected.brief)}, {swaps} step{'s'[: swaps != 1]}"
@@ -248,7 +272,9 @@ def kmedian(
             selected, measured = _supposed(walk, inner, label, protected.supposed)
         else:
             unit = protected.unit
-            selected, measured = search(walk, protected.engine, purse, unit, inner, label, state, release_id)
+            selected, measured = search(
+                walk, protected.engine, purse, unit, inner, label, state, release_id, turns
+            )
     answer = Answer(walk.found(selected), math.nan)
     facts = {
         "mechanism": asked.title,

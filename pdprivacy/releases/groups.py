@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import pandas as pd
 
 from pdprivacy.domain import Column
+from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import (
@@ -34,6 +36,14 @@ from pdprivacy.statistic import Cells, GroupedMoments, quantity
 __all__ = ["GroupBy", "groupby"]
 
 
+_GROUPS = 'private.dp.groupby("region")'
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _told(function: F) -> F:
+    return told(function, _GROUPS)
+
+
 @dataclass(frozen=True, repr=False)
 class GroupBy:
     """Releases per declared key; each call is charged once, because the groups are disjoint.
@@ -50,9 +60,15 @@ class GroupBy:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
         return replace(self, selected=columns)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'GroupBy' has no attribute {name!r}")
+        raise unknown("GroupBy", name, ("count", "sum", "mean", "var"), _GROUPS)
+
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
 
+    @_told
     @release("geometric")
     def count(
         self,
@@ -88,6 +104,7 @@ class GroupBy:
 
         return publish(self.protected, call, run(self.protected, statistic, call), make)
 
+    @_told
     @release("laplace")
     def sum(
         self,
@@ -99,10 +116,11 @@ class GroupBy:
     ) -> pd.DataFrame:
         """Sums per key: a DataFrame of keys by columns.
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
         """
         return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
 
+    @_told
     @release("laplace")
     def mean(
         self,
@@ -114,10 +132,11 @@ class GroupBy:
     ) -> pd.DataFrame:
         """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
         """
         return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
 
+    @_told
     @release("laplace")
     def var(
         self,
@@ -129,7 +148,7 @@ class GroupBy:
     ) -> pd.DataFrame:
         """Sample variances per key by noisy sums, a DataFrame of keys by columns.
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `DataFrame.dp.sum`.
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
         """
         return self._moments("var", columns, split, Call.of("var", epsilon, noise))
 
@@ -138,6 +157,17 @@ def groupby(protected: Protected, by: Labels) -> GroupBy:
     """Declared groups for ``count``, ``sum``, ``mean`` and ``var``, each charged once.
 
     Raises DeclarationError for a key without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> member = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "member": [True, False] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
+    >>> private.dp.groupby("member").mean("age", epsilon=1, rng=1).round()
+             age
+    member
+    False   54.0
+    True    31.0
     """
     keys = columns_of(protected, by, "groupby")
     check_cells(keys, "groupby")

@@ -68,6 +68,14 @@ def sum(  # noqa: A001
     ``split``: weights by column for sharing ``epsilon``; equal by default.
 
     Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one".
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.sum("age", epsilon=0.5, rng=1).round()
+    age    42883.0
+    dtype: float64
     """
     chosen = columns_of(protected, columns, "sum")
     # centred, a sum is exact to the range of its terms; the centres of a public number are added after
@@ -94,6 +102,14 @@ def mean(
     Else: a centred noisy sum over a noisy count (at least 1), half of the share each.
 
     Returns a Series labelled by column, as `DataFrame.mean`. ``columns`` and ``split`` as in `sum`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.mean("age", epsilon=0.5, rng=1).round(2)
+    age    42.79
+    dtype: float64
     """
     chosen = columns_of(protected, columns, "mean")
     quantities = tuple(quantity(column, "mean") for column in chosen)
@@ -120,6 +136,15 @@ def proportion(
     """The share of records whose ``column`` holds the declared label ``value``, among those without null.
 
     Returns a Series of one number, labelled by ``value`` under the column's name.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+    >>> private.dp.proportion("ill", epsilon=0.5, rng=1).round(2)
+    ill
+    True    0.5
+    dtype: float64
     """
     chosen = columns_of(protected, column, "proportion")
     if len(chosen) != 1:
@@ -148,6 +173,14 @@ def var(
     make a small variance negative; it is returned as it is.
 
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.var("age", epsilon=0.5, rng=1).round()
+    age    92.0
+    dtype: float64
     """
     chosen = columns_of(protected, columns, "var")
     call = Call.of("var", epsilon, noise, chosen)
@@ -174,6 +207,14 @@ def std(
     """Standard deviations: square roots of released variances (`var`), 0 where one is negative.
 
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.std("age", epsilon=0.5, rng=1).round(1)
+    age    9.6
+    dtype: float64
     """
     chosen = columns_of(protected, columns, "std")
     call = Call.of("std", epsilon, noise, chosen)
@@ -230,6 +271,16 @@ def describe(
 
     Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
     of one of the three are for `count`, `mean` and `std`, and refused here.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.describe("age", epsilon=0.5, rng=1).round(1)
+             age
+    count  999.3
+    mean    41.8
+    std      9.6
     """
     chosen = columns_of(protected, columns, "describe")
     call = Call.of("describe", epsilon, noise, chosen)
@@ -267,6 +318,15 @@ def cov(
     matrix by the nearest ones that can exist (Higham 2002), at no further cost.
 
     Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"a": share, "b": share}), epsilon=1)
+    >>> private.dp.cov(epsilon=0.5, constraint="psd", rng=1).round(2)
+          a     b
+    a  0.26 -0.26
+    b -0.26  0.27
     """
     return _matrix(protected, columns, Call.of("cov", epsilon, noise, constraint=constraint))
 
@@ -284,6 +344,15 @@ def corr(
 
     NaN where a released variance is not positive. ``bounding`` and ``constraint`` as in `cov`, of
     whose matrix these are the correlations. Returns a DataFrame, as `DataFrame.corr`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"a": share, "b": share}), epsilon=1)
+    >>> private.dp.corr(epsilon=1, constraint="psd", rng=1).round(2)
+         a    b
+    a  1.0 -1.0
+    b -1.0  1.0
     """
     return _matrix(
         protected, columns, Call.of("corr", epsilon, noise, constraint=constraint), transform=_correlation
@@ -380,6 +449,15 @@ def pooled_var(
     avoid that.
 
     Returns a Series labelled by column.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> member = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [20, 60, 60, 20] * 250, "member": [True, False] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
+    >>> private.dp.pooled_var("age", by="member", epsilon=1, rng=1).round()
+    age    380.0
+    dtype: float64
     """
     keys = columns_of(protected, by, "pooled_var")
     names = {key.name for key in keys}
@@ -414,5 +492,15 @@ def pooled_cov(
 
     With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
     groups that belong to the record.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500, "g": True})
+    >>> columns = {"a": share, "b": share, "g": pa.Column(bool, metadata={"dp": {}})}
+    >>> private = frame.dp.protect(pa.DataFrameSchema(columns), epsilon=1)
+    >>> private.dp.pooled_cov(["a", "b"], by="g", epsilon=1, rng=1).round(2)
+          a     b
+    a  0.28 -0.38
+    b -0.38  0.32
     """
     return _matrix(protected, columns, Call.of("pooled_cov", epsilon, noise, constraint=constraint), by=by)

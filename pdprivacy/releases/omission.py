@@ -45,9 +45,6 @@ Score: TypeAlias = Callable[[Any, Fraction], float]
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-LONG = 5000
-"""Releases from which on they take seconds."""
-
 SUPPOSED = 1000
 """Rows of a table that is made up, to refuse a call before anything is read."""
 
@@ -336,6 +333,8 @@ class _Asked:
         purse = Budget.with_total(cost)
         purse.bind(protected.unit)
         words = {**self.options, "epsilon": cost.epsilon, "rng": state}
+        if self.name in clustering.__all__:
+            words["progress"] = False  # one bar for all of them
         if cost.delta:
             words["delta"] = cost.delta
         try:
@@ -377,9 +376,8 @@ def _compared(
             "must be below it.",
         )
     state = noise.simulator(rng)
-    turns = product([None, *feasible], range(repetitions))
-    size = repetitions * (len(feasible) + 1)
-    turns = shown(turns, size, asked.name, progress, long=size * len(levels) > LONG)  # type: ignore[assignment]
+    places: list[tuple[_Way | None, int]] = list(product([None, *feasible], range(repetitions)))
+    turns = shown(places, len(places), asked.name, progress, long=True, timed=True)
     for cost in wholes:
         asked.suppose(protected, cost)
     for way in feasible:
@@ -483,7 +481,7 @@ def compare_sampling(
     rates : which shares of the records are sampled, in (0, 1]: by coins under "add_remove"; under
         "replace_one" so many of their public number, without replacement.
     repetitions : of each release; at least 2.
-    rng, progress : a seed or generator; a bar (None: where it is long).
+    rng, progress : a seed or generator; a bar, which needs tqdm (None: where it is long).
 
     Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval
     (``lower``, ``upper``), that of all records (``without``, ``without_lower``, ``without_upper``), the

@@ -72,6 +72,7 @@ def sample(
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
     >>> private = pd.DataFrame({"member": [True, False] * 50}).dp.protect(schema, epsilon=1)
+    >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     half = private.dp.sample(frac=0.5)
     >>> half.dp.count(epsilon=0.5).dp.metadata.lineage

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.hints import EXAMPLES
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
 from pdprivacy.releases import moments, tables
@@ -21,6 +22,8 @@ __all__ = ["plan"]
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
 MOST = 1e15
+PLAN = "dp_plan"
+"""In ``attrs`` of a plan: what was asked, and what was supposed of the data. A plan is no release."""
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
 
@@ -55,12 +58,22 @@ def plan(
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
 
+    ``frame.dp.plot()`` draws it. What was asked, with your guesses, is in ``attrs["dp_plan"]``.
+
     Raises ParameterError for an unknown release, or a private number of rows without ``rows``; and
     what the release itself would raise, but for the budget.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.plan("mean", "age", epsilon=[0.1, 1], rows=1000)["interval"].round(1).tolist()
+    [7.2, 0.7]
     """
     if not isinstance(statistic, str) or statistic not in VERBS:
         raise ParameterError(
-            f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)})."
+            f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)}).",
+            EXAMPLES["plan"],
         )
     held = _rows(protected, rows)
     if "rng" in options or "release_id" in options:
@@ -75,7 +88,8 @@ def plan(
     if value is not None and statistic == "count":
         held = round(value)
     sketch = replace(protected, supposed=Supposed(held, value))
-    found = {}
+    found: dict[tuple[float, str], pd.DataFrame] = {}
+    stored: dict[str, Any] = {}
     levels, kinds = _list("epsilon", epsilon), _list("bounding", bounding)
     for level in levels:
         for kind in kinds:
@@ -86,8 +100,13 @@ def plan(
                 raise ParameterError(
                     f"{statistic!r} cannot be planned for so few records.", "more rows."
                 ) from None
-            found[float(released.attrs[KEY]["epsilon"]), kind or "none"] = _errors(released)
-    return pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
+            stored = released.attrs[KEY]
+            found[float(stored["epsilon"]), kind or "none"] = _errors(released)
+    table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
+    told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
+    supposed = {"rows": held, "at": None if at is None else float(at)}
+    table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **supposed}
+    return table
 
 
 def _list(name: str, value: Any) -> list[Any]:

@@ -22,6 +22,13 @@ def query(protected: Protected, expr: str) -> pd.DataFrame | ProtectedFrame:
     accordingly. The number of rows that meet it is private, whatever was public before.
 
     Raises QueryError for everything else, with the reason.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.query("age >= 30 and age < 65").dp.domain["age"].bounds("mean")
+    (30.0, 64.0)
     """
     return apply(protected, transform.query(protected.domain, expr), condition=expr)
 
@@ -86,6 +93,13 @@ def cut(
     of bins is refused, because pandas takes their edges from the data.
 
     Raises ParameterError for edges that are not increasing, labels that do not fit, a column without numbers.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.cut("age", [0, 40, 120]).dp.domain["age"].labels("count")
+    ('(0, 40]', '(40, 120]')
     """
     made = transform.cut(
         protected.domain, column, bins, right=right, labels=labels, include_lowest=include_lowest
@@ -101,6 +115,13 @@ def recode(
     A label that is mapped to None becomes null. The declared labels are what they are mapped to.
 
     Raises ParameterError for labels that are not declared.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=2)
+    >>> private.dp.recode("region", {"north": "up"}).dp.domain["region"].categories
+    ('up', 'south')
     """
     return apply(protected, transform.recode(protected.domain, column, mapping))
 
@@ -110,6 +131,12 @@ def fillna(protected: Protected, value: Any) -> pd.DataFrame | ProtectedFrame:
 
     ``value``: a constant for all columns that may hold nulls, or a mapping from column to constant. It is
     public, and widens bounds and labels that do not hold it. A mean or a mode of the data is no constant.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(float, pa.Check.in_range(0, 120), nullable=True, metadata={"dp": {}})
+    >>> private = pd.DataFrame({"age": [31, None]}).dp.protect(pa.DataFrameSchema({"age": age}), epsilon=1)
+    >>> private.dp.fillna({"age": 40}).dp.domain["age"].nullable
+    False
     """
     return apply(protected, transform.fillna(protected.domain, value))
 
@@ -120,10 +147,24 @@ def dropna(
     """A protected frame of the records without a null, as `DataFrame.dropna`; how many they are is private.
 
     ``subset``: columns to look at, by default all that are declared. ``how``: "any" or "all".
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(float, pa.Check.in_range(0, 120), nullable=True, metadata={"dp": {}})
+    >>> private = pd.DataFrame({"age": [31, None]}).dp.protect(pa.DataFrameSchema({"age": age}), epsilon=1)
+    >>> private.dp.dropna("age").dp.domain["age"].nullable
+    False
     """
     return apply(protected, transform.dropna(protected.domain, subset, how))
 
 
 def select(protected: Protected, columns: Labels) -> pd.DataFrame | ProtectedFrame:
-    """A protected frame of these declared columns, in this order."""
+    """A protected frame of these declared columns, in this order.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+    >>> list(private.dp.select(["ill"]).columns)
+    ['ill']
+    """
     return apply(protected, transform.select(protected.domain, columns))

@@ -152,6 +152,13 @@ def top_k(
 
     Source: Durfee, Rogers (2019), "Practical differentially private top-k selection with pay-what-you-get
     composition" (one after the other).
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=2)
+    >>> private.dp.top_k("region", 2, epsilon=1, rng=1).tolist()
+    ['north', 'south']
     """
     chosen = columns_of(protected, columns, "top_k")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
@@ -214,6 +221,15 @@ def quantile(
     Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
 
     Source: Smith (2011), Algorithm 2; McSherry, Talwar (2007).
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.quantile("age", [0.25, 0.75], epsilon=1, rng=1)
+           age
+    0.25  31.0
+    0.75  54.0
     """
     if isinstance(q, np.ndarray) and q.ndim == 0:
         q = q.item()
@@ -297,6 +313,14 @@ def min(  # noqa: A001
 
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.min("age", epsilon=1, rng=1)
+    age    31.0
+    dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
     return _one_each(protected, "min", chosen, "lower", epsilon, split, options)
@@ -311,7 +335,16 @@ def max(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> pd.Series[Any]:
-    """Largest numbers of numeric columns, as far as they can be released: see `min`, from above."""
+    """Largest numbers of numeric columns, as far as they can be released: see `min`, from above.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.max("age", epsilon=1, rng=1)
+    age    54.0
+    dtype: float64
+    """
     chosen = columns_of(protected, columns, "max")
     return _one_each(protected, "max", chosen, "upper", epsilon, split, options)
 

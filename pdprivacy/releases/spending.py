@@ -36,7 +36,10 @@ def split(
 
     Raises ParameterError for an epsilon or a weight that is not positive.
 
-    >>> [str(share) for share in split(None, 1, into=[2, 1])]
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(schema, epsilon=1)
+    >>> [str(share) for share in private.dp.split(1, into=[2, 1])]
     ['2/3', '1/3']
     """
     whole = positive(epsilon, "epsilon")
@@ -145,7 +148,8 @@ def partition(
 
     Raises
     ------
-    DeclarationError : a column without declared cells. BudgetExceeded : nothing is charged.
+    DeclarationError : a column without declared cells.
+    BudgetExceeded : more than is left; nothing is charged.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})

@@ -66,6 +66,14 @@ def count(
     Under "replace_one" without a filter the number of rows is public: use ``len``.
 
     Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.count(epsilon=0.5, rng=1)
+    rows    999
+    dtype: int64
     """
     chosen = () if columns is None else columns_of(protected, columns, "count")
     for column in chosen:
@@ -103,6 +111,16 @@ def value_counts(
     "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one".
 
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+    >>> private.dp.value_counts("ill", epsilon=0.5, rng=1)
+    ill
+    False    49
+    True     49
+    Name: count, dtype: int64
     """
     check_flag("normalize", normalize)
     check_flag("sort", sort)
@@ -146,6 +164,17 @@ def histogram(
     never take them from the data.
 
     Returns a Series named "count" with a null bin where nulls are declared.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.histogram("age", bins=[0, 40, 80, 120], epsilon=0.5, rng=1)
+    age
+    [0, 40)      499
+    [40, 80)     499
+    [80, 120]      0
+    Name: count, dtype: int64
     """
     chosen = columns_of(protected, column, "histogram")
     if len(chosen) != 1:
@@ -165,7 +194,9 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
     if bins is None or isinstance(bins, int | np.integer):
         number = 10 if bins is None else int(bins)
         if isinstance(bins, bool) or not 1 <= number <= MOST_BINS:
-            raise ParameterError(f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).")
+            raise ParameterError(
+                f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).", "bins=10, or edges"
+            )
         if not lower < upper:
             raise ParameterError("'bins' must be edges where the declared bounds are one value.")
         return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
@@ -223,15 +254,28 @@ def crosstab(
 
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells,
     ParameterError for a constraint that cannot be met.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+    >>> private.dp.crosstab("ill", "member", epsilon=0.5, rng=1)
+    member  False  True
+    ill
+    False      -1     49
+    True        0     50
     """
     rows, tops = columns_of(protected, index, "crosstab"), columns_of(protected, columns, "crosstab")
     if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
         raise ParameterError(
-            f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)})."
+            f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)}).",
+            "normalize=True for shares of all, 'index' of each row",
         )
     check_flag("margins", margins)
     if {column.name for column in rows} & {column.name for column in tops}:
-        raise ParameterError("'index' and 'columns' share a column.")
+        raise ParameterError(
+            "'index' and 'columns' share a column.", 'private.dp.crosstab("region", "health", epsilon=0.1)'
+        )
     both = (*rows, *tops)
     check_cells(both, "crosstab")
     call = Call.of("crosstab", epsilon, noise, tops, rows, constraint)

@@ -52,7 +52,7 @@ class Cells:
 
     @classmethod
     def of_checked(cls, table: NDArray[np.int64]) -> Cells:
-        """From what `checked_counts` returned."""
+        """From what ``checked_counts`` returned."""
         filled = table.any(axis=1)
         rows = np.sort(table[filled], axis=1)
         keys = rows[:, 0]

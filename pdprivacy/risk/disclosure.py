@@ -71,7 +71,7 @@ def dr_ha(
     average : over the non-empty cells equally ("cells"), or weighted by their records ("records"); None:
         the risk of each cell, NaN where it is empty.
     method : "exact"; "published", the source's closed forms, which are neither exact nor bounds (see
-        `pdprivacy.risk.published`); "monte_carlo", by simulation.
+        ``pdprivacy.risk.published``); "monte_carlo", by simulation.
     alpha : of the Dirichlet prior: a positive number for each label, one for all, "flat" (1 for all), or
         None: estimated from the table by maximum likelihood.
     sizes : the distribution of the sizes of cells: as "observed", or "poisson" or "negative_binomial" by
@@ -84,7 +84,7 @@ def dr_ha(
     attack : "homogeneity"; or what may be concluded from mixed cells, too: "plurality", that a record has
         the label with the largest released count (hard threshold), or "probabilistic", that it has a
         label with its share of the released counts (soft threshold). The risk then is the probability
-        that this is right for a record of the cell; see `pdprivacy.risk.attacks`. Exact for the local
+        that this is right for a record of the cell; see ``pdprivacy.risk.attacks``. Exact for the local
         risk.
     threshold : released counts below it read as empty.
     draws, postprocess, rng, progress : of "monte_carlo": how many tables; what is done to each noisy

@@ -105,7 +105,7 @@ def dirichlet_alpha(counts: ArrayLike) -> Floats:
 
     Raises
     ------
-    ParameterError : as `checked_counts`; or the likelihood has no maximum:
+    ParameterError : as `Cells.of`; or the likelihood has no maximum:
         no cell holds two records (alpha. is not seen), a label has no record (its alpha falls to
         0), every cell is homogeneous (alpha falls to 0), or the cells differ no more than draws
         from common proportions do (alpha grows without end). No message holds a count.

@@ -47,6 +47,8 @@ Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
 
 NUMBERS = 2**18
 """Counts drawn at a time: a dozen arrays of them are 25 MB."""
+LONG = 50
+"""Batches of so many counts from which on they take a second."""
 LEAST_ALPHA = 1e-300
 
 
@@ -75,7 +77,7 @@ def simulate(
     draws: int = 1000,
     postprocess: Callable[[Floats], ArrayLike] | None = None,
     rng: RandomState = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Simulated:
     """The disclosure risk of a table, simulated.
 
@@ -101,14 +103,15 @@ def simulate(
     postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape;
         called once per draw. Without it cells are simulated apart, and memory is bounded for
         tables of any size.
-    progress : show a progress bar; needs tqdm.
+    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+        (``pdprivacy.progress``).
 
     Raises
     ------
     ParameterError : see `checked_counts`; an argument is off, or missing for the measure; a mechanism
         that cannot be drawn from; a ``postprocess`` that returns something else. No message holds a
         count.
-    MissingExtraError : ``progress`` without tqdm.
+    MissingExtraError : ``progress=True`` without tqdm.
 
     >>> from scipy.stats import laplace
     >>> risk, error = simulate([[2, 1, 1]], laplace(scale=100), draws=4000, rng=1)
@@ -130,7 +133,8 @@ def simulate(
     weights = totals.astype(np.float64) if average == "records" else (totals > 0).astype(np.float64)
     weights /= weights.sum()
 
-    rows = len(kept) if postprocess is not None else min(len(kept), max(1, NUMBERS // kept.shape[1]))
+    piece = max(1, NUMBERS // kept.shape[1])  # cells drawn at a time: an interrupt waits for no more
+    rows = len(kept) if postprocess is not None else min(len(kept), piece)
     each = min(draws, max(1, NUMBERS // (rows * kept.shape[1])))
     if postprocess is not None:  # may be slow: the bar moves now and then
         each = min(each, math.ceil(draws / 50))
@@ -142,10 +146,18 @@ def simulate(
     per_draw = np.zeros(draws)
     per_cell = _Moments(len(kept))
     source = _unrestricted(mechanism)
-    for block, batch in shown(batches, len(batches), "simulated batches", progress):
-        size = batch.stop - batch.start
-        true = _true_counts(measure, kept[block], size, prior, sizes, generator)
-        noisy = _noisy(source, true, generator)
+
+    def draw(counts: Integers, size: int) -> tuple[Integers, Floats]:
+        true = _true_counts(measure, counts, size, prior, sizes, generator)
+        return true, _noisy(source, true, generator)
+
+    long = postprocess is not None or len(batches) > LONG
+    for block, batch in shown(batches, len(batches), "simulated tables", progress, long=long, timed=True):
+        cells, size = kept[block], batch.stop - batch.start
+        pieces = [draw(cells[row : row + piece], size) for row in range(0, len(cells), piece)]
+        true, noisy = pieces[0]
+        if len(pieces) > 1:
+            true, noisy = (np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True))
         if postprocess is not None:
             noisy = np.stack([_postprocessed(postprocess, one) for one in noisy])
         risks = _risks(attack, true, noisy, threshold, partial)

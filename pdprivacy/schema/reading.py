@@ -8,6 +8,8 @@ from typing import Any
 
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
+from pdprivacy.hints import nearest
+from pdprivacy.schema.blanks import refuse_blanks
 from pdprivacy.schema.declared import allowed, check_text, ends, in_order, is_number
 from pdprivacy.schema.opening import Schema, opened
 
@@ -37,8 +39,8 @@ def read_schema(schema: Schema) -> Domain:
     Raises
     ------
     ParameterError : not a schema, or one of another engine.
-    DeclarationError : no column is declared for release, the declaration contradicts itself, or it
-        changes rows (parsers, ``drop_invalid_rows``).
+    DeclarationError : no column is declared for release, the declaration contradicts itself, holds a blank
+        (``...``), or changes rows (parsers, ``drop_invalid_rows``).
 
     >>> import pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(18, 65), metadata={"dp": {"bins": [18, 30, 65]}})
@@ -53,6 +55,7 @@ def read_schema(schema: Schema) -> Domain:
 def domain_of(schema: Any) -> Domain:
     """The domain of an opened schema; errors as `read_schema`."""
     _refuse_row_changes(schema)
+    refuse_blanks(schema)
     columns = [
         _column(name, column, schema.dtype)
         for name, column in schema.columns.items()
@@ -60,7 +63,11 @@ def domain_of(schema: Any) -> Domain:
     ]
     if not columns:
         name = next(iter(schema.columns), "age")
-        raise DeclarationError("no column is declared for release.", declaration_hint(name, None))
+        raise DeclarationError(
+            'no column is declared for release: each that is needs metadata={"dp": {}}, and bounds or labels '
+            'known without the data ("python -m pdprivacy declare data.csv" writes lines to fill in).',
+            declaration_hint(name, None),
+        )
     return Domain(tuple(columns))
 
 
@@ -125,7 +132,8 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
         )
     if unknown := [key for key in given if key not in _KEYS]:
         raise DeclarationError(
-            f'metadata "dp" of column {name!r} has the unknown key {unknown[0]!r} (allowed: {known}).'
+            f'metadata "dp" of column {name!r} has the unknown key {unknown[0]!r} (allowed: {known}).',
+            f'metadata={{"dp": {{"{nearest(unknown[0], _KEYS) or "role"}": ...}}}}',
         )
     options = {key: value for key, value in given.items() if value is not None}
     if "categories" in options:
@@ -161,7 +169,10 @@ def _is_wide(dtype: Any) -> bool:
 
 def _contradiction(name: Hashable, checks: list[Any]) -> DeclarationError:
     texts = ", ".join(check_text(check) for check in checks)
-    return DeclarationError(f"no value of column {name!r} can meet all of its checks ({texts}).")
+    return DeclarationError(
+        f"no value of column {name!r} can meet all of its checks ({texts}).",
+        "write checks that have values in common",
+    )
 
 
 def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -> tuple[Any, ...] | None:
@@ -233,7 +244,8 @@ def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
             raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {got(bound)}).')
     if lower > upper:
         raise DeclarationError(
-            f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).'
+            f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).',
+            'metadata={"dp": {"bounds": [LOWER, UPPER]}}',
         )
     return lower, upper
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
@@ -63,8 +64,25 @@ def _refuse_engines(frame: Any, schema: Any) -> None:
         raise ParameterError(f"'frame' must be a pandas DataFrame (got {type(frame).__name__}).")
 
 
+_MENDED = {
+    "column_in_dataframe": "write the label of a column as df.columns has it",
+    "not_nullable": "nullable=True says that cells may be blank",
+    "dtype": "coerce=True converts to the declared dtype",
+    "coerce_dtype": 'a number that may be blank is a float or "Int64"',
+    "isin": "isin lists every label that may occur",
+}
+
+
 def _hint(failures: _Failures) -> str:
-    """What to do about all failures; a fate of faulty records only where it mends every one."""
+    """What to do about all failures: fates of faulty records and the data, then what each check asks for."""
+    checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for what in failures.values() for text in what}
+    if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
+        checks.add("coerce_dtype")
+    return "; ".join([_fates(failures), *(said for check, said in _MENDED.items() if check in checks)])
+
+
+def _fates(failures: _Failures) -> str:
+    """A fate of faulty records where it mends every failure, else what to correct."""
     hint = "declare what the data may hold"
     mended = frozenset.intersection(*(fates for what in failures.values() for fates in what.values()))
     if mended:

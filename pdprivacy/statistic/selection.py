@@ -52,7 +52,7 @@ def share(q: Rational) -> Fraction:
     """
     number = rational(q, "q")
     if not 0 <= number <= 1:
-        raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
+        raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).", "q=0.5, or [0.25, 0.75]")
     near = number.limit_denominator(MOST_PARTS)
     return number if near in (0, 1) and number.denominator <= MOST_PARTS else near
 

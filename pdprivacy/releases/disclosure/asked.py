@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -17,6 +19,7 @@ from pdprivacy.measure import calibrate, released_by
 from pdprivacy.mechanism import Bounding, Bounds
 from pdprivacy.mechanism.law import Law
 from pdprivacy.privacy import Rational, rational
+from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, check_cells, columns_of
 from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, unwrapped
@@ -32,6 +35,12 @@ Integers: TypeAlias = NDArray[np.int64]
 
 JOINT = 10**7
 """Up to this size the table of all sensitive columns together is counted, and else one per column."""
+
+AT_ONCE = 2**17
+"""Compositions whose local risk is computed at a time."""
+
+WORK, FEWEST = 2**19, 32
+"""Of averaged risks: compositions at a time, times what one takes by labels and records; and the fewest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +269,19 @@ class Counted:
             which[filled] = inverse.reshape(-1)
         return cls(asked, questions, kinds, which, np.asarray(cells[0].all_sizes))
 
-    def risks(self, noises: Sequence[Any], average: risk.Average | None) -> Floats:
+    def risks(
+        self, noises: Sequence[Any], average: risk.Average | None, progress: bool | None = False
+    ) -> Floats:
         """The risk under each noise: (E,), or (E, N) without an average, NaN where a cell is empty."""
-        kinds = self._of_kinds(noises)
+        kinds = self._of_kinds(noises, progress)
         if average is None:
             nobody = np.full((len(noises), 1), np.nan)
             return np.hstack([kinds, nobody])[:, self.which]
         return self._averaged(kinds, average)
 
-    def averages(self, noises: Sequence[Any]) -> dict[str, Floats]:
+    def averages(self, noises: Sequence[Any], progress: bool | None = False) -> dict[str, Floats]:
         """Both averages, (E,) each."""
-        kinds = self._of_kinds(noises)
+        kinds = self._of_kinds(noises, progress)
         names: tuple[risk.Average, ...] = ("cells", "records")
         return {name: self._averaged(kinds, name) for name in names}
 
@@ -283,21 +294,54 @@ class Counted:
         # one by one: the last digit must not depend on how many are asked for at once
         return np.array([each @ weights for each in kinds])
 
-    def _of_kinds(self, noises: Sequence[Any]) -> Floats:
+    def _of_kinds(self, noises: Sequence[Any], progress: bool | None) -> Floats:
         """(E, V): per kind the largest risk of the sensitive columns, or the sum (section 4.3)."""
         together = np.maximum if self.asked.overall == "max" else np.add
-        found = self._of_compositions(noises, 0)
+        found = self._of_compositions(noises, 0, progress)
         if self.kinds.shape[1] == 1:
             return found
         found = found[:, self.kinds[:, 0]]
         for place in range(1, self.kinds.shape[1]):
-            together(found, self._of_compositions(noises, place)[:, self.kinds[:, place]], out=found)
+            more = self._of_compositions(noises, place, progress)
+            together(found, more[:, self.kinds[:, place]], out=found)
         return found
 
-    def _of_compositions(self, noises: Sequence[Any], place: int) -> Floats:
-        """(E, U), the risk of each composition of one sensitive column."""
+    def _of_compositions(self, noises: Sequence[Any], place: int, progress: bool | None) -> Floats:
+        """(E, U), the risk of each composition of one sensitive column, some at a time.
+
+        An interrupt waits for those that are computed, a second or so.
+        """
         read, _ = readings(noises, self.asked.threshold)
-        return self.questions[place].of_compositions(read, self.asked.measured["method"] == "published")
+        question, published = self.questions[place], self.asked.measured["method"] == "published"
+        pieces, each = _pieces(question, published)
+        found = np.empty((len(read), len(question.cells.cells)))
+        turns = list(product(pieces, range(0, len(read), each)))
+        for rows, level in shown(turns, len(turns), "risks", progress, long=True, timed=True):
+            some = replace(question, cells=question.cells.at(rows))
+            found[level : level + each, rows] = some.of_compositions(read[level : level + each], published)
+        return found
+
+
+def _pieces(question: Question, published: bool) -> tuple[list[Integers], int]:
+    """Which compositions are computed at a time, and for how many kinds of noise.
+
+    All of them, where they share more than they would take apart: the priors of a shrinkage risk, the laws of
+    released counts of an attack.
+    """
+    cells = question.cells
+    labels, place = cells.compositions.shape[1], np.arange(len(cells.cells))
+    size, each = len(place), min(os.cpu_count() or 1, 8)
+    if not published and question.attack == "homogeneity":
+        if question.measure == "local":
+            size, each = AT_ONCE, 64
+        elif question.measure == "expected":
+            size, each = max(WORK // (labels * math.isqrt(int(cells.sizes.max()))), FEWEST), 8
+        elif question.measure == "marginal":
+            assert question.sizes is not None
+            size, each = max(WORK // (labels * int(question.sizes.values.max())), FEWEST), 8
+            # those of the same proportions are computed once
+            place = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
+    return [place[start : start + size] for start in range(0, len(place), size)], each
 
 
 def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:

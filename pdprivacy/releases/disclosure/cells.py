@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import display
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.protection import Protected
@@ -39,7 +40,7 @@ class Homogeneity:
         return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"
 
     def _repr_html_(self) -> str:
-        return f"<p>CONFIDENTIAL</p>{self.summary.to_html()}<p>most exposed</p>{self.exposed.to_html()}"
+        return display.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
 
 
 def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:
@@ -50,6 +51,18 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     Source: Liu, Zhao (2023), definitions 4 and 5.
 
     Raises ParameterError, DeclarationError, TableTooLargeError.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.homogeneity("sex", "ill").exposed
+    confidential  label  records  share
+    sex
+    m              True        1    1.0
+    f             False        2    0.5
     """
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ParameterError(f"'top' must be a positive whole number (got {got(top)}).")

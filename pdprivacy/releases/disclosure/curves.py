@@ -55,7 +55,7 @@ def dr_ha(
     draws: int = 1000,
     postprocess: Callable[[Any], Any] | None = None,
     rng: RandomState = None,
-    progress: bool = False,
+    progress: bool | None = None,
     **noise: Unpack[Noise],
 ) -> Any:
     """CONFIDENTIAL, for the curator: the homogeneity-attack disclosure risk of a table with noise.
@@ -70,9 +70,11 @@ def dr_ha(
     average : over non-empty cells ("cells") or their records ("records"); None: the risk of each cell.
     method : "exact"; "published", the source's closed forms; "monte_carlo", by ``draws`` tables of one
         sensitive column (``postprocess``: what is done to each noisy table, cells by labels; ``rng``: a seed
-        or generator; ``progress``: a progress bar).
+        or generator).
     overall : of several sensitive columns, per cell the largest risk ("max") or the sum of risks ("sum").
     partial, attack, threshold : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
+    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+        (``pdprivacy.progress``).
 
     Returns a float for one epsilon, a Series indexed by epsilon for several; with ``average=None`` a
     Series over the cells (NaN where empty), or a DataFrame, cells by epsilon. "monte_carlo": a DataFrame
@@ -81,6 +83,19 @@ def dr_ha(
     Source: Liu, Zhao (2023), definitions 6 to 11 and section 4.3, exact for heterogeneous cells too.
 
     Raises ParameterError, DeclarationError, TableTooLargeError (above 1e8 cells).
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.dr_ha("sex", "ill", epsilon=[0.1, 1, 10]).round(2)
+    epsilon
+    0.1     0.39
+    1.0     0.46
+    10.0    0.50
+    Name: dr_ha (confidential), dtype: float64
     """
     levels, many = levels_of(epsilon)
     check_one_of("average", average, ("cells", "records", None))
@@ -106,7 +121,7 @@ def dr_ha(
     if asked.simulated:
         found = asked.simulated_risks(noises, average)
         return _simulated(found, asked.by, index, many=many, each_cell=average is None)
-    risks = asked.count().risks(noises, average)
+    risks = asked.count().risks(noises, average, progress)
     name = f"dr_ha ({MARK})"
     if average is not None:
         return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
@@ -141,12 +156,14 @@ def risk_curve(
     by: Labels,
     sensitive: Labels,
     epsilon: Rational | Sequence[Rational] | None = None,
+    *,
+    progress: bool | None = None,
     **options: Unpack[Measured],
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: the disclosure risk against epsilon, with its limits.
 
     ``epsilon``: by default 51 numbers from 0.001 to 100 (0.999 for the classic calibration), evenly on a
-    logarithmic scale.
+    logarithmic scale. ``progress``: a bar, which needs tqdm (None: where it is long).
 
     Returns a DataFrame indexed by epsilon in ascending order, with both averages as columns, over "cells"
     and over "records"; the first row, 0.0, is the limit of ever more noise, the last, inf, that of none: for
@@ -155,6 +172,19 @@ def risk_curve(
     Source: Liu, Zhao (2023), sections 4 and 5.
 
     Raises as `dr_ha`.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.risk_curve("sex", "ill", epsilon=1).round(2)
+    local risk (confidential)  cells  records
+    epsilon
+    0.0                         0.38     0.42
+    1.0                         0.46     0.44
+    inf                         0.50     0.33
     """
     levels, _ = levels_of(epsilon_range(options) if epsilon is None else epsilon)
     asked = Asked.of(protected, by, sensitive, "risk_curve", options)
@@ -163,7 +193,7 @@ def risk_curve(
     noises = [asked.noise.widest, *between, risk.NoNoise()]
     counted = asked.count()
     index = pd.Index([0.0, *map(float, numbers), math.inf], name="epsilon")
-    curve = pd.DataFrame(counted.averages(noises), index=index)
+    curve = pd.DataFrame(counted.averages(noises, progress), index=index)
     curve.columns.name = f"{asked.measured['measure']} risk ({MARK})"
     curve.attrs[KEY] = {MARK: "risk_curve", **asked.words}
     return curve
@@ -177,6 +207,7 @@ def choose_epsilon(
     max_risk: float = 0.4,
     *,
     average: risk.Average = "cells",
+    progress: bool | None = None,
     **options: Unpack[Measured],
 ) -> Confidential:
     """CONFIDENTIAL, for the curator: the largest epsilon whose disclosure risk is at most ``max_risk``.
@@ -186,8 +217,9 @@ def choose_epsilon(
     epsilon counts. Found on 51 numbers and between them; a dip narrower than a step may be missed.
 
     The choice depends on the confidential table, so the number itself tells something of it: publish
-    a rounded one, and take this for guidance.
+    a rounded one, and take this for guidance. ``progress``: bars, which need tqdm (None: where it is long).
 
+    >>> import pandas as pd
     >>> from pdprivacy import Column, Domain
     >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
     >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
@@ -206,11 +238,11 @@ def choose_epsilon(
     counted = asked.count()
 
     def risk_at(level: float) -> float:
-        return float(counted.risks([asked.noise.at(level)], average)[0])
+        return float(counted.risks([asked.noise.at(level)], average, progress)[0])
 
-    risks = counted.risks([asked.noise.at(level) for level in grid], average)
+    risks = counted.risks([asked.noise.at(level) for level in grid], average, progress)
     if risks[-1] <= most:
-        limit = counted.risks([risk.NoNoise()], average)[0]
+        limit = counted.risks([risk.NoNoise()], average, progress)[0]
         return Confidential(math.inf if limit <= most else grid[-1])
     for place in range(len(grid) - 2, -1, -1):
         low = grid[place]

@@ -32,6 +32,7 @@ def repeated_risk(
     *,
     average: risk.Average = "cells",
     spent: bool = False,
+    progress: bool | None = None,
     **options: Unpack[Measured],
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: the disclosure risk of several publications, one after the other.
@@ -43,6 +44,7 @@ def repeated_risk(
     overall : per cell, over sensitive columns and over the publications of a cohort so far: the largest risk
         ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
     spent : whether the losses start from what the budget of each frame has spent already.
+    progress : bars, one per publication, which need tqdm; None: where it is long.
 
     Each publication is evaluated at the composed loss of all publications so far of its cohort, which
     is at least what was lost about the columns of this one (footnote 3 of the source). Noise that takes
@@ -59,6 +61,16 @@ def repeated_risk(
 
     Raises as `dr_ha`; ParameterError for a frame that shares its budget with another cohort, whose
     records are not new ones then.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> twice = [{"by": "sex", "sensitive": "ill", "epsilon": 0.5}] * 2
+    >>> private.dp.repeated_risk(twice)["epsilon_so_far"].tolist()
+    [0.5, 1.0]
     """
     check_average(average)
     check_flag("spent", spent)
@@ -71,7 +83,7 @@ def repeated_risk(
         )
         if key not in held:
             held[key] = step.asked.count()
-        cells = held[key].risks([step.noise], None)[0]
+        cells = held[key].risks([step.noise], None, progress)[0]
         step.past.append((step.asked.by, cells))
         sizes = held[key].sizes
         rows.append(

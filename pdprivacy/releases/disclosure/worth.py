@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -15,6 +16,7 @@ from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive
+from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, check_cells, columns_of, spelled
 from pdprivacy.releases.disclosure.asked import Asked, Counted, TableNoise, by_label
@@ -29,7 +31,7 @@ from pdprivacy.releases.disclosure.options import (
     epsilon_range,
     levels_of,
 )
-from pdprivacy.utility import marginals, total_variation
+from pdprivacy.utility import batches, distances, marginals, total_variation
 
 __all__ = ["tradeoff", "utility"]
 
@@ -47,18 +49,31 @@ def _check_draws(draws: Any, noise: TableNoise, epsilon: Rational) -> None:
 
 
 def _distances(
-    table: Integers, margins: Sequence[tuple[int, ...]], noises: Sequence[Any], draws: int, rng: RandomState
+    table: Integers,
+    margins: Sequence[tuple[int, ...]],
+    noises: Sequence[Any],
+    draws: int,
+    rng: RandomState,
+    progress: bool | None,
 ) -> tuple[Floats, Floats]:
     """(M, E), the expected distances of these margins (axes of the table), and their standard errors."""
     generator, axes = simulator(rng), range(table.ndim)
-    found = np.empty((2, len(margins), len(noises)))
-    for place, margin in enumerate(margins):
-        counts = table.sum(axis=tuple(axis for axis in axes if axis not in margin)).ravel()
-        for level, noise in enumerate(noises):
-            found[:, place, level] = total_variation(
-                counts, noise, table.size // counts.size, draws, generator
-            )
-    return found[0], found[1]
+    found = np.empty((len(margins), len(noises), draws))
+
+    def drawn() -> Iterator[None]:
+        for place, margin in enumerate(margins):
+            counts = table.sum(axis=tuple(axis for axis in axes if axis not in margin)).ravel()
+            for level, noise in enumerate(noises):
+                start = 0
+                for some in distances(counts, noise, table.size // counts.size, draws, generator):
+                    found[place, level, start : start + len(some)] = some
+                    start += len(some)
+                    yield
+
+    work = sum(batches(math.prod(table.shape[axis] for axis in margin), draws) for margin in margins)
+    for _ in shown(drawn(), work * len(noises), "simulated tables", progress, long=True, timed=True):
+        pass
+    return found.mean(axis=2), found.std(axis=2, ddof=1) / math.sqrt(draws)
 
 
 def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
@@ -85,13 +100,15 @@ def utility(
     *,
     draws: int = 200,
     rng: RandomState = None,
+    progress: bool | None = None,
     **noise: Unpack[Noise],
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: how far the marginals of one noisy table are from the true ones.
 
     The table of all ``columns`` (by default the quasi-identifiers and the sensitive columns) gets
     noise; sums of it are its marginals, negative ones are set to 0 and all rescaled to a distribution. Its
-    total variation distance to the true one is simulated ``draws`` times.
+    total variation distance to the true one is simulated ``draws`` times. ``progress``: a bar, which needs
+    tqdm (None: where it is long).
 
     Returns a DataFrame with a row per marginal of each ``order`` ("age × health" is of order 2), and columns
     ("tvd", epsilon) and ("standard_error", epsilon). ``frame.dp.plot()`` draws it.
@@ -99,6 +116,18 @@ def utility(
     Source: Liu, Zhao (2023), section 5.3.
 
     Raises ParameterError (also for bounded noise), DeclarationError, TableTooLargeError.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.utility(order=1, epsilon=[0.1, 10], rng=1)["tvd"].round(1)
+    epsilon         0.1   10.0
+    order marginal
+    1     sex        0.3   0.0
+          ill        0.4   0.0
     """
     levels, _ = levels_of(epsilon)
     if columns is None:
@@ -118,7 +147,7 @@ def utility(
     noises = [asked.at(level) for level in levels]
     _check_draws(draws, asked, levels[0])
     table = _table(protected, chosen, "utility")
-    found = _distances(table, margins, noises, draws, rng)
+    found = _distances(table, margins, noises, draws, rng, progress)
     names = [" × ".join(str(chosen[axis].name) for axis in margin) for margin in margins]
     index = pd.MultiIndex.from_arrays(
         [[len(margin) for margin in margins], names], names=["order", "marginal"]
@@ -153,12 +182,13 @@ def tradeoff(
     average: risk.Average = "cells",
     draws: int = 200,
     rng: RandomState = None,
+    progress: bool | None = None,
     **options: Unpack[Measured],
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: disclosure risk and error of the marginals against epsilon.
 
     ``epsilon``: by default 17 numbers from 0.01 to 100 (0.999 for the classic calibration), evenly on a
-    logarithmic scale.
+    logarithmic scale. ``progress``: a bar, which needs tqdm (None: where it is long).
 
     Returns a DataFrame indexed by epsilon in ascending order: "risk"; "tvd 1-way" and so on, the mean
     expected total variation distance of the marginals of each ``order`` of the table of ``by`` and
@@ -168,6 +198,15 @@ def tradeoff(
     Source: Liu, Zhao (2023), section 5.3.
 
     Raises as `dr_ha` and `utility`.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.tradeoff("sex", "ill", epsilon=[0.1, 10], order=1, rng=1).columns.tolist()
+    ['risk', 'tvd 1-way', 'recommended']
     """
     levels, _ = levels_of(epsilon_range(options, 0.01, 17) if epsilon is None else epsilon)
     most_risk = check_share("max_risk", max_risk, options["overall"])
@@ -183,13 +222,14 @@ def tradeoff(
     table = _table(protected, both, "tradeoff")
     counted = Counted.of(asked, by_label(table.reshape(-1, *table.shape[len(asked.by) :])))
     frame = pd.DataFrame(
-        {"risk": counted.risks(noises, average)}, index=pd.Index(map(float, numbers), name="epsilon")
+        {"risk": counted.risks(noises, average, progress)},
+        index=pd.Index(map(float, numbers), name="epsilon"),
     )
-    distances, _ = _distances(table, margins, noises, draws, rng)
+    apart, _ = _distances(table, margins, noises, draws, rng, progress)
     orders = np.array([len(margin) for margin in margins])
     recommended = frame["risk"].to_numpy() <= most_risk
     for one in np.unique(orders):
-        mean = distances[orders == one].mean(axis=0)
+        mean = apart[orders == one].mean(axis=0)
         frame[f"tvd {one}-way"] = mean
         recommended &= mean <= most_distance
     frame["recommended"] = recommended

@@ -1,0 +1,48 @@
+"""The command line of reports: ``python -m pdprivacy report RELEASE.parquet ... --output report.html``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from pdprivacy.ledger.budget import printable
+from pdprivacy.reporting.reading import Edition
+from pdprivacy.reporting.report import report
+
+__all__ = ["add", "run"]
+
+TOLD = "a page on what was released, at what cost, how exactly, and what an attack still gains"
+
+
+def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the parser of ``report`` to those of the command line."""
+    command = tools.add_parser("report", help=TOLD, description=TOLD, allow_abbrev=False)
+    command.set_defaults(run=run)
+    command.add_argument("releases", metavar="RELEASE", nargs="+", help="a release as a Parquet file")
+    command.add_argument(
+        "--output", metavar="FILE", required=True, help="the page; one that is there is replaced"
+    )
+    command.add_argument("--ledger", metavar="ADDRESS", help="the path, or the URL of a database server")
+    command.add_argument("--name", help="of the budget in the ledger")
+    command.add_argument(
+        "--edition", choices=get_args(Edition), default="public", help="the curator's is CONFIDENTIAL"
+    )
+    command.add_argument("--title", help="of the page")
+    command.add_argument("--no-pictures", action="store_true", help="tables alone, without matplotlib")
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Write the report; errors as `report`."""
+    made = report(
+        chosen.releases,
+        ledger=chosen.ledger,
+        name=chosen.name,
+        path=chosen.output,
+        edition=chosen.edition,
+        title=chosen.title,
+        pictures=not chosen.no_pictures,
+    )
+    number = len(made.releases)
+    what = f"{number} release{'s'[: number != 1]}, {made.edition} edition"
+    mark = ", CONFIDENTIAL" if made.edition == "curator" else ""
+    print(f"{printable(chosen.output)}: {what}{mark}")

@@ -1,0 +1,325 @@
+"""The releases of a report: found, read by what each says of itself, and checked first."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import metadata
+from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, got
+from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.privacy import Approx, Confidential, Pure, loss
+from pdprivacy.protection import ProtectedFrame
+from pdprivacy.releases.disclosure.cells import Homogeneity
+from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes
+
+__all__ = ["Edition", "Found", "Given", "Release", "collect"]
+
+Edition: TypeAlias = Literal["public", "curator"]
+Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+Given: TypeAlias = "Released | str | os.PathLike[str]"
+Floats: TypeAlias = NDArray[np.float64]
+
+MARK = "confidential"
+MORE = {"counts", "iterations", "steps"}
+"""What some releases say beyond `Metadata`: of rounds, of steps, and noisy numbers of records."""
+
+TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release, checked: its numbers are those that were released, what it says of itself is readable.
+
+    ``name``: as it is called in the report. ``place``: 1, 2, 3, ... in the report. ``halves``: half the
+    interval around each number, in their shape, NaN where not known; None of selections. ``alike``: the name
+    of an earlier one that says the same of itself, to the last digit.
+    """
+
+    name: str
+    place: int
+    released: Released
+    facts: Metadata
+    halves: Floats | None = None
+    alike: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What was released of what, in words."""
+        what = self.facts.statistic.replace("_", " ")
+        columns, by = self.facts.columns, ""
+        if self.facts.statistic == "crosstab" and isinstance(self.released, pd.DataFrame):
+            rows = self.released.index.nlevels
+            columns, by = columns[rows:], " by " + ", ".join(columns[:rows])
+        of = " of " + ", ".join(columns) if columns else ""
+        return f"{what}{of}{by}"
+
+    @property
+    def loss(self) -> Pure | Approx:
+        """What it says that it cost."""
+        return loss(self.facts.epsilon, self.facts.delta)
+
+    @property
+    def selected(self) -> bool:
+        """Whether it was selected among candidates, so that its error is not one of its own value."""
+        return "below_best" in self.facts.error
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was handed in: releases, and confidential figures by name. ``files``: where releases were read."""
+
+    releases: tuple[Release, ...]
+    confidential: dict[str, Any] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+
+def collect(given: Any, edition: Edition) -> Found:
+    """The releases and the curator's figures, in the order in which they were given.
+
+    Raises ParameterError for nothing, for what is no release, and in the public edition for confidential
+    figures; MetadataError for a release that was changed, or that says what is not readable.
+    """
+    named = _named(given)
+    releases: list[Release] = []
+    confidential: dict[str, Any] = {}
+    files: list[Path] = []
+    seen: set[int | Path] = set()
+    for called, name, one in named:
+        if isinstance(one, str | os.PathLike):
+            path = Path(one).resolve()
+            again: int | Path = path
+            files.append(path)
+        else:
+            again = id(one)
+        if again in seen:  # the very same, handed in twice
+            continue
+        seen.add(again)
+        thing = _loaded(one, called) if isinstance(one, str | os.PathLike) else one
+        if _is_confidential(thing):
+            if edition == "public":
+                raise ParameterError(
+                    f"{called} is made of exact counts, CONFIDENTIAL, and the public edition takes releases "
+                    "alone. Nothing was written.",
+                    "leave it out, or edition='curator'.",
+                )
+            key = name if name is not None else f"figure {len(confidential) + 1}"
+            confidential[key] = thing
+            continue
+        releases.append(_of(_read(thing, called), name, releases))
+    if not releases:
+        raise ParameterError("'releases' holds no release, so that there is nothing to report on.", TRY)
+    return Found(tuple(releases), confidential, tuple(files))
+
+
+def _of(found: Release, name: str | None, before: Sequence[Release]) -> Release:
+    """The release with a place and a name of its own."""
+    alike = next((one.name for one in before if one.facts == found.facts), None)
+    wanted = name if name is not None else found.label
+    taken = {one.name for one in before}
+    called, number = wanted, 2
+    while called in taken:
+        called, number = f"{wanted} ({number})", number + 1
+    return replace(found, name=called, place=len(before) + 1, alike=alike)
+
+
+def _named(given: Any) -> list[tuple[str, str | None, Any]]:
+    """What is there: how an error calls it, the name that it was given or None, and itself."""
+    if isinstance(given, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
+        return [("'releases'", None, given)]
+    if isinstance(given, str | os.PathLike):
+        return [(_called(given), _stem(given), given)]
+    if isinstance(given, Mapping):
+        return [(f"releases[{got(_spelled(name))}]", _spelled(name), one) for name, one in given.items()]
+    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
+        return [
+            (_called(one), _stem(one), one)
+            if isinstance(one, str | os.PathLike)
+            else (f"releases[{place}]", None, one)
+            for place, one in enumerate(given)
+        ]
+    raise ParameterError(f"'releases' must be a release, or a list or dict of them (got {got(given)}).", TRY)
+
+
+def _stem(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).stem
+    except (TypeError, ValueError):
+        raise ParameterError("A path of a release must be one of text.", TRY) from None
+
+
+def _called(path: str | os.PathLike[str]) -> str:
+    """A path as an error names it: by its last part."""
+    return got(_stem(path) + Path(path).suffix)
+
+
+def _spelled(name: Hashable) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _loaded(path: str | os.PathLike[str], called: str) -> Released:
+    """The release of a Parquet file, as a step stored it or as pandas wrote it."""
+    check_pyarrow()
+    if not Path(path).is_file():
+        raise ParameterError(f"{called} is not there: no such file.", TRY)
+    data, frame, failure = b"", None, ""
+    try:
+        data = Path(path).read_bytes()
+        frame = pd.read_parquet(io.BytesIO(data))
+    except Exception as error:  # whatever Arrow raises for bytes that are no Parquet
+        failure = type(error).__name__
+    if frame is None:
+        raise MetadataError(
+            f"{called} cannot be read as a Parquet file ({failure}).", "released.to_parquet(path) writes one."
+        )
+    return from_bytes(data, _called(path).strip("'")) if SHAPE in frame.attrs else frame
+
+
+def _is_confidential(thing: Any) -> bool:
+    """Whether it is marked as made of exact counts; what says that it is a release is not."""
+    if isinstance(thing, Homogeneity | Confidential):
+        return True
+    if not isinstance(thing, pd.Series | pd.DataFrame):
+        return False
+    stored = thing.attrs.get(KEY)
+    if isinstance(stored, Mapping) and "statistic" in stored:
+        return False
+    if isinstance(stored, Mapping) and MARK in stored:
+        return True
+    names = [thing.name] if isinstance(thing, pd.Series) else list(thing.columns.names)
+    return any(isinstance(name, str) and (name == MARK or f"({MARK})" in name) for name in names)
+
+
+def _read(thing: Any, called: str) -> Release:
+    """A release and what it says of itself, checked.
+
+    A Series that went through a Parquet file comes back as a frame of one column: it is the Series again.
+    """
+    if isinstance(thing, ProtectedFrame) or _is_protected(thing):
+        raise MetadataError(
+            f"{called} is a protected frame, or was made of one by pandas, and no release.",
+            "hand in what private.dp.mean(...) and the like give.",
+        )
+    if not isinstance(thing, pd.Series | pd.DataFrame):
+        raise ParameterError(
+            f"{called} must be a released Series or DataFrame (got {type(thing).__name__}).", TRY
+        )
+    released: Released = thing
+    try:
+        facts = metadata.read(released)
+    except MetadataError as error:
+        words = (
+            str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
+        )
+        raise MetadataError(f"{called} is no readable release: {words}", error.hint) from None
+    _check_known(released.attrs[KEY], facts, called)
+    _check_kinds(facts, called)
+    if isinstance(released, pd.DataFrame) and released.shape[1] == 1 and not metadata.verify(released):
+        alone = released.iloc[:, 0]
+        alone.attrs = dict(released.attrs)
+        released = alone if metadata.verify(alone) else released
+    if not metadata.verify(released):
+        raise MetadataError(
+            f"The numbers or labels of {called} are not those that were released. Nothing was written.",
+            "hand in the release as it was returned; verify() tells.",
+        )
+    return Release("", 0, released, facts, _halves(released, facts, called))
+
+
+def _halves(released: Released, facts: Metadata, called: str) -> Floats | None:
+    """Half the interval around each number; refuses metadata that does not hold it."""
+    if "below_best" in facts.error:
+        return None
+    try:
+        spread: Any = metadata.interval(released)
+        half: Any = (spread["upper"] - spread["lower"]) / 2
+        found = np.asarray(half, dtype=np.float64)
+    except (MetadataError, TypeError, ValueError):
+        raise MetadataError(
+            f"The release metadata of {called} does not hold the error of each number: 'error'.",
+            "hand in the release as it was returned.",
+        ) from None
+    return found
+
+
+def _is_protected(thing: Any) -> bool:
+    stored = getattr(thing, "attrs", {}).get(KEY)
+    return isinstance(stored, Mapping) and "protected" in stored
+
+
+def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:
+    """Refuse what this version does not know, and so could not report."""
+    unknown = sorted(set(map(str, stored)) - set(Metadata.__dataclass_fields__) - MORE)
+    if unknown:
+        raise MetadataError(
+            f"The release metadata of {called} holds {', '.join(map(got, unknown[:3]))}, which this version "
+            f"does not know; it was made by pdprivacy {got(facts.version)}.",
+            "make the report with the version that made the release, or a later one.",
+        )
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _or_none(value: Any, kind: type) -> bool:
+    return value is None or (isinstance(value, kind) and not isinstance(value, bool))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_number(one, 0) for one in value)
+
+
+def _is_risk(value: Any) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(_number(value.get(name), 0, 1 + 1e-9) for name in RISKS)
+
+
+RISKS = ("by_cells", "by_records")
+
+
+def _check_kinds(facts: Metadata, called: str) -> None:
+    """Refuse metadata whose parts are not of the kind that they are in a release."""
+    known = {
+        **{name: isinstance(getattr(facts, name), str) for name in ("statistic", "mechanism", "version")},
+        **{name: _texts(getattr(facts, name)) for name in ("columns", "lineage", "filters")},
+        **{name: _or_none(getattr(facts, name), str) for name in ("unit", "bounding", "constraint")},
+        **{name: _or_none(getattr(facts, name), str) for name in ("release_id", "normalize", "calibration")},
+        "rows": _or_none(facts.rows, int),
+        "p": facts.p is None or _number(facts.p),
+        "epsilon": _number(facts.epsilon, 0, math.nextafter(math.inf, 0)) and facts.epsilon > 0,
+        "delta": _number(facts.delta, 0) and facts.delta < 1,
+        "neighbors": facts.neighbors in ("add_remove", "replace_one"),
+        "seeded": isinstance(facts.seeded, bool),
+        "error": isinstance(facts.error, dict),
+        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(one)) for one in SUMS),
+        "releases": _number(facts.releases, 1) and isinstance(facts.releases, int),
+        "dr_ha": _is_risk(facts.dr_ha),
+    }
+    wrong = [name for name, right in known.items() if not right]
+    if wrong:
+        raise MetadataError(
+            f"The release metadata of {called} is not that of a release: {', '.join(map(repr, wrong))}.",
+            "hand in the release as it was returned.",
+        )
+    try:
+        loss(facts.epsilon, facts.delta)
+    except PrivacyError:
+        raise MetadataError(f"The release metadata of {called} states no privacy loss.") from None
+
+
+SUMS = ("total", "spent")

@@ -1,0 +1,405 @@
+"""What `peers.py` asks of each library, in a process of its own that has that library alone.
+
+    python tests/benchmarks/peers_libraries.py LIBRARY
+
+Each line of the input is a request, each line of the output its answer, both JSON. A release is asked for as
+the documentation of its library does; what a user does once (reading the file, declaring, opening a budget)
+is prepared before and not timed. Nothing is seeded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+MODULES = {"opendp": "opendp.prelude"}
+UNITS = {"add_remove": "contributions", "replace_one": "changes"}  # as OpenDP calls them
+TABLE = ("region", "education")
+BUDGET = 10**6
+KEPT = (
+    "pdprivacy",
+    "opendp",
+    "diffprivlib",
+    "privjail",
+    "pandas",
+    "polars",
+    "numpy",
+    "scikit-learn",
+    "pyarrow",
+    "jax",
+)
+
+Answer: TypeAlias = "list[float]"
+
+
+class Release(NamedTuple):
+    """One statistic of one library: `ask` is timed, with what `prepare` gave; `read` its numbers in order."""
+
+    prepare: Callable[[], Any]
+    ask: Callable[[Any], Any]
+    read: Callable[[Any], Answer]
+    spent: Callable[[Any], float]  # what the library itself says that this release cost
+    law: Callable[[], Callable[[], Answer]] | None = None  # draws of the same law, where that is quicker
+
+    def once(self) -> Answer:
+        return self.read(self.ask(self.prepare()))
+
+
+Releases: TypeAlias = "dict[str, Release]"
+
+
+def single(found: Any) -> Answer:
+    return [float(found)]
+
+
+def cells(found: Any) -> Answer:
+    return [float(one) for one in found.to_numpy().ravel()]
+
+
+# ---------------------------------------------------------------- ours
+
+
+def pdprivacy(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+    import pandas as pd
+    import pandera.pandas as pa
+
+    import pdprivacy as library
+
+    frame = pd.read_parquet(folder / "data.parquet")
+    bounds, told = pa.Check.in_range(said["lower"], said["upper"]), {"dp": {}}
+    if "pay" in frame:
+        columns = {"pay": pa.Column(float, bounds, nullable=True, metadata=told)}
+    else:
+        columns = {"age": pa.Column(int, bounds, metadata={"dp": {"bins": said["edges"]}})}
+        for name, labels in said["labels"].items():
+            columns[name] = pa.Column(str, pa.Check.isin(labels), metadata=told)
+    private = library.protect(
+        frame, pa.DataFrameSchema(columns), epsilon=BUDGET, neighbors=relation, on_invalid="clip"
+    )
+    epsilon = said["epsilon"]
+
+    def release(call: Callable[[], Any]) -> Release:
+        return Release(
+            prepare=lambda: private.dp.budget.spent[0],
+            ask=lambda _: call(),
+            read=cells,
+            spent=lambda before: float(private.dp.budget.spent[0] - before),
+        )
+
+    if "pay" in frame:
+        return {"mean": release(lambda: private.dp.mean("pay", epsilon=epsilon))}
+    return {
+        "count": release(lambda: private.dp.query("health == 'no'").dp.count(epsilon=epsilon)),
+        "sum": release(lambda: private.dp.sum("age", epsilon=epsilon)),
+        "mean": release(lambda: private.dp.mean("age", epsilon=epsilon)),
+        "variance": release(lambda: private.dp.var("age", epsilon=epsilon)),
+        "histogram": release(lambda: private.dp.histogram("age", epsilon=epsilon)),
+        "table": release(lambda: private.dp.crosstab(*TABLE, epsilon=epsilon)),
+    }
+
+
+# ---------------------------------------------------------------- OpenDP
+
+
+def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+    frame = pl.read_parquet(folder / "data.parquet")
+    known = {"invariant": "lengths"} if relation == "replace_one" else {}
+    goal = {
+        "privacy_unit": dp.unit_of(**{UNITS[relation]: 1}),
+        "privacy_loss": dp.loss_of(epsilon=said["epsilon"]),
+        "split_evenly_over": 1,
+    }
+
+    def tables() -> Any:
+        margins = [dp.polars.Margin(max_length=said["many"], **known)]
+        return dp.Context.compositor(data=frame.lazy(), margins=margins, **goal)
+
+    def spent(context: Any) -> float:
+        return float(sum(context.current_privacy_loss()))
+
+    def release(query: Callable[[Any], Any], read: Callable[[Any], Answer]) -> Release:
+        def law() -> Callable[[], Answer]:
+            kept = query(tables().query()).resolve()
+            return lambda: read(kept(frame.lazy()).collect())
+
+        return Release(tables, lambda context: query(context.query()).release().collect(), read, spent, law)
+
+    def number(found: Any) -> Answer:
+        return [float(found.item())]
+
+    if "pay" in frame.columns:
+        within = (float(said["lower"]), float(said["upper"]))
+        return {"mean": release(lambda query: query.select(pl.col("pay").dp.mean(within)), number)}
+    age, bounds = pl.col("age"), (said["lower"], said["upper"])
+    inner = said["edges"][1:-1]
+    bins = [f"bin {number:02d}" for number in range(len(inner) + 1)]
+    keys = pl.LazyFrame({"bin": bins})
+    pairs = [(one, two) for one in said["labels"][TABLE[0]] for two in said["labels"][TABLE[1]]]
+    crossed = pl.LazyFrame(pairs, schema=list(TABLE), orient="row")
+
+    def in_order(by: list[str], wanted: list[Any]) -> Callable[[Any], Answer]:
+        def read(found: Any) -> Answer:
+            counted = {row[:-1]: row[-1] for row in found.select(*by, "len").rows()}
+            return [float(counted[key]) for key in wanted]
+
+        return read
+
+    def histogram(query: Any) -> Any:
+        cut = age.cut(inner, labels=bins, left_closed=True).cast(pl.String).alias("bin")
+        return query.with_columns(cut).group_by("bin").agg(dp.len(signed=True)).with_keys(keys)
+
+    def table(query: Any) -> Any:
+        return query.group_by(*TABLE).agg(dp.len(signed=True)).with_keys(crossed)
+
+    found = {
+        "count": release(
+            lambda query: query.filter(pl.col("health") == "no").select(dp.len(signed=True)), number
+        ),
+        "sum": release(lambda query: query.select(age.dp.sum(bounds)), number),
+        "mean": release(lambda query: query.select(age.dp.mean(bounds)), number),
+        "histogram": release(histogram, in_order(["bin"], [(name,) for name in bins])),
+        "table": release(table, in_order(list(TABLE), pairs)),
+    }
+    if relation == "replace_one":
+        values = frame["age"].cast(pl.Float64).to_numpy()
+        sized = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(values))
+        within = (float(said["lower"]), float(said["upper"]))
+
+        def arrays() -> Any:
+            return dp.Context.compositor(data=values, domain=sized, **goal)
+
+        def variance(context: Any) -> Any:
+            return context.query().metric_unbounded().clamp(within).variance(ddof=0).laplace()
+
+        def law() -> Callable[[], Answer]:
+            kept = variance(arrays()).resolve()
+            return lambda: single(kept(values))
+
+        found["variance"] = Release(arrays, lambda context: variance(context).release(), single, spent, law)
+    return found
+
+
+# ---------------------------------------------------------------- diffprivlib
+
+
+def diffprivlib(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+    import numpy as np
+    import pyarrow.parquet as pq
+    from diffprivlib import BudgetAccountant, tools
+
+    read = pq.read_table(folder / "data.parquet")
+    arrays = {name: read[name].to_numpy() for name in read.column_names}
+    bounds = (said["lower"], said["upper"])
+    epsilon = said["epsilon"]
+
+    def release(call: Callable[[Any], Any], read: Callable[[Any], Answer] = single) -> Release:
+        return Release(
+            prepare=lambda: BudgetAccountant(epsilon=epsilon),
+            ask=call,
+            read=read,
+            spent=lambda accountant: float(accountant.total()[0]),
+        )
+
+    def by_bounds(function: Callable[..., Any], values: Any) -> Release:
+        return release(lambda kept: function(values, epsilon=epsilon, bounds=bounds, accountant=kept))
+
+    if "pay" in arrays:
+        pay = arrays["pay"].astype(float)
+        return {name: by_bounds(getattr(tools, name), pay) for name in ("mean", "nanmean")}
+    age, health, labels = arrays["age"], arrays["health"], said["labels"]
+    # it counts numbers, not labels
+    codes = [sum(k * (arrays[name] == one) for k, one in enumerate(labels[name])) for name in TABLE]
+    sizes = [len(labels[name]) for name in TABLE]
+    ends = [(-0.5, size - 0.5) for size in sizes]
+
+    def histogram(kept: Any) -> Any:
+        return tools.histogram(age, epsilon=epsilon, bins=said["edges"], range=bounds, accountant=kept)[0]
+
+    def table(kept: Any) -> Any:
+        return tools.histogram2d(*codes, epsilon=epsilon, bins=sizes, range=ends, accountant=kept)[0]
+
+    def listed(found: Any) -> Answer:
+        return [float(one) for one in np.ravel(found)]
+
+    counts = {"histogram": release(histogram, listed), "table": release(table, listed)}
+    if relation == "add_remove":
+        return counts
+    return {
+        "count": release(lambda kept: tools.count_nonzero(health == "no", epsilon=epsilon, accountant=kept)),
+        "sum": by_bounds(tools.sum, age),
+        "mean": by_bounds(tools.mean, age),
+        "variance": by_bounds(tools.var, age),
+        **counts,
+    }
+
+
+# ---------------------------------------------------------------- PrivJail
+
+
+def privjail(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+    import privjail as library
+    from privjail import pandas as ppd
+
+    if relation != "add_remove":
+        return {}
+    lower, upper = said["lower"], said["upper"]
+    columns: dict[str, Any] = {
+        "age": {"type": "int64", "range": [None, None]},
+        # the declared range is taken on trust, so that only `clip` makes it true
+        "pay": {"type": "float64", "range": [float(lower), float(upper)]},
+    }
+    for name, labels in said["labels"].items():
+        columns[name] = {"type": "category", "categories": labels}
+    (folder / "schema.json").write_text(json.dumps(columns))
+    library.local_session()
+    frame = ppd.read_csv(
+        str(folder / "data.csv"), str(folder / "schema.json"), accountant="pure", budget_limit=float(BUDGET)
+    )
+    epsilon, accountant = said["epsilon"], frame.accountant
+
+    def release(call: Callable[[], Any], read: Callable[[Any], Answer] = single) -> Release:
+        return Release(
+            prepare=lambda: accountant.budget_spent,
+            ask=lambda _: call(),
+            read=read,
+            spent=lambda before: float(accountant.budget_spent - before),
+        )
+
+    if "pay" in list(frame.columns):
+        pay = frame["pay"]
+        return {
+            "mean": release(lambda: pay.mean(eps=epsilon)),
+            "clip(...).mean": release(lambda: pay.clip(lower, upper).mean(eps=epsilon)),
+        }
+    edges = [*said["edges"][:-1], upper + 1]  # its last bin leaves out its end
+
+    def histogram() -> Any:
+        return ppd.cut(frame["age"], edges, right=False).value_counts(sort=False).reveal(eps=epsilon)
+
+    def table() -> Any:
+        return ppd.crosstab(frame[TABLE[0]], frame[TABLE[1]]).reveal(eps=epsilon)
+
+    return {
+        "count": release(lambda: frame[frame["health"] == "no"].shape[0].reveal(eps=epsilon)),
+        "sum": release(lambda: frame["age"].clip(lower, upper).sum().reveal(eps=epsilon)),
+        "mean": release(lambda: frame["age"].clip(lower, upper).mean(eps=epsilon)),
+        "histogram": release(histogram, cells),
+        "table": release(table, cells),
+    }
+
+
+# ---------------------------------------------------------------- requests
+
+LIBRARIES: dict[str, Callable[[Path, dict[str, Any], str], Releases]] = {
+    "pdprivacy": pdprivacy,
+    "opendp": opendp,
+    "diffprivlib": diffprivlib,
+    "privjail": privjail,
+}
+
+
+def memory(what: str) -> float:
+    """The memory of this process in MB: ``VmRSS``, now, or ``VmHWM``, at most since `forget`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(what):
+            return int(line.split()[1]) / 1024
+    raise LookupError(what)
+
+
+def forget() -> None:
+    """Let the most memory be counted anew, where the system can (Linux)."""
+    gc.collect()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+class Process:
+    """The requests that a library answers, and the data that it has opened."""
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+        self._opened: dict[str, Releases] = {}
+
+    def open(self, name: str, folder: str, said: dict[str, Any], relation: str) -> dict[str, Any]:
+        start = time.perf_counter()
+        self._opened[name] = LIBRARIES[self._library](Path(folder), said, relation)
+        return {
+            "seconds": time.perf_counter() - start,
+            "memory": memory("VmRSS"),
+            "offered": list(self._opened[name]),
+        }
+
+    def cost(self, name: str, statistic: str) -> dict[str, Any]:
+        """One release, which warms up and whose cost is asked of the library."""
+        forget()
+        release = self._opened[name][statistic]
+        state = release.prepare()
+        release.ask(state)
+        return {"claimed": release.spent(state)}
+
+    def clock(self, name: str, statistic: str, times: int) -> dict[str, Any]:
+        """Seconds, and those of the processor, of each of some releases as they are documented."""
+        release = self._opened[name][statistic]
+        seconds, used = [], []
+        for _ in range(times):
+            state = release.prepare()
+            before, start = time.process_time(), time.perf_counter()
+            release.ask(state)
+            seconds.append(time.perf_counter() - start)
+            used.append(time.process_time() - before)
+        return {"seconds": seconds, "used": used, "peak": memory("VmHWM")}
+
+    def draw(self, name: str, statistic: str, times: int, seconds: float) -> dict[str, Any]:
+        """Answers of many releases, and the seconds of one; two at least, however long they take."""
+        release = self._opened[name][statistic]
+        one = release.once if release.law is None else release.law()
+        answers: list[Answer] = []
+        taken: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(answers) < times and (len(answers) < 2 or time.perf_counter() < end):
+            start = time.perf_counter()
+            answers.append(one())
+            taken.append(time.perf_counter() - start)
+        again = None if release.law is None else statistics.median(taken)
+        return {"answers": answers, "again": again}
+
+
+def main(library: str) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    start = time.perf_counter()
+    import_module(MODULES.get(library, library))
+    seconds = time.perf_counter() - start
+    versions = {}
+    for package in KEPT:
+        with contextlib.suppress(Exception):
+            versions[package] = version(package)
+    first = {"seconds": seconds, "memory": memory("VmRSS"), "versions": versions}
+    print(json.dumps(first), file=answers, flush=True)
+    process = Process(library)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            found = getattr(process, asked.pop("do"))(**asked)
+        except Exception as error:
+            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        print(json.dumps(found), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.simplefilter("ignore")
+    main(sys.argv[1])

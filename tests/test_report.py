@@ -1,0 +1,1108 @@
+"""The report: what it says, against what was released, charged and declared; and what it never says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections import Counter
+from fractions import Fraction
+from html import unescape
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pdprivacy
+from pdprivacy import Approx, Budget, Column, Domain, Ledger, Pure, accounting, metadata
+from pdprivacy.errors import (
+    MetadataError,
+    MissingExtraError,
+    MissingLedgerError,
+    NotProtectedError,
+    OmissionWarning,
+    ParameterError,
+    TamperedLedgerError,
+)
+from pdprivacy.reporting import Report, figures, tables, words
+from pdprivacy.reporting.costs import totals
+from pdprivacy.reporting.reading import collect
+from pdprivacy.step.parquet import to_bytes
+
+DRAWN = find_spec("matplotlib") is not None
+PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
+
+
+class Page(HTMLParser):
+    """A page read as a browser reads it: elements with their attributes, and the text outside of styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self._rows: list[list[str]] = []
+        self._caption = ""
+        self.feed(html)
+        self.close()
+        self.text = re.sub(r"\s+", " ", " ".join(self.texts))
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+        if tag == "table":
+            self._rows, self._caption = [], ""
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("th", "td"):
+            self._rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+        if tag == "table":
+            self.tables[self._caption] = self._rows
+
+    def handle_data(self, data):
+        if self._open[-1:] == ["style"]:
+            return
+        self.texts.append(data)
+        if "caption" in self._open:
+            self._caption += data
+        elif "th" in self._open or "td" in self._open:
+            self._rows[-1][-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of every element of this kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page(releases, **options) -> Page:
+    return Page(pdprivacy.report(releases, pictures=False, **options).html)
+
+
+def fabricated(epsilon=0.5, delta=0.0, number=1.0, **facts) -> pd.Series:
+    """A release as another run of the program might have made it."""
+    stored = {
+        "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "epsilon": float(epsilon),
+        "delta": float(delta), "neighbors": "add_remove", "sensitivity": 1.0, "scale": 2.0,
+        "split": {"count": 1.0}, "error": {"level": 0.95, "standard_error": 0.5, "plus_minus": 1.0},
+        "budget": {"total": [100.0, 0.5], "spent": [float(epsilon), float(delta)]}, "seeded": False,
+        "version": pdprivacy.__version__, **facts,
+    }  # fmt: skip
+    released = pd.Series([number], index=["age"])
+    metadata.attach(released, stored)
+    return released
+
+
+RELEASES = {
+    "count": lambda p: p.dp.count(epsilon=0.5),
+    "sums": lambda p: p.dp.sum(["age", "income"], epsilon=0.5),
+    "means": lambda p: p.dp.mean(["age", "income"], epsilon=0.5),
+    "gaussian mean": lambda p: p.dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="gaussian"),
+    "heavy": lambda p: p.dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="generalized_gaussian", p=3),
+    "description": lambda p: p.dp.describe("age", epsilon=0.5),
+    "correlations": lambda p: p.dp.corr(["age", "family"], epsilon=0.5, constraint="psd"),
+    "share": lambda p: p.dp.proportion("health", "yes", epsilon=0.5, bounding="bit"),
+    "shares": lambda p: p.dp.value_counts("region", epsilon=0.5, normalize=True, constraint="simplex"),
+    "several": lambda p: p.dp.mean("age", epsilon=0.5, releases=3),
+    "table": lambda p: p.dp.crosstab(["region", "age"], "health", epsilon=0.5),
+    "margins": lambda p: p.dp.crosstab("region", "health", epsilon=0.5, margins=True),
+    "wide": lambda p: p.dp.crosstab("health", ["region", "age"], epsilon=0.5),
+    "by group": lambda p: p.dp.groupby(["region", "health"]).mean(["family", "income"], epsilon=0.5),
+    "filtered": lambda p: p.dp.query("age >= 30 and health == 'yes'").dp.count(epsilon=0.5),
+    "derived": lambda p: p.dp.assign(more="2 * family").dp.mean("more", epsilon=0.5),
+    "median": lambda p: p.dp.median(["age", "income"], epsilon=0.5),
+    "least": lambda p: p.dp.min("family", epsilon=0.5),
+    "mode": lambda p: p.dp.mode(["region", "member"], epsilon=0.5),
+    "top": lambda p: p.dp.top_k("region", 2, epsilon=0.5),
+    "centres": lambda p: p.dp.kmeans(["age", "family"], 2, epsilon=0.5),
+    "medians": lambda p: p.dp.kmedian("family", 2, epsilon=0.5, steps=3),
+    "sampled": lambda p: p.dp.sample(frac=0.5).dp.count(epsilon=0.5),
+}
+
+
+@pytest.fixture
+def released(private) -> dict[str, pd.Series | pd.DataFrame]:
+    with pytest.warns(OmissionWarning):
+        return {name: make(private) for name, make in RELEASES.items()}
+
+
+# ------------------------------------------------------------------ what it says of releases
+
+
+def test_every_kind_of_release_is_reported(released):
+    found = page(released)
+    assert pdprivacy.report(released, pictures=False).releases == tuple(released)
+    costs = found.tables["What each result says that it cost"]
+    assert [row[0] for row in costs[1:]] == list(released)
+    for name, one in released.items():
+        row = next(row for row in costs if row[0] == name)
+        assert Fraction(row[2]) == Fraction(str(one.dp.metadata.epsilon))
+        assert Fraction(row[3]) == Fraction(str(one.dp.metadata.delta))
+    assert found.tables["Versions and fingerprints"][1:] == [
+        [name, pdprivacy.__version__, one.dp.metadata.fingerprint] for name, one in released.items()
+    ]
+
+
+def numbers_of(cells: list[str]) -> list[float]:
+    return [float(cell.replace(",", "")) for cell in cells]
+
+
+@pytest.mark.parametrize("name", ["sums", "means", "by group", "margins", "wide", "several", "shares"])
+def test_a_row_per_number_with_its_half_width(released, name):
+    one = released[name]
+    interval = one.dp.interval()
+    half = np.asarray((interval["upper"] - interval["lower"]) / 2, dtype=float).ravel()
+    (rows,) = (rows for caption, rows in page({name: one}).tables.items() if caption.endswith("as released"))
+    if "±" not in rows[0]:  # side by side, where one half width is that of all
+        assert np.ptp(half) == 0
+        values = np.array([numbers_of(row[one.index.nlevels :]) for row in rows[1:]])
+        np.testing.assert_allclose(values, one.to_numpy(), atol=half[0] / 10)
+        return
+    values = numbers_of([row[-2] for row in rows[1:]])
+    told = numbers_of([row[-1].removeprefix("± ") for row in rows[1:]])
+    assert (np.abs(np.array(values) - one.to_numpy(dtype=float).ravel()) <= half / 10 + 1e-9).all()
+    assert (np.array(told) >= half - 1e-12).all()
+    np.testing.assert_allclose(told, half, rtol=0.1)
+
+
+def test_labels_are_those_of_the_release(released):
+    (rows,) = (rows for name, rows in page(released["by group"]).tables.items() if name.endswith("released"))
+    keys = [(*key, top) for key in released["by group"].index for top in released["by group"].columns]
+    assert [tuple(row[:3]) for row in rows[1:]] == [tuple(map(str, key)) for key in keys]
+
+
+def test_a_long_table_is_cut_and_says_so():
+    domain = Domain((Column("x", "integer", lower=1, upper=700),))
+    private = pd.DataFrame({"x": [5, 6]}).dp.protect(domain, epsilon=10)
+    counts = private.dp.value_counts("x", epsilon=1, sort=False)
+    found = page(counts)
+    (rows,) = (rows for name, rows in found.tables.items() if name.endswith("as released"))
+    assert len(rows) - 1 == tables.MOST_ROWS
+    assert [row[0] for row in rows[1:]] == [str(label) for label in range(1, tables.MOST_ROWS + 1)]
+    assert "The first 200 of 700 numbers" in found.text
+
+
+def test_a_label_that_is_a_number_is_no_quantity():
+    domain = Domain((Column("year", "category", categories=(2025, 2026)),))
+    private = pd.DataFrame({"year": [2025, 2026]}).dp.protect(domain, epsilon=10)
+    found = page([private.dp.mode("year", epsilon=1), private.dp.value_counts("year", epsilon=1)])
+    assert "2,025" not in found.text
+    assert "2,026" not in found.text
+
+
+def test_conditions_and_steps_are_told(released):
+    found = page({name: released[name] for name in ("filtered", "derived", "sampled")})
+    assert "age >= 30 and health == 'yes'" in found.text
+    assert released["derived"].dp.metadata.lineage[0] in found.text
+    assert "sample(frac=0.5)" in found.text
+
+
+def test_bounded_and_consistent_numbers_are_said_to_be(released):
+    assert "biases them towards the inside" in page(released["share"]).text
+    assert "set to the bound" in page(released["share"]).text
+    assert "made consistent (simplex)" in page(released["shares"]).text
+    assert "biases them" not in page(released["means"]).text
+    assert "3 independent releases" in page(released["several"]).text
+
+
+def test_a_selection_is_told_in_records_and_not_as_a_width(released):
+    found = page({"median": released["median"]})
+    below = released["median"].dp.metadata.error["below_best"]
+    assert found.tables["The size of the noise"][1] == ["median", "2", "selected: see the result"]
+    assert all(f"{name}: {figures_up(value)}" in found.text for name, value in below.items())
+    assert "in rank and not in value" in found.text
+
+
+def figures_up(value: float) -> str:
+    return f"{np.ceil(value * 10) / 10:,g}"
+
+
+def test_the_estimated_risk_is_that_of_the_release(survey, schema):
+    private = pd.concat([survey] * 50, ignore_index=True).dp.protect(schema, epsilon=100)
+    table = private.dp.crosstab(["region", "age"], "health", epsilon=1)
+    found = page({"table": table, "mean": private.dp.mean("age", epsilon=1)})
+    (_, row) = found.tables["Homogeneity attacks, as estimated from the released counts alone"]
+    assert row[:3] == ["table", "region, age", "health"]
+    risk = table.dp.metadata.dr_ha
+    for cell, share in zip(row[3:], (risk["by_cells"], risk["by_records"]), strict=True):
+        if not cell.startswith("<"):
+            assert float(cell.removesuffix(" %")) == pytest.approx(100 * share, rel=0.01)
+    assert "For the other 1 result no such figure is known" in found.text
+    assert "no guarantee: what holds whatever an attacker knows or tries is epsilon" in found.text
+
+
+def test_where_no_risk_is_known_none_is_denied(released):
+    found = page(released["means"])
+    assert "is not known for any of the results" in found.text
+    assert "not that there is no risk" in found.text
+
+
+# ------------------------------------------------------------------ costs
+
+
+def total_of(found: Page) -> tuple[Fraction, Fraction]:
+    """The last row of the one total."""
+    row = found.tables["Cost in total"][-1]
+    return Fraction(row[1]), Fraction(row[2])
+
+
+LOSSES = st.lists(
+    st.tuples(
+        st.floats(1e-3, 3).map(lambda number: float(f"{number:.3g}")),
+        st.sampled_from([0.0, 1e-6, 1 / 3 * 1e-5]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LOSSES)
+def test_the_total_is_that_of_the_accounting(losses):
+    releases = [fabricated(*loss, number=place) for place, loss in enumerate(losses)]
+    exact = accounting.compose(
+        [Approx(epsilon, delta) if delta else Pure(epsilon) for epsilon, delta in losses]
+    )
+    (total,) = totals(collect(releases, "public").releases, None)
+    assert (total.epsilon, total.delta) == (exact.epsilon, exact.delta)
+    epsilon, delta = total_of(page(releases))
+    for told, true in ((epsilon, exact.epsilon), (delta, exact.delta)):
+        assert true <= told <= true * (1 + Fraction(1, 10**5))
+
+
+def test_without_a_budget_the_sum_says_what_it_supposes(released):
+    assert "if nothing else was released from the same data" in page(released["count"]).text
+
+
+def test_releases_that_are_not_shown_are_told_by_what_was_spent(private):
+    private.dp.count(epsilon=3)
+    later = private.dp.mean("age", epsilon=1)
+    assert "epsilon 4 had been spent of its budget by then" in page(later).text
+    domain = Domain((Column("x", "integer", lower=0, upper=2),))
+    first = pd.DataFrame({"x": [1]}).dp.protect(domain, epsilon=1)
+    assert "had been spent" not in page(first.dp.count(epsilon=1)).text
+
+
+def test_the_very_same_object_counts_once_and_equal_ones_twice(schema, survey):
+    budgets = [survey.dp.protect(schema, epsilon=2) for _ in range(2)]
+    first, second = (one.dp.count(epsilon=1) for one in budgets)
+    second.iloc[0] = first.iloc[0]  # the noise may well come out equal
+    second.attrs = {"dp": dict(first.attrs["dp"])}
+    assert second.dp.verify()
+    assert total_of(page([first, first])) == (1, 0)
+    found = page([first, second])
+    assert total_of(found) == (2, 0)
+    assert "Equal numbers may come of different noise" in found.text
+
+
+def test_the_budget_vouches_for_all_that_was_charged(private):
+    mean = private.dp.mean("age", epsilon=0.25)
+    private.dp.count(epsilon=0.125)
+    gaussian = private.dp.sum("age", epsilon=0.5, delta=1e-6, mechanism="gaussian")
+    found = page([mean, gaussian], ledger=private.dp.budget)
+    rows = {row[0]: row[1:] for row in found.tables["Cost in total"][1:]}
+    assert rows["Charged for releases of this report"] == ["0.75", "0.000001"]
+    assert rows["Charged for anything else from the same data"] == ["0.125", "0"]
+    assert rows["Together, at most"] == ["0.875", "0.000001"]
+    assert private.dp.budget.spent == (0.875, 1e-6)
+    assert "The budget allows epsilon 100, delta 0.001" in found.text
+
+
+def test_every_kind_of_release_is_found_in_the_budget_that_paid(private, released):
+    found = page(released, ledger=private.dp.budget)
+    assert "Not known to be paid" not in found.text
+    assert total_of(found)[0] == Fraction(str(private.dp.budget.spent[0]))
+
+
+def test_a_release_of_another_budget_is_added_on_top(schema, survey):
+    one, other = survey.dp.protect(schema, epsilon=2), survey.dp.protect(schema, epsilon=2)
+    mean, again = one.dp.mean("age", epsilon=0.5), other.dp.mean("age", epsilon=0.5)
+    assert mean.dp.metadata.budget == again.dp.metadata.budget
+    found = page({"mean": mean, "again": again}, ledger=one.dp.budget)
+    assert total_of(found) == (1, 0)
+    assert "Not known to be paid by this budget: “again”" in found.text
+
+
+def test_a_plan_is_paid_once(private):
+    plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.05})] * 60, delta=1e-6)
+    releases = plan.release()
+    assert plan.cost.epsilon < plan.apart.epsilon
+    found = page(releases, ledger=private.dp.budget)
+    assert plan.cost.epsilon <= total_of(found)[0] <= plan.cost.epsilon * (1 + Fraction(1, 10**5))
+    assert total_of(page(releases))[0] == plan.apart.epsilon
+    more = private.dp.mean("age", epsilon=0.05)
+    more.attrs["dp"] = {**more.attrs["dp"], "budget": releases[0].attrs["dp"]["budget"]}
+    assert "Not known to be paid" in page([*releases, more], ledger=private.dp.budget).text
+
+
+def test_groups_of_a_partition_are_counted_on_the_safe_side(private):
+    groups = private.dp.partition("health", epsilon=0.5)
+    counts = {label: group.dp.count(epsilon=0.5) for label, group in groups.items()}
+    assert private.dp.budget.spent[0] == 0.5
+    found = page(counts, ledger=private.dp.budget)
+    assert total_of(found)[0] == Fraction(3, 2)
+    assert "groups of a partition may have been paid" in found.text
+    with pytest.raises(ParameterError, match="budget of a group"):
+        page(counts, ledger=groups["yes"].dp.budget)
+
+
+def test_what_is_left_of_outliers_is_paid_for_as_a_whole(private):
+    with pytest.warns(OmissionWarning):
+        part = private.dp.suppress_outliers("age", m=0.3, M=0.4)
+    count = part.dp.count(epsilon=2)
+    alone = page({"count": count})
+    assert "Cost in total" not in alone.tables
+    assert "Cost: not known" in alone.text
+    assert "No total can be stated" in alone.text
+    assert total_of(page({"count": count}, ledger=private.dp.budget)) == (2, 0)
+    assert "nobody knows which records were drawn" in alone.text
+    assert "nobody knows which" not in page(private.dp.count(epsilon=1)).text
+
+
+@pytest.mark.parametrize("rule", ["filter", "zcdp"])
+def test_other_accountings_guarantee_their_limit(schema, survey, rule):
+    private = survey.dp.protect(schema, epsilon=2, delta=1e-6, accounting=rule)
+    mean = private.dp.mean("age", epsilon=0.1)
+    found = page(mean, ledger=private.dp.budget)
+    assert total_of(found) == (2, Fraction(1, 10**6))
+    assert "the limit as a whole" in found.text
+
+
+def test_a_limit_in_rho_is_converted(schema, survey):
+    private = survey.dp.protect(schema, rho=0.5)
+    found = page(private.dp.mean("age", epsilon=0.1), ledger=private.dp.budget)
+    limit = accounting.zcdp_epsilon(Fraction(1, 2), Fraction(1, 10**6))
+    epsilon, delta = total_of(found)
+    assert Fraction(repr(limit)) <= epsilon <= Fraction(repr(limit)) * (1 + Fraction(1, 10**5))
+    assert delta == Fraction(1, 10**6)
+    assert "rho 0.5" in found.text
+
+
+def test_different_neighbours_have_no_common_total(schema, survey):
+    one, other = (
+        survey.dp.protect(schema, epsilon=5),
+        survey.dp.protect(schema, epsilon=5, neighbors="replace_one"),
+    )
+    found = page({"a": one.dp.mean("age", epsilon=1), "b": other.dp.mean("age", epsilon=2)})
+    assert "costs do not add up" in found.text
+    assert "Cost: epsilon 1 at most" in found.text
+    assert "Cost: epsilon 2 at most" in found.text
+    assert "epsilon 3 " not in found.text
+    assert "how many records there are is public" in found.text
+
+
+def test_a_unit_is_named(survey, schema):
+    crowd = pd.concat([survey, survey], ignore_index=True)
+    private = crowd.dp.protect(schema, epsilon=5, unit="person", max_rows=2)
+    found = page({"units": private.dp.mean("age", epsilon=1), "records": fabricated(epsilon=2)})
+    assert "all records of one person, there or not there" in found.text
+    assert "protect(unit='person', max_rows=2)" in found.text
+    assert "costs do not add up" in found.text
+
+
+def test_deltas_of_one_or_more_guarantee_nothing():
+    found = page([fabricated(delta=0.6, number=place) for place in range(2)])
+    assert "the deltas add up to one or more" in found.text
+    assert "times as likely" not in found.text
+
+
+# ------------------------------------------------------------------ what epsilon means
+
+
+def test_a_guess_and_a_test_are_those_of_randomized_response():
+    for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3), Fraction(9)):
+        grown = np.exp(float(epsilon))
+        told_true = grown / (1 + grown)  # the probability to answer truly
+        assert words.posterior(epsilon) == pytest.approx(told_true)
+        for alarms in (0.01, 0.05, 0.3, 0.7):
+            # the best test accuses on "yes", at first, and then, at random, on "no"
+            best = alarms * grown if alarms <= 1 - told_true else told_true + (alarms - 1 + told_true) / grown
+            assert words.detected(epsilon, Fraction(0), alarms) == pytest.approx(best)
+    assert words.detected(Fraction(1), Fraction(1, 10), 0.05) == pytest.approx(0.05 * np.e + 0.1)
+    assert words.detected(Fraction(1000), Fraction(0)) == 1
+
+
+def test_the_promise_is_told_in_numbers_rounded_up():
+    text = page(fabricated(epsilon=0.7)).text
+    assert "at most 2.02 times as likely" in text  # e^0.7 = 2.0137...
+    assert "becomes 66.9 % at most, and 33.1 % at least" in text  # 66.82 %
+    assert "factor is at most 4.06" in text  # e^1.4 = 4.0552
+    assert "rightly in at most 10.1 % of" in text  # 10.07 %
+    assert "as if epsilon were twice as large, 1.4" in text
+
+
+def test_with_a_delta_no_odds_are_promised():
+    text = page(fabricated(epsilon=0.7, delta=1e-6)).text
+    assert "plus delta, 0.000001" in text
+    assert "odds" not in text
+    assert "fifty-fifty" not in text
+    assert "no limit to what a single, very unlikely result may give away" in text
+
+
+def test_replacing_has_one_factor_and_says_contents():
+    text = page(fabricated(epsilon=0.7, neighbors="replace_one")).text
+    assert "at most 2.02 times as likely with one content of a record as with any other content" in text
+    assert "4.06" not in text
+
+
+def test_a_large_epsilon_is_called_loose():
+    assert "This promise is loose" in page(fabricated(epsilon=6)).text
+    assert "promises nothing that matters" in page(fabricated(epsilon=25)).text
+    assert "loose" not in page(fabricated(epsilon=1)).text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fractions(Fraction(1, 10**15), 10**8), st.integers(1, 9))
+def test_costs_are_rounded_up_and_hardly(number, digits):
+    text = figures.cost(number, digits)
+    if " × 10" in text:
+        digits_told, _, power = text.partition(" × 10")
+        told = Fraction(digits_told) * Fraction(10) ** int(
+            power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        )
+    else:
+        told = Fraction(text)
+    assert number <= told <= number * (1 + Fraction(10) ** (1 - digits))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))
+def test_half_widths_are_rounded_up(half, value):
+    places = figures.decimals_of(half)
+    told = float(figures.width(half, places).replace(",", ""))
+    assert half <= told <= half * 1.11 + 1e-12
+    assert abs(float(figures.released(value, places).replace(",", "")) - value) <= max(half / 10, 1e-6)
+
+
+# ------------------------------------------------------------------ seeds, versions, damage
+
+
+def test_a_seed_takes_every_promise_away(private):
+    kept, seeded = private.dp.mean("age", epsilon=0.5), private.dp.mean("age", epsilon=0.5, rng=1)
+    found = page({"kept": kept, "seeded": seeded})
+    assert "Not private." in found.text
+    assert "“seeded” was made with noise from a seed" in found.text
+    assert "no guarantee holds for the results as a whole" in found.text
+    assert "fifty-fifty" not in found.text
+    assert "times as likely" not in found.text
+    assert "NOT PRIVATE" in pdprivacy.report(seeded, pictures=False).html  # on each printed page
+    for clean in (page(kept).text, pdprivacy.report(kept, pictures=False).html):
+        assert "not private" not in clean.lower()
+
+
+def test_releases_of_several_versions_are_told_apart():
+    found = page(
+        [fabricated(number=1, version="0.0.9"), fabricated(number=2), fabricated(number=3, version="99.1")]
+    )
+    assert "made by 3 versions of pdprivacy" in found.text
+    assert "Newer than the version that made this report: 99.1." in found.text
+    assert [row[1] for row in found.tables["Versions and fingerprints"][1:]] == [
+        "0.0.9",
+        pdprivacy.__version__,
+        "99.1",
+    ]
+    assert "versions of pdprivacy" not in page(fabricated()).text
+
+
+def test_an_unknown_field_is_refused_by_name():
+    odd = fabricated(format=2, version="99.0")
+    with pytest.raises(MetadataError, match=r"releases\['odd'\] holds 'format'.*made by pdprivacy '99\.0'"):
+        page({"odd": odd})
+
+
+DAMAGE = {
+    "epsilon": ["0.5", -1.0, 0.0, float("nan"), float("inf"), True, None],
+    "delta": [1.0, -0.1, None],
+    "neighbors": ["all", None, 3],
+    "seeded": ["no", 0, None],
+    "error": [
+        None,
+        [],
+        {},
+        {"standard_error": 1, "plus_minus": "x"},
+        {"standard_error": 1, "plus_minus": [1, 2]},
+    ],
+    "p": ["<b>"],
+    "budget": [{}, {"total": [1.0], "spent": [1.0, 0.0]}, {"total": ["x", 0], "spent": [1, 0]}],
+    "columns": ["age", [1]],
+    "version": [1],
+    "dr_ha": [{}, {"by_cells": 2.0, "by_records": 0.1}, "low"],
+    "releases": [0, 1.5],
+    "lineage": [None, "sample"],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_is_no_metadata_of_a_release_is_refused(name, tmp_path):
+    for value in DAMAGE[name]:
+        damaged = fabricated()
+        damaged.attrs["dp"][name] = value
+        with pytest.raises(MetadataError, match=rf"releases\['x'\].*'{name}'"):
+            pdprivacy.report({"x": damaged}, path=tmp_path / "r.html", pictures=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_release_is_named_and_nothing_is_written(private, tmp_path):
+    good, bad = private.dp.mean("age", epsilon=1), private.dp.crosstab("region", "health", epsilon=1)
+    bad.iloc[0, 0] += 1
+    target = tmp_path / "report.html"
+    target.write_text("of yesterday")
+    before = private.dp.budget.spent
+    for releases, called in (({"a": good, "b": bad}, r"releases\['b'\]"), ([good, bad], r"releases\[1\]")):
+        with pytest.raises(MetadataError, match=rf"numbers or labels of {called} are not those"):
+            pdprivacy.report(releases, ledger=private.dp.budget, path=target)
+    assert target.read_text() == "of yesterday"
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert private.dp.budget.spent == before
+
+
+BAD = {
+    "nothing": ([], ParameterError, "holds no release"),
+    "a raw frame": (pd.DataFrame({"a": [1]}), MetadataError, "no readable release"),
+    "a number": (3.5, ParameterError, "must be a release"),
+    "a number among releases": ([3.5], ParameterError, r"releases\[0\] must be a released"),
+    "no such file": ("nowhere.parquet", ParameterError, "no such file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_release_is_refused(name):
+    given, error, words_ = BAD[name]
+    if name == "no such file" and find_spec("pyarrow") is None:
+        pytest.skip("Parquet files need pyarrow")
+    with pytest.raises(error, match=words_):
+        page(given)
+
+
+def test_protected_frames_are_no_releases(private):
+    for frame in (private, private.head(3)):
+        with pytest.raises(MetadataError, match="is a protected frame"):
+            page({"x": frame})
+
+
+def test_arguments_are_checked(private, tmp_path):
+    mean = private.dp.mean("age", epsilon=1)
+    for options, words_ in (
+        ({"edition": "secret"}, "'edition'"),
+        ({"edition": None}, "'edition'"),
+        ({"title": " "}, "'title'"),
+        ({"title": 3}, "'title'"),
+        ({"name": "survey"}, "there is no 'ledger'"),
+        ({"ledger": tmp_path / "b.db"}, "'name' is missing"),
+        ({"ledger": 3, "name": "x"}, "'ledger' must be"),
+        ({"ledger": private.dp.budget, "name": "x"}, "'name' is not that"),
+        ({"path": tmp_path}, "is a folder"),
+        ({"path": tmp_path / "no" / "r.html"}, "folder that is not there"),
+        ({"path": 3}, "'path' must be"),
+        ({"path": ""}, "'path' must be"),
+        ({"path": "a\0b"}, "'path' must be"),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(words_)):
+            page(mean, **options)
+    with pytest.raises(ParameterError, match="'pictures'"):
+        pdprivacy.report(mean, pictures="yes")
+    with pytest.raises(NotProtectedError):
+        page(mean, declaration=pd.DataFrame({"age": [1]}))
+    with pytest.raises(MissingLedgerError):
+        page(mean, ledger=tmp_path / "b.db", name="x")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ files and extras
+
+
+@PARQUET
+def test_releases_come_back_from_parquet_files(private, tmp_path):
+    table, mean = (
+        private.dp.crosstab("region", "health", epsilon=1),
+        private.dp.mean(["age", "family"], epsilon=1),
+    )
+    table.to_parquet(tmp_path / "table.parquet")
+    mean.to_frame().rename(columns={0: "mean"}).to_parquet(tmp_path / "mean.parquet")
+    files = [tmp_path / "table.parquet", str(tmp_path / "mean.parquet")]
+    found = page(files)
+    assert [row[0] for row in found.tables["Versions and fingerprints"][1:]] == ["table", "mean"]
+    assert total_of(found) == (2, 0)
+    assert total_of(page([*files, tmp_path / "table.parquet"])) == (2, 0)  # the same file is the same release
+
+
+@PARQUET
+def test_a_file_of_a_step_is_the_release_as_it_was(tmp_path):
+    domain = Domain((Column("x", "integer", nullable=True, lower=1, upper=3),))
+    private = pd.DataFrame({"x": pd.array([2, None], dtype="Int64")}).dp.protect(domain, epsilon=10)
+    counts = private.dp.value_counts("x", epsilon=1, sort=False)
+    data, _ = to_bytes(counts)
+    (tmp_path / "counts.parquet").write_bytes(data)
+    found = page(tmp_path / "counts.parquet")
+    (rows,) = (rows for name, rows in found.tables.items() if name.endswith("as released"))
+    assert [row[0] for row in rows[1:]] == ["1", "2", "3", "no value"]
+    (tmp_path / "cut.parquet").write_bytes(data[:-50])
+    with pytest.raises(MetadataError, match=r"cut\.parquet"):
+        page(tmp_path / "cut.parquet")
+
+
+@PARQUET
+def test_files_that_hold_no_release_are_refused(private, tmp_path):
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "raw.parquet")
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    changed = private.dp.crosstab("region", "health", epsilon=1)
+    changed.iloc[0, 0] += 1
+    changed.to_parquet(tmp_path / "changed.parquet")
+    for name, words_ in (
+        ("raw", "no readable release"),
+        ("text", "cannot be read"),
+        ("changed", "are not those"),
+    ):
+        with pytest.raises(MetadataError, match=rf"{name}\.parquet.*{words_}"):
+            page(tmp_path / f"{name}.parquet")
+
+
+@PARQUET
+def test_no_report_replaces_what_it_is_made_of(private, tmp_path, schema, survey):
+    ledger = Ledger(tmp_path / "budget.db")
+    table = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s").dp.crosstab(
+        "region", "health", epsilon=1
+    )
+    table.to_parquet(tmp_path / "table.parquet")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for path in ("table.parquet", "budget.db"):
+        with pytest.raises(ParameterError, match="would replace"):
+            pdprivacy.report(
+                tmp_path / "table.parquet", ledger=ledger, name="s", path=tmp_path / path, pictures=False
+            )
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_file_is_whole_or_not_there(private, tmp_path, monkeypatch):
+    mean, target = private.dp.mean("age", epsilon=1), tmp_path / "report.html"
+    made = pdprivacy.report(mean, path=target, pictures=False)
+    assert target.read_text("utf-8") == made.html
+    assert isinstance(made, Report)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(ParameterError, match=r"No space left on device\. Nothing was written"):
+        pdprivacy.report(fabricated(), path=target, pictures=False)
+    monkeypatch.undo()
+    assert target.read_text("utf-8") == made.html
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_the_edition_of_the_curator_is_the_owners_alone(tmp_path):
+    old = os.umask(0o022)
+    try:
+        for edition, rights in (("public", 0o644), ("curator", 0o600)):
+            path = tmp_path / edition
+            pdprivacy.report(fabricated(), path=path, edition=edition, pictures=False)
+            assert stat.S_IMODE(path.stat().st_mode) == rights
+    finally:
+        os.umask(old)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("matplotlib", "plot"), ("pyarrow", "parquet")])
+def test_a_missing_extra_is_named_before_anything_is_written(missing, extra, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    releases = fabricated() if missing == "matplotlib" else tmp_path / "a.parquet"
+    with pytest.raises(MissingExtraError, match=rf"pdprivacy\[{extra}\]"):
+        pdprivacy.report(releases, path=tmp_path / "r.html", pictures=missing == "matplotlib")
+    assert list(tmp_path.iterdir()) == []
+    pdprivacy.report(fabricated(), path=tmp_path / "r.html", pictures=False)
+
+
+# ------------------------------------------------------------------ editions
+
+HIDDEN = "where (town == 'Zzyzx')"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "quokka-ledger.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def counted():
+    """Records whose exact counts are telling primes: 7919 of them, 1021 ill."""
+    rows = np.arange(7919)
+    return pd.DataFrame(
+        {
+            "region": np.array(["north", "south"], dtype=object)[(rows % 3 == 0).astype(int)],
+            "ill": np.array(["no", "yes"], dtype=object)[(rows < 1021).astype(int)],
+        }
+    )
+
+
+ILLNESS = Domain(
+    (
+        Column("region", "category", categories=("north", "south"), role="quasi_identifier"),
+        Column("ill", "category", categories=("no", "yes"), role="sensitive"),
+    )
+)
+
+
+def exact_numbers(frame: pd.DataFrame) -> set[str]:
+    counts = [len(frame), *frame["ill"].value_counts(), *frame.groupby(["region", "ill"]).size()]
+    return {text for count in counts for text in (str(count), f"{count:,}")}
+
+
+def test_the_public_edition_holds_nothing_confidential(ledger, counted):
+    private = counted.dp.protect(ILLNESS, epsilon=50, budget=ledger, name="wombat-name")
+    released = {
+        "table": private.dp.crosstab("region", "ill", epsilon=0.001, release_id="numbat"),
+        "mode": None,
+    }
+    released["mode"] = private.dp.mode("ill", epsilon=0.5)
+    budget = ledger.budget("wombat-name")
+    budget.charge(Pure(0.125), f"count {HIDDEN}", "bandicoot", release_id="bilby")
+    budget.answered(budget.entries.index[-1], risk=0.4321)
+    budget.charge(Pure(0.0625), "never answered")
+    told = {"ledger": ledger, "name": "wombat-name", "declaration": private}
+    public = pdprivacy.report(released, pictures=DRAWN, **told).html
+    page_ = Page(public)
+    secrets = [
+        HIDDEN,
+        "Zzyzx",
+        "bandicoot",
+        "bilby",
+        "43.2",
+        "never answered",
+        "wombat",
+        "quokka",
+        ledger.head,
+    ]
+    secrets += [
+        ledger.head.partition(":")[2][:12],
+        "Audit",
+        "CONFIDENTIAL",
+        "not known to have been answered",
+    ]
+    for secret in secrets:
+        assert secret not in unescape(public), secret
+    assert not exact_numbers(counted) & set(re.findall(r"[\d,]+", page_.text))
+    times = ledger.entries("wombat-name")["time"]
+    assert not any(f"{time:%H:%M}" in page_.text for time in times)
+    rows = {row[0]: row[1:] for row in page_.tables["Cost in total"][1:]}
+    assert rows["Charged for anything else from the same data"] == ["0.1875", "0"]
+    # the same ledger, for the curator
+    figures_ = {"quality": private.dp.quality(), "cells": private.dp.homogeneity("region", "ill", 3)}
+    curator = Page(pdprivacy.report({**released, **figures_}, edition="curator", pictures=False, **told).html)
+    for secret in [HIDDEN, "bandicoot", "bilby", "43.2 %", "never answered", "wombat-name", ledger.head]:
+        assert secret in curator.text, secret
+    assert "7,919" in curator.text
+    assert "not known to have been answered: 4" in curator.text
+    assert curator.text.count("CONFIDENTIAL") >= 2
+
+
+def test_the_charges_are_those_of_the_ledger(ledger, counted):
+    private = counted.dp.protect(ILLNESS, epsilon=50, budget=ledger, name="s")
+    first = private.dp.mode("ill", epsilon=0.5, release_id="one")
+    private.dp.crosstab("region", "ill", epsilon=0.25)
+    found = page({"first": first}, ledger=ledger, name="s", edition="curator")
+    rows = found.tables["All charges"][1:]
+    entries = ledger.entries("s")
+    assert [row[1] for row in rows] == entries["release"].tolist()
+    assert [float(row[3]) for row in rows] == entries["epsilon"].tolist()
+    assert [row[-1] for row in rows] == ["first", ""]
+    assert [row[8] for row in rows] == ["one", ""]
+    assert f"no fault found in {ledger.audit().records} records" in found.text
+
+
+BY = (["region", "age"], "health")
+CURATED = {
+    "curve": lambda p: p.dp.risk_curve(*BY, epsilon=[0.1, 1]),
+    "exchange": lambda p: p.dp.tradeoff(*BY, epsilon=[0.1, 1], draws=2, rng=1),
+    "distances": lambda p: p.dp.utility(["region", "health"], epsilon=[0.1, 1], draws=2, rng=1),
+    "quality": lambda p: p.dp.quality(),
+    "homogeneous": lambda p: p.dp.homogeneity(*BY),
+    "risks": lambda p: p.dp.dr_ha(*BY, epsilon=[0.1, 1]),
+    "risk of cells": lambda p: p.dp.dr_ha(*BY, epsilon=[0.1, 1], average=None),
+    "one risk": lambda p: p.dp.dr_ha(*BY, epsilon=1),
+    "repeated": lambda p: p.dp.repeated_risk([{"by": BY[0], "sensitive": BY[1], "epsilon": 1}]),
+    "chosen": lambda p: p.dp.choose_epsilon(*BY, max_risk=0.9),
+}
+
+
+@pytest.mark.parametrize("name", CURATED)
+def test_confidential_figures_are_refused_by_name_or_shown_as_such(private, name, tmp_path):
+    figure = CURATED[name](private)
+    count = private.dp.count(epsilon=1)
+    with pytest.raises(ParameterError, match=rf"releases\['{name}'\] is made of exact counts, CONFIDENTIAL"):
+        pdprivacy.report({"count": count, name: figure}, path=tmp_path / "r.html", pictures=False)
+    with pytest.raises(ParameterError, match=r"releases\[1\] is made of exact counts, CONFIDENTIAL"):
+        page([count, figure])
+    assert list(tmp_path.iterdir()) == []
+    found = page({"count": count, name: figure}, edition="curator")
+    assert any(caption.startswith(f"{name} (confidential)") for caption in found.tables)
+    assert f"{name} (confidential)" not in page({"count": count}, edition="curator").text
+
+
+def test_figures_alone_are_no_report(private):
+    with pytest.raises(ParameterError, match="holds no release"):
+        page(private.dp.quality(), edition="curator")
+
+
+def test_a_released_column_may_be_called_confidential():
+    domain = Domain((Column("confidential", "boolean"), Column("region", "category", categories=("a", "b"))))
+    private = pd.DataFrame({"confidential": [True, False], "region": ["a", "b"]}).dp.protect(
+        domain, epsilon=5
+    )
+    assert (
+        "Crosstab of confidential by region"
+        in page(private.dp.crosstab("region", "confidential", epsilon=1)).text
+    )
+
+
+def test_a_ledger_that_was_altered_vouches_for_nothing(tmp_path, schema, survey):
+    sqlite3 = pytest.importorskip("sqlite3")
+    path = tmp_path / "budget.db"
+    with Ledger(path) as ledger:
+        private = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
+        count = private.dp.count(epsilon=0.5)
+        private.dp.mean("age", epsilon=0.5)
+    with sqlite3.connect(path) as database:
+        (table,) = (name for (name,) in database.execute("select name from sqlite_master where type='table'"))
+        for (trigger,) in list(database.execute("select name from sqlite_master where type='trigger'")):
+            database.execute(f"drop trigger {trigger}")
+        changed = database.execute(
+            f"update {table} set body = replace(body, 'count', 'tnuoc') where kind = 'charge'"
+        )
+        assert changed.rowcount > 0
+    database.close()
+    with pytest.raises(TamperedLedgerError):
+        page(count, ledger=path, name="s")
+    found = page(count, ledger=path, name="s", edition="curator")
+    assert "The audit failed." in found.text
+    assert "not what was entered" in found.text
+    assert "Cost: not known" in found.text
+    assert "Cost in total" not in found.tables
+
+
+def test_reading_charges_nothing_and_writes_nothing(ledger, counted, tmp_path):
+    private = counted.dp.protect(ILLNESS, epsilon=5, budget=ledger, name="s")
+    mode = private.dp.mode("ill", epsilon=0.5)
+    ledger.close()
+    before = hashlib.sha256((tmp_path / "quokka-ledger.db").read_bytes()).digest()
+    for source in (ledger, tmp_path / "quokka-ledger.db", ledger.budget("s")):
+        for edition in ("public", "curator"):
+            named = {} if isinstance(source, Budget) else {"name": "s"}
+            page(mode, ledger=source, edition=edition, **named)
+    ledger.close()
+    assert hashlib.sha256((tmp_path / "quokka-ledger.db").read_bytes()).digest() == before
+    assert ledger.audit().charges == 1
+
+
+# ------------------------------------------------------------------ the declaration
+
+
+def test_the_declaration_is_told_as_declared(private, schema):
+    for declaration in (private, schema, private.dp.domain):
+        found = page(fabricated(), declaration=declaration)
+        rows = {row[0]: row[1:] for row in found.tables["The declared columns"][1:]}
+        assert list(rows) == [str(name) for name in private.dp.domain]
+        assert rows["age"][1] == "18 to 90; bins at 18, 30, 45, 65, 90"
+        assert rows["region"][1] == "north, east, south, west"
+        assert rows["income"][2] == "yes"
+        assert rows["person"][3] == "identifier: never released"
+        assert private.dp.domain.fingerprint() in found.text
+
+
+def test_what_is_not_declared_there_is_said(private, ledger, survey, schema):
+    found = page(private.dp.assign(twice="2 * family").dp.mean("twice", epsilon=1), declaration=schema)
+    assert "Released, but not declared above: twice." in found.text
+    there = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
+    mean = there.dp.mean("age", epsilon=1)
+    told = {"ledger": ledger, "name": "s"}
+    assert "were declared just so" in page(mean, declaration=schema, **told).text
+    assert "were last declared otherwise" in page(mean, declaration=ILLNESS, **told).text
+
+
+def test_without_a_declaration_that_is_said():
+    assert "No declaration was handed to this report" in page(fabricated()).text
+
+
+# ------------------------------------------------------------------ the page itself
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style><b>",
+    "&amp;",
+    "a\u202eb",
+    "\x00\x1b[31m",
+]
+TEXT = st.one_of(st.sampled_from(NASTY), st.text(min_size=1, max_size=30))
+ALLOWED = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "div",
+        "header",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "p",
+        "nav",
+        "ul",
+    ),
+    *("li", "a", "main", "section", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+    *("strong", "footer", "figure", "img", "aside", "code"),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT, TEXT, TEXT, TEXT, st.sampled_from(["public", "curator"]))
+def test_no_text_becomes_markup(key, column, label, step, edition):
+    facts = {
+        "columns": [column],
+        "filters": [step],
+        "lineage": [step],
+        "release_id": label,
+        "mechanism": label,
+    }
+    released = pd.Series([1.0, 2.0], index=pd.Index([label, "other"], name=column))
+    metadata.attach(released, {**fabricated(**facts).attrs["dp"]})
+    budget = Budget(epsilon=5)
+    budget.charge(Pure(1), step, label)
+    domain = Domain((Column(column, "category", categories=(label, "the other one")),))
+    options = {"ledger": budget, "declaration": domain, "edition": edition}
+    found = page({key: released}, **options)
+    plain = page({"key": fabricated()}, **options)
+    assert {tag for tag, _ in found.elements} <= ALLOWED
+    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
+    kinds = Counter(tag for tag, _ in found.elements)
+    assert kinds["img"] == kinds["script"] == 0
+    assert kinds["style"] == plain.all("style").__len__() == 1
+    for text in (key, column, label, step):
+        if text.isprintable() and text == " ".join(text.split()):
+            assert text in found.text
+        assert "\u202e" not in found.text
+        assert "\x1b" not in found.text
+
+
+def test_nothing_is_cut_without_saying_so():
+    condition = " or ".join(f"age == {number}" for number in range(300))
+    found = page({"k" * 900: fabricated(filters=[condition])})
+    assert condition in found.text
+    assert "k" * 900 in found.text
+    assert "…" not in found.text
+
+
+def test_a_title_is_text(private):
+    found = page(fabricated(), title="<b>May</b> & \u201cJune\u201d")
+    assert "<b>May</b> & \u201cJune\u201d" in found.text
+    assert found.all("b") == []
+
+
+@pytest.mark.parametrize("edition", ["public", "curator"])
+def test_the_page_is_well_made_and_needs_nothing_else(released, private, edition):
+    options = {"ledger": private.dp.budget, "declaration": private, "edition": edition}
+    more = {"quality": private.dp.quality()} if edition == "curator" else {}
+    html = pdprivacy.report({**released, **more}, pictures=False, **options).html
+    found = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert found.all("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert all(head.get("scope") in ("row", "col") for head in found.all("th"))
+    assert len(found.all("caption")) == len(found.all("table")) == len(found.tables)
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    assert {link["href"] for link in found.all("a")} <= {f"#{one}" for one in ids}
+    assert not found.all("script") + found.all("link") + found.all("iframe")
+    assert "url(" not in html
+    assert "@import" not in html
+    assert not re.search(r"https?://", re.sub(r"base64,[\w+/=]+", "", html))
+    assert ("CONFIDENTIAL" in html) == (edition == "curator")
+    assert "default-src 'none'" in next(one["content"] for one in found.all("meta") if "http-equiv" in one)
+
+
+def test_the_same_report_twice_is_the_same_page(released):
+    drawn = {name: released[name] for name in ("means",)}
+    first, second = (pdprivacy.report(drawn, pictures=DRAWN).html for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.skipif(not DRAWN, reason="pictures need matplotlib")
+def test_pictures_tell_their_numbers_in_words(released):
+    found = Page(pdprivacy.report({"means": released["means"], "top": released["top"]}).html)
+    (picture,) = found.all("img")  # labels have none
+    assert picture["src"].startswith("data:image/")
+    assert picture["alt"].startswith("mean of age, income: age ")
+    half = released["means"].dp.interval().eval("upper - lower") / 2
+    told = re.findall(r"(\w+) (-?[\d.,]+) ± ([\d.,]+)", picture["alt"])
+    assert [name for name, *_ in told] == ["age", "income"]
+    np.testing.assert_allclose(numbers_of([one[2].rstrip(".") for one in told]), half, rtol=0.1)
+
+
+@pytest.mark.skipif(not DRAWN, reason="pictures need matplotlib")
+def test_drawing_leaves_no_figure_and_no_setting_behind(released):
+    import matplotlib
+    from matplotlib import pyplot
+
+    open_figures, settings_ = pyplot.get_fignums(), dict(matplotlib.rcParams)
+    pdprivacy.report({name: released[name] for name in ("means",)})
+    assert pyplot.get_fignums() == open_figures
+    assert dict(matplotlib.rcParams) == settings_
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    made = pdprivacy.report(fabricated(), pictures=False)
+    (frame,) = Page(made._repr_html_()).all("iframe")
+    assert frame["srcdoc"] == made.html
+    assert frame["sandbox"] == ""
+    assert len(repr(made)) < 100
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@PARQUET
+def test_the_command_writes_the_same_page(tmp_path, schema, survey, capsys):
+    from pdprivacy.command.main import main
+
+    with Ledger(tmp_path / "budget.db") as ledger:
+        private = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
+        private.dp.crosstab("region", "health", epsilon=0.5).to_parquet(tmp_path / "table.parquet")
+    asked = [
+        "report",
+        str(tmp_path / "table.parquet"),
+        "--ledger",
+        str(tmp_path / "budget.db"),
+        "--name",
+        "s",
+    ]
+    asked += ["--title", "Of May", "--no-pictures", "--output", str(tmp_path / "r.html")]
+    assert main([*asked, "--edition", "curator"]) == 0
+    assert "1 release, curator edition, CONFIDENTIAL" in capsys.readouterr().out
+    curator = Page((tmp_path / "r.html").read_text("utf-8"))
+    assert main(asked) == 0
+    assert "public edition" in capsys.readouterr().out
+    public = (tmp_path / "r.html").read_text("utf-8")
+    same = pdprivacy.report(
+        tmp_path / "table.parquet", ledger=tmp_path / "budget.db", name="s", title="Of May", pictures=False
+    )
+    assert public == same.html
+    assert "All charges" in curator.tables
+    assert main(["report", str(tmp_path / "none.parquet"), "--output", str(tmp_path / "n.html")]) == 2
+    assert "no such file" in capsys.readouterr().err
+    assert not (tmp_path / "n.html").exists()
