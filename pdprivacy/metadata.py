@@ -113,7 +113,7 @@ def _labels(index: pd.Index[Any]) -> str:
     names = ["" if name is None else str(name) for name in index.names]
     cells = [
         [
-            "" if part is None or part != part else str(part)
+            "" if part is None or part is pd.NA or part != part else str(part)
             for part in (label if isinstance(label, tuple) else (label,))
         ]
         for label in index.tolist()

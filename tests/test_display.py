@@ -611,6 +611,7 @@ def test_frames_of_other_engines_show_as_much():
     for told in (page.words, text):
         assert "Protected frame of Polars" in told
         assert not [one for one in CANARIES if one in told]
+    assert private._repr_html_() == private.dp._repr_html_()
 
 
 def test_a_lineage_is_a_table_of_steps(held):

@@ -35,6 +35,9 @@ class ProtectedFrame:
         )
         return "\n".join([*lines, f"left in the budget: {left}"])
 
+    def _repr_html_(self) -> str:
+        return str(self.dp._repr_html_())
+
     def __reduce__(self) -> Any:
         raise ParameterError(
             "A protected frame cannot be copied or pickled: the copy would not know what is spent.",

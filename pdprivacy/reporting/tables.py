@@ -88,10 +88,14 @@ def _kinds(shown: Shown) -> list[str]:
 
 def _label(value: object) -> str:
     """A label as it is; what is missing is said to be."""
-    if value is None or (isinstance(value, float | np.floating) and value != value) or value is pd.NaT:
+    if value is None or value is pd.NaT or value is pd.NA:
         return "no value"
-    whole = isinstance(value, float | np.floating) and value == np.rint(value) and abs(value) < LARGE
-    text = str(int(value)) if whole else str(value)  # pandas makes floats of integers beside a null
+    text = str(value)
+    if isinstance(value, float | np.floating):
+        if value != value:
+            return "no value"
+        if float(value).is_integer() and -LARGE < value < LARGE:
+            text = str(int(value))  # pandas makes floats of integers beside a null
     return text if text.strip() else "(blank)"
 
 
