@@ -344,7 +344,7 @@ def test_counts_within_their_noise_are_hatched_and_paler_in_grey(private):
         assert bool(hatched[place].get_hatch()) == pale
     shades = {bool(one.get_hatch()): luminance(one.get_facecolor()) for one in ax.patches}
     assert shades[True] - shades[False] > 0.3
-    assert "hatched, pale: within its noise" in said(ax)
+    assert "hatched: cannot be told from 0" in said(ax)
     assert "hatched" not in said(laid(private.dp.value_counts("region", epsilon=100).iloc[:]))
 
 

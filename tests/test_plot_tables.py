@@ -132,7 +132,7 @@ def test_cells_within_the_noise_are_hatched_and_paler(private):
     assert 9 <= len(within) < released.size
     ax = drawn(released)
     assert hatched(ax) == within
-    assert "hatched, pale: within their noise" in said(ax)
+    assert "hatched: cannot be told from 0" in said(ax)
     texts = cells(ax)
     white = {place for place, text in texts.items() if text.get_color() == "0.35"}
     assert white

@@ -10,6 +10,7 @@ from pdprivacy.plot.canvas import ORDERS, Floats, axes_of, entitle, label_axes, 
 from pdprivacy.plot.panels import scale, thinned
 from pdprivacy.plot.reading import Read
 from pdprivacy.plot.wording import (
+    WITHIN,
     cut,
     decimals_for,
     edges_of,
@@ -28,7 +29,6 @@ COLOUR, EDGE, PALE = "#56B4E9", "#0072B2", "#E6F3FB"
 MOST_DRAWN = 400  # bars; of more there is an outline
 MOST_BARS = 60
 MOST_WRITTEN = 30
-WITHIN = "hatched, pale: within its noise"
 
 
 def draw_counts(read: Read, ax: Axes | None) -> Any:

@@ -15,6 +15,7 @@ from pdprivacy.plot.canvas import Floats, axes_of, entitle, label_axes, luminanc
 from pdprivacy.plot.panels import across, beside_them, linear_ticks, log_ticks, thinned
 from pdprivacy.plot.reading import Read
 from pdprivacy.plot.wording import (
+    WITHIN,
     cut,
     decimals_for,
     edges_of,
@@ -35,7 +36,6 @@ UNDER, NOTHING = "#EAE2C8", "#EFEFEF"
 MOST_WRITTEN = 2000
 MOST_HATCHED = 20_000
 SMALLEST = 4.5  # points of a number in a cell
-WITHIN = "hatched, pale: within their noise"
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,10 @@ def _paint(
     _lines(on, grid)
     _key(on, image, "share" if share else "" if signed else "records", share)
     within = grid.within
-    notes = notes_of(read.facts, noise + (f"; {WITHIN}" if 0 < within.sum() <= MOST_HATCHED else ""))
+    if within.any():
+        few = within.sum() <= MOST_HATCHED
+        noise += f"; {WITHIN if few else 'those that cannot be told from 0 are too many to be marked'}"
+    notes = notes_of(read.facts, noise)
     if grid.many > 1:
         notes.insert(1, "in brackets: the release")
     align = entitle(on, title, notes)
@@ -188,8 +191,8 @@ def _paint(
         settle(on)
         if np.allclose(before, on.bbox.bounds, atol=1):
             break
-    texts = _written(grid, share, alike=not signed)
-    size = _fitting(on, grid, texts)
+    texts = _written(grid, share, alike=not signed) if grid.values.size <= MOST_WRITTEN else []
+    size = _fitting(on, grid, texts) if texts else None
     if size is not None:
         _write(on, grid, texts, size, lambda value: colours(norm(value)))
     _hatch(on, within, "//////", "0.65" if size is None else "0.8")
@@ -207,11 +210,11 @@ def _lines(ax: Any, grid: Grid) -> None:
         down = [[(column - 0.5, -0.5), (column - 0.5, rows - 0.5)] for column in range(1, columns)]
         along = [[(-0.5, row - 0.5), (columns - 0.5, row - 0.5)] for row in range(1, rows)]
         ax.add_collection(LineCollection([*down, *along], colors="white", linewidths=0.8), autolim=False)
-    each = columns // grid.many
-    for column in range(1, columns):
-        before, after = grid.sums[:, column - 1].all(), grid.sums[:, column].all()
-        if column % each == 0 or (after and not before):
-            ax.axvline(column - 0.5, color="0.2", linewidth=1.6 if column % each == 0 else 0.8)
+    each, sums = columns // grid.many, grid.sums.all(axis=0)
+    for column in range(each, columns, each):
+        ax.axvline(column - 0.5, color="0.2", linewidth=1.6)
+    for column in np.flatnonzero(sums[1:] & ~sums[:-1]) + 1:
+        ax.axvline(column - 0.5, color="0.2", linewidth=0.8)
     if rows > 1 and grid.sums[-1].all():
         ax.axhline(rows - 1.5, color="0.2", linewidth=0.8)
 
@@ -258,8 +261,6 @@ def _written(grid: Grid, share: bool, alike: bool) -> list[str]:
 def _fitting(ax: Any, grid: Grid, texts: list[str]) -> float | None:
     """The size in which all numbers fit into their cells; None where they do not."""
     rows, columns = grid.values.shape
-    if len(texts) > MOST_WRITTEN:
-        return None
     large = points(ax)
     longest = max(texts, key=len)
     wide, high = size_of(ax, longest, large)

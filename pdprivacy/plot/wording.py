@@ -12,6 +12,7 @@ import numpy as np
 from pdprivacy.plot.canvas import Floats
 
 SEEDED = "seeded: not private"
+WITHIN = "hatched: cannot be told from 0"
 LONGEST = 40
 """Characters of a label; a longer one is cut."""
 

@@ -49,6 +49,7 @@ def released_schema(released: Released) -> ReleasedSchema:
             "The numbers are not those that were released, so no schema of the release can be made of them.",
             "take the schema from the released frame before changing it.",
         )
+    released = _bare(released)
     labels = _labels_check(released)
     index, bounds = _index_of(released.index), facts.bounds
     if isinstance(released, pd.Series):
@@ -92,12 +93,19 @@ def violations(released: Any, schema: ReleasedSchema) -> tuple[str, ...]:
     ):
         warnings.simplefilter("ignore")
         try:
-            schema.validate(released, lazy=True)
+            schema.validate(_bare(released), lazy=True)
         except SchemaErrors as errors:
             return tuple(dict.fromkeys(error.reason_code.name.lower() for error in errors.schema_errors))
         except (SchemaError, TypeError) as error:
             return (type(error).__name__,)
     return ()
+
+
+def _bare(released: Any) -> Any:
+    """The same without ``attrs``, which pandas would copy at each step."""
+    if isinstance(released, pd.Series):
+        return pd.Series(released)
+    return pd.DataFrame(released) if isinstance(released, pd.DataFrame) else released
 
 
 def _is_null(label: Any) -> bool:

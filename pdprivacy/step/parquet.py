@@ -26,6 +26,8 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 Json: TypeAlias = dict[str, Any]
 
 FORMAT = 1
+LARGEST = 2**31 - 1
+"""Bytes of the metadata of a file."""
 SHAPE = "dp_shape"
 """The key of ``attrs`` that says what Parquet does not."""
 
@@ -65,7 +67,7 @@ def to_bytes(released: Released) -> tuple[bytes, Released]:
     is not the same.
     """
     shape: Json = {"format": FORMAT, "series": isinstance(released, pd.Series)}
-    frame = _framed(released) if isinstance(released, pd.Series) else released
+    frame = _framed(released)
     shape["rows"] = _axis_to_json(frame.index)
     if isinstance(released, pd.Series):
         shape["name"] = to_json(released.name)
@@ -89,9 +91,15 @@ def to_bytes(released: Released) -> tuple[bytes, Released]:
     raise MetadataError("The release cannot be written so that it is read as it was.")
 
 
-def _framed(released: pd.Series[Any]) -> pd.DataFrame:
-    """The Series as a column, under the name of its statistic where it has none."""
-    return released.to_frame(released.attrs[KEY]["statistic"] if released.name is None else released.name)
+def _framed(released: Released) -> pd.DataFrame:
+    """A frame of its own without ``attrs``, which pandas would copy at each step.
+
+    A Series is a column, under the name of its statistic where it has none.
+    """
+    if isinstance(released, pd.DataFrame):
+        return pd.DataFrame(released)
+    name = released.attrs[KEY]["statistic"] if released.name is None else released.name
+    return pd.Series(released).to_frame(name)
 
 
 def _written(
@@ -162,18 +170,20 @@ def from_bytes(data: bytes, name: str | None = None) -> Released:
     where = "The file" if name is None else f"The file {name!r}"
     frame, failure = None, ""
     try:
-        frame = pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+        frame = pd.read_parquet(io.BytesIO(data), engine="pyarrow", thrift_string_size_limit=LARGEST)
     except Exception as error:  # whatever Arrow raises for bytes that are no Parquet
         failure = type(error).__name__
     if frame is None:
         raise MetadataError(
             f"{where} is damaged, or no Parquet: it cannot be read ({failure}).", "restore it from a copy."
         )
+    facts = metadata.read(frame)
     shape = frame.attrs.pop(SHAPE, None)
-    metadata.read(frame)
     if shape is not None:
+        attrs, frame.attrs = frame.attrs, {}
         frame = _restored(frame, shape, where)
-    if not metadata.verify(frame):
+        frame.attrs = attrs
+    if metadata.fingerprint(frame) != facts.fingerprint:
         raise MetadataError(
             f"{where} does not hold the numbers and labels that were released.", "restore it from a copy."
         )
@@ -195,7 +205,6 @@ def _restored(frame: pd.DataFrame, shape: Json, where: str) -> Any:
         failure = type(error).__name__
     if released is None:
         raise MetadataError(f"{where} is damaged: its labels cannot be read ({failure}).")
-    released.attrs = {KEY: frame.attrs[KEY]}
     return released
 
 
