@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,6 +29,8 @@ pytestmark = pytest.mark.statistical
 Z = 4.75
 ROWS = 1000
 REPEATED = 400
+ALONE = 20
+"""Of them released one by one; all others by one call, each with its own share of the loss."""
 
 _rng = np.random.default_rng(2024)
 _x = _rng.uniform(18, 90, ROWS)
@@ -121,19 +123,48 @@ def repeated(name: str, mechanism: str, neighbors: str) -> Repeated:
     # the exact statistic: the same release with noise far below the errors compared here
     truth = RELEASES[name](dp, epsilon=300 if name in TABLES else 10**7, rng=0)
     rng = np.random.default_rng([7, *f"{name} {mechanism} {neighbors}".encode()])
-    delta = "1e-5" if mechanism == "gaussian" else 0
-    rows = []
-    for _ in range(REPEATED):
-        released = RELEASES[name](dp, epsilon=1, delta=delta, mechanism=mechanism, rng=rng)
-        error = released.attrs["dp"]["error"]
-        rows.append(
-            [
-                flat(numbers, released.shape)
-                for numbers in (released, error["standard_error"], error["plus_minus"])
-            ]
-        )
+    delta = Fraction("1e-5" if mechanism == "gaussian" else 0)
+    rows = [
+        [flat(part, truth.shape) for part in parts]
+        for parts in many(RELEASES[name], dp, REPEATED, truth.shape, rng, delta=delta, mechanism=mechanism)
+    ]
     values, standard_errors, halves = np.array(rows).transpose(1, 0, 2)
     return Repeated(values, standard_errors, halves, flat(truth, truth.shape))
+
+
+def many(
+    release: Callable[..., Any],
+    dp: Any,
+    number: int,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    delta: Any = 0,
+    mechanism: str,
+) -> Iterator[tuple[Any, Any, Any]]:
+    """So many releases of epsilon 1 and this delta each: numbers, standard errors, halves of intervals.
+
+    Calls of one release and of several state the same loss and the same scale of each.
+    """
+    for _ in range(ALONE):
+        one = release(dp, epsilon=1, delta=delta, mechanism=mechanism, rng=rng)
+        error = one.attrs["dp"]["error"]
+        yield one, error["standard_error"], error["plus_minus"]
+    times = number - ALONE
+    all_others = release(dp, epsilon=times, delta=times * delta, mechanism=mechanism, releases=times, rng=rng)
+    wide = shape[1] if len(shape) > 1 else 1
+    assert all_others.columns.get_level_values("release").tolist() == [
+        place for place in range(1, times + 1) for _ in range(wide)
+    ]
+    for fact in ("scale", "sensitivity", "split"):
+        assert all_others.attrs["dp"][fact] == pytest.approx(one.attrs["dp"][fact], rel=1e-9)
+    error = all_others.attrs["dp"]["error"]
+    parts = [
+        np.broadcast_to(np.asarray(part, dtype=float), all_others.shape).reshape(len(all_others), times, wide)
+        for part in (all_others, error["standard_error"], error["plus_minus"])
+    ]
+    for place in range(times):
+        yield tuple(part[:, place].reshape(shape) for part in parts)
 
 
 def combinations(names: Any = RELEASES) -> list[tuple[str, str, str]]:
@@ -205,11 +236,12 @@ def test_intervals_hold_in_small_tables_too(name):
         patch.setattr(f"{__name__}.FRAME", FRAME.iloc[:30])
         dp = protected.__wrapped__("add_remove").dp
     truth = RELEASES[name](dp, epsilon=300 if name in TABLES else 10**7, rng=0).to_numpy()
-    rng, covered = np.random.default_rng(13), []
-    for _ in range(REPEATED):
-        released = RELEASES[name](dp, epsilon=1, mechanism=mechanism, rng=rng)
-        half = np.array(released.attrs["dp"]["error"]["plus_minus"])
-        covered.append((np.abs(released.to_numpy() - truth) <= half).mean())
+    rng = np.random.default_rng(13)
+    covered = [
+        (np.abs(np.asarray(released) - truth) <= np.asarray(half)).mean()
+        for released, _, half in many(RELEASES[name], dp, REPEATED, truth.shape, rng, mechanism=mechanism)
+    ]
+    assert len(covered) == REPEATED
     assert np.mean(covered) >= 0.93 - Z * math.sqrt(0.93 * 0.07 / REPEATED)
 
 
@@ -224,7 +256,8 @@ def test_the_error_of_a_mean_is_that_of_a_centred_sum_over_a_count():
     private = frame.dp.protect(Domain((Column("x", "float", lower=18, upper=90),)), epsilon=10**6)
     rng = np.random.default_rng(10)
     exact = frame["x"].mean()
-    released = np.array([private.dp.mean("x", epsilon=1, rng=rng)["x"] for _ in range(10_000)])
+    some = [private.dp.mean("x", epsilon=500, releases=500, rng=rng).loc["x"] for _ in range(20)]
+    released = np.concatenate(some)
     theory = math.sqrt(2 * 72**2 + 8 * (exact - 54) ** 2) / ROWS
     assert theory == pytest.approx(0.1018, rel=0.01)
     assert math.sqrt(((released - exact) ** 2).mean()) == pytest.approx(theory, rel=0.05)

@@ -42,7 +42,7 @@ LAYERS = (
 THIRD_PARTIES = {
     "pandera": {"schema"},
     "scipy": {"mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
-    "pyarrow": {"command", "engine", "engine_narwhals"},
+    "pyarrow": {"command", "engine", "engine_narwhals", "step"},
     "matplotlib": {"plot", "reporting"},
     "tqdm": {"progress"},
     "sqlalchemy": {"ledger"},

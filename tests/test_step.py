@@ -511,6 +511,16 @@ def test_a_finished_step_needs_no_ledger(pipeline, ages):
     assert not (pipeline.folder / "gone.db").exists()
 
 
+def test_a_lost_release_counts_under_its_old_name(pipeline, ages, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(pdprivacy.step.folder.Folder, "store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.step()(ages, release_id="a")
+    with pytest.raises(ChangedStepError, match="declaration of 'name'"):
+        pipeline.step(name="other")(ages, release_id="a")
+    assert list(pipeline.ledger.budgets.index) == [NAME]
+
+
 def test_two_steps_cannot_share_a_release(pipeline, ages):
     pipeline.step()(ages, release_id="a")
     with pytest.raises(AlreadyCharged, match="or it was made elsewhere under this name"):
@@ -1316,6 +1326,44 @@ def test_a_second_run_is_told_of_the_first(pipeline, ages):
     assert pipeline.spent == 0.5
 
 
+def test_a_finished_step_is_read_by_many_at_once(pipeline, ages):
+    step = pipeline.step()
+    made = step(ages, release_id="a")
+    with pdprivacy.step.folder.Folder(pipeline.to, "a").locked():
+        same(step(ages, release_id="a")["age"], made["age"])
+        with pytest.raises(ChangedStepError):
+            step(ages, by="health", release_id="a")
+
+
+def test_a_second_run_leaves_the_room_of_the_first(pipeline, ages):
+    first, second = (pdprivacy.step.folder.Folder(pipeline.to, "a") for _ in range(2))
+    with first.locked():
+        first.reserve()
+        with pytest.raises(StepError, match="under way"), second.locked():
+            raise AssertionError
+        assert (first.state / "reserve").stat().st_size == RESERVED_BYTES
+    assert not (first.state / "reserve").exists()
+
+
+def test_a_large_table_is_stored_in_time_that_grows_with_it(private):
+    """Errors of each cell make ``attrs`` large, and pandas copies them with every column."""
+    wide = Domain(tuple(Column(name, "integer", lower=0, upper=149) for name in "ab"))
+    table = pd.DataFrame({"a": [1], "b": [2]}).dp.protect(wide, epsilon=1)
+    released = table.dp.crosstab("a", "b", epsilon=1, normalize=True)
+    assert len(released.attrs["dp"]["error"]["standard_error"]) == 150
+    copies = []
+
+    class Counted(dict):
+        def __deepcopy__(self, memo):
+            copies.append(1)
+            return dict(self)
+
+    released.attrs["dp"] = Counted(released.attrs["dp"])
+    _, back = to_bytes(released)
+    assert back.equals(released)
+    assert len(copies) <= 2
+
+
 def test_a_step_within_itself_does_not_wait_for_itself(pipeline, ages):
     steps = []
 
@@ -1376,9 +1424,10 @@ def ended(child):
 def killed(folder):
     # at a random moment; most steps more than once
     rng, story, number = random.Random(1), [], 0
-    start = time.monotonic()
-    story.append(["whole", ended(attempt(folder, "whole"))])
-    span = 1.1 * (time.monotonic() - start)
+    for release_id in ("first", "second"):
+        start = time.monotonic()
+        story.append([release_id, ended(attempt(folder, release_id))])
+        span = time.monotonic() - start
     for kill in range(30):
         release_id = f"run {number}"
         child = attempt(folder, release_id)
@@ -1489,7 +1538,7 @@ def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
 def test_a_killed_step_pays_at_most_once(stories):
     folder, story = stories["killed"]
     last = check_story(folder, story)
-    assert sum(code == -9 for _, code in story) >= 10
+    assert sum(code == -9 for _, code in story) >= 3
     assert set(last.values()) <= {0, 3, -9}
     assert 0 in last.values()
 

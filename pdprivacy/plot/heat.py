@@ -210,11 +210,11 @@ def _lines(ax: Any, grid: Grid) -> None:
         down = [[(column - 0.5, -0.5), (column - 0.5, rows - 0.5)] for column in range(1, columns)]
         along = [[(-0.5, row - 0.5), (columns - 0.5, row - 0.5)] for row in range(1, rows)]
         ax.add_collection(LineCollection([*down, *along], colors="white", linewidths=0.8), autolim=False)
-    each, sums = columns // grid.many, grid.sums.all(axis=0)
+    each, sums = columns // grid.many, np.asarray(grid.sums.all(axis=0))
     for column in range(each, columns, each):
         ax.axvline(column - 0.5, color="0.2", linewidth=1.6)
-    for column in np.flatnonzero(sums[1:] & ~sums[:-1]) + 1:
-        ax.axvline(column - 0.5, color="0.2", linewidth=0.8)
+    for first in np.flatnonzero(sums[1:] & ~sums[:-1]):
+        ax.axvline(first + 0.5, color="0.2", linewidth=0.8)
     if rows > 1 and grid.sums[-1].all():
         ax.axhline(rows - 1.5, color="0.2", linewidth=0.8)
 

@@ -29,6 +29,7 @@ FORMAT = 1
 STATE = ".steps"
 """The folder of what steps note, within the folder that they write to."""
 MANIFEST = "step.json"
+DAMAGED = "it is damaged"
 NOTED = ("arguments", "declaration")
 """What a manifest holds for each of its names."""
 RESERVE = "reserve"
@@ -136,7 +137,7 @@ class Folder:
                 "go on with that version, or choose another release_id.",
             )
         if found is not None and not all(isinstance(found.get(part), dict) for part in NOTED):
-            raise self._damaged(self.state / MANIFEST)
+            raise self._unreadable(self.state / MANIFEST, DAMAGED)
         return found
 
     def note(self, manifest: Mapping[str, Any], fate: str = "Nothing was charged.") -> None:
@@ -146,21 +147,24 @@ class Folder:
 
     def _json(self, path: Path) -> Json | None:
         found: Any = None
+        reason = DAMAGED
         try:
             found = json.loads(path.read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError):
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        except ValueError:
             pass
         if not isinstance(found, dict):
-            raise self._damaged(path)
+            raise self._unreadable(path, reason)
         return found
 
-    def _damaged(self, path: Path) -> StepError:
+    def _unreadable(self, path: Path, reason: str) -> StepError:
         return StepError(
-            f"What the step {self.release_id!r} has noted cannot be read: {str(path)!r} is damaged. "
+            f"What the step {self.release_id!r} has noted cannot be read, {str(path)!r}: {reason}. "
             "Nothing was charged.",
-            "restore it from a copy, or choose another release_id.",
+            "make it readable, or restore it from a copy, or choose another release_id.",
         )
 
     # ------------------------------------------------------------ releases on the way

@@ -8,6 +8,7 @@ release is a Series, labels that are not all text, nulls among them, and cells t
 from __future__ import annotations
 
 import io
+import json
 import os
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -28,6 +29,8 @@ Json: TypeAlias = dict[str, Any]
 FORMAT = 1
 LARGEST = 2**31 - 1
 """Bytes of the metadata of a file."""
+ATTRS = b"PANDAS_ATTRS"
+"""The key under which pandas keeps ``attrs`` in a file."""
 SHAPE = "dp_shape"
 """The key of ``attrs`` that says what Parquet does not."""
 
@@ -105,13 +108,19 @@ def _framed(released: Released) -> pd.DataFrame:
 def _written(
     columns: list[pd.Series[Any]], rows: pd.Index[Any], names: pd.Index[Any], attrs: Json
 ) -> tuple[bytes, Released] | None:
-    """The file with these axes; None where pandas cannot write them, or another release would be read."""
+    """The file with these axes; None where Arrow cannot hold them, or another release would be read.
+
+    As pandas writes it; but pandas copies ``attrs`` with every column, which may be megabytes.
+    """
+    from pyarrow import Table, parquet
+
     buffer = io.BytesIO()
     plain = pd.DataFrame({place: column.to_numpy() for place, column in enumerate(columns)})
     plain = plain.set_axis(rows, axis=0).set_axis(names, axis=1)
-    plain.attrs.update(attrs)
     try:
-        plain.to_parquet(buffer, engine="pyarrow")
+        table = Table.from_pandas(plain)
+        facts = {**table.schema.metadata, ATTRS: json.dumps(attrs).encode()}
+        parquet.write_table(table.replace_schema_metadata(facts), buffer)
         return buffer.getvalue(), from_bytes(buffer.getvalue())
     except Exception:  # whatever pandas and Arrow raise for two columns of one name, and the like
         return None

@@ -265,7 +265,7 @@ class _Run:
         return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
     def _charges(self, name: str) -> dict[int, tuple[int, bool]]:
-        """The releases of this id charged to the budget of this name: the charge, and whether it is answered."""
+        """The releases of this id charged under this name: number of the charge, and whether answered."""
         ledger, start = self._ledger(), f"{self._folder.release_id}/"
         try:
             if name not in ledger.budgets.index:
