@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy import display, metadata, protection, releases
 from pdprivacy.domain import Domain
-from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
+from pdprivacy.errors import (
+    ArgumentError,
+    DeclarationError,
+    NotProtectedError,
+    ParameterError,
+    PrivacyError,
+)
 from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
@@ -40,8 +48,13 @@ def _method(
 
     @functools.wraps(function)
     def method(self: DataFrameDP, /, *args: Any, **kwargs: Any) -> R:
+        wrong: PrivacyError | None
         try:
             return function(given(self), *args, **kwargs)
+        except (ParameterError, DeclarationError) as error:
+            wrong = _without_cells(error, function.__name__, (*args, *kwargs.values()))
+            if wrong is None:
+                raise
         except TypeError:
             wrong = misuse(function.__name__, known, (self, *args), kwargs)
             if wrong is None:
@@ -54,6 +67,35 @@ def _method(
     known = signature.replace(parameters=[itself, *parameters])
     method.__signature__ = known  # type: ignore[attr-defined]
     return method
+
+
+def _without_cells(
+    error: ParameterError | DeclarationError, name: str, given: Sequence[Any]
+) -> PrivacyError | None:
+    """The error without what it shows of columns or rows that were given; None where it shows none of it."""
+    text = str(error)
+    shown = {*re.findall(r"[^\s()\[\],;:='\"]+", text), *re.findall(r"'([^']*)'", text)}
+    shown |= {one.rstrip(".") for one in shown}
+    kinds = [type(one).__name__ for one in given if _may_hold_cells(one) and _holds_any(one, shown)]
+    if not kinds or any(f"(got {kind})" in text for kind in kinds):  # named by its type alone
+        return None
+    return type(error)(
+        f"{name!r} got {' and '.join(f'a {kind}' for kind in kinds)}, which holds what does not fit, and may "
+        "be cells of the data.",
+        EXAMPLES.get(name, 'labels such as "age", and public numbers'),
+    )
+
+
+def _may_hold_cells(value: object) -> bool:
+    """Whether an argument is a column of a frame, or a row as `DataFrame.itertuples` gives it."""
+    columns = (np.ndarray, pd.Series, pd.Index, pd.DataFrame, pd.api.extensions.ExtensionArray)
+    return isinstance(value, columns) or (isinstance(value, tuple) and type(value) is not tuple)
+
+
+def _holds_any(value: Any, texts: set[str]) -> bool:
+    """Whether a cell is written as one of these texts."""
+    cells = value.to_numpy(dtype=object).ravel() if isinstance(value, pd.DataFrame) else value
+    return np.ndim(cells) > 0 and any(str(cell) in texts or repr(cell) in texts for cell in cells)
 
 
 def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
@@ -258,22 +300,18 @@ class SeriesDP(_Result):
 
     def __getattr__(self, name: str) -> Any:
         if name in _offered():
-            raise NotProtectedError(
-                f"{name!r} is a method of a protected DataFrame, not of a Series.", self._instead(name)
-            )
+            of = "a DataFrame" if name == "protect" else "a protected DataFrame"
+            raise NotProtectedError(f"{name!r} is a method of {of}, not of a Series.", self._instead(name))
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _instead(self, name: str) -> str:
-        """What to write for a method of frames; a released Series need not have a name."""
-        label = "age" if self._frame.name is None else self._frame.name
+        """What to write for a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
-            mean = f"private.dp.mean({label!r}, epsilon=0.1)"
-            return f"private = df[[{label!r}]].dp.protect(schema, epsilon=1.0), and then {mean}"
+            return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
         if not callable(getattr(DataFrameDP, name)):
-            return f"private.dp.{name} of the protected frame itself, not of private[{label!r}]."
-        if EXAMPLES.get(name, "").startswith(f'private.dp.{name}("age", epsilon'):
-            return f"private.dp.{name}({label!r}, epsilon=0.1) on the protected frame itself."
-        return f"private.dp.{name}({label!r}, ...) on the protected frame itself."
+            return f"private.dp.{name} of the protected frame itself, not of one column."
+        example = EXAMPLES.get(name, f"private.dp.{name}(...)")
+        return f"{example} on the protected frame itself."
 
 
 def _offered() -> list[str]:

@@ -415,10 +415,12 @@ class Domain:
         meant: object = nearest(name, self._by_name)
         if isinstance(name, tuple) and name and all(one in self for one in name):
             meant = list(name)  # a tuple is one label, as in pandas
+        plain = isinstance(name, str) or got(name) == repr(name)  # a tuple may be a row
+        shown = repr(name) if plain else got(name)
         raise DeclarationError(
-            f"column {name!r} is not declared for release (declared: {declared})."
+            f"column {shown} is not declared for release (declared: {declared})."
             f"{f' Did you mean {meant!r}?' if meant else ''}",
-            declaration_hint(name, None),
+            declaration_hint(name if plain else "NAME", None),
         )
 
     def __iter__(self) -> Iterator[Hashable]:

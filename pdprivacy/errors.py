@@ -71,13 +71,16 @@ __all__ = [
 def got(value: object) -> str:
     """An argument as an error may show it: a plain scalar, shortened; a type name for all else.
 
-    A frame, series or array given by mistake is named and never printed: it holds cells.
+    A frame, series or array given by mistake is named and never printed: it holds cells. So is a number of
+    numpy, which is what comes out of these.
 
     >>> got("abc"), got([1, 2])
     ("'abc'", 'list')
     """
     if getattr(value, "confidential", False) is True:
         return "a confidential number"
+    if type(value).__module__ == "numpy":
+        return type(value).__name__
     if value is None or isinstance(value, str | bytes | bool | numbers.Number | Decimal):
         try:
             text = repr(value)

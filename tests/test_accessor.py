@@ -220,10 +220,13 @@ def test_a_column_called_dp_does_not_hide_the_accessor():
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "protect", "budget", "domain"])
 def test_a_series_points_to_the_frame(private, name):
-    with pytest.raises(NotProtectedError, match=f"'{name}' is a method of a protected DataFrame") as caught:
-        getattr(private["age"].dp, name)
-    assert "'age'" in caught.value.hint
-    assert "private.dp." in caught.value.hint
+    """And shows no name: that of a row of the data may be somebody's."""
+    row = pd.DataFrame({"age": [31]}, index=["SOMEBODY"]).iloc[0]
+    for series in (private["age"], row):
+        with pytest.raises(NotProtectedError, match=f"'{name}' is a method of a .*DataFrame") as caught:
+            getattr(series.dp, name)
+        assert ("df.dp.protect(" if name == "protect" else f"private.dp.{name}") in caught.value.hint
+        assert "SOMEBODY" not in str(caught.value)
 
 
 def test_a_series_has_no_other_names(private):

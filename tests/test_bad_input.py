@@ -209,8 +209,19 @@ BAD = {
     "value is an array": (
         lambda p: p.dp.proportion("ill", np.array(["no", CANARY]), epsilon=1),
         ParameterError,
-        "label",
+        "ndarray",
     ),
+    "q is a column": (
+        lambda p: p.dp.quantile("pay", pd.Series([40404.25]), epsilon=1),
+        ParameterError,
+        "Series",
+    ),
+    "a row is a label": (
+        lambda p: p.dp.mean(next(pd.DataFrame({"a": [CANARY]}).itertuples()), epsilon=1),
+        DeclarationError,
+        "Pandas",
+    ),
+    "labels are cells": (lambda p: p.dp.mean(pd.Index([CANARY]), epsilon=1), DeclarationError, "Index"),
     "value is NA": (lambda p: p.dp.proportion("ill", pd.NA, epsilon=1), ParameterError, "label"),
     "value is None": (lambda p: p.dp.proportion("pay", None, epsilon=1), PrivacyError, "label"),
     "proportion of no labels": (lambda p: p.dp.proportion("free", 1.0, epsilon=1), DeclarationError, "cells"),

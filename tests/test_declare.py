@@ -331,7 +331,7 @@ def names_in(text: str) -> list[str]:
 
 
 ODD = [
-    'say "when"', "it's", "back\\slash", "tab\there", "two\nlines", "class", "1st", "größe", "年齢",
+    'say "when"', "it's", "back\\slash", "tab\there", "class", "1st", "größe", "年齢",
     "a b", "{x}", "...", "f'{1}'", "\u202eright", "#", "\U0001f600", '"""', "%s", "{read}", "x.1", "None",
 ]  # fmt: skip
 
@@ -368,11 +368,31 @@ def test_any_names_are_those_of_pandas_or_refused(names):
     except (ParameterError, UnicodeEncodeError):
         assert (
             "\0" in text or "\ufffd" in text or not text.isascii() or text.count("\r") + text.count("\n") > 4
-        )
+        ) or re.search("[\x01-\x08\x0b-\x1f\x7f]", "".join(names))
         return
     read = pd.read_csv(io.StringIO(text))
     if isinstance(read.index, pd.RangeIndex):
         assert names_in(skeleton(found.items(), "")) == list(read.columns) == list(found)
+
+
+@pytest.mark.parametrize("header", [(), ("--header",)], ids=["plain", "header"])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('name,"notes\nAnn CANARY,"ill"\nBob,x\n', ()),
+        ("name,notes\x1eAnn,CANARY\x1e", ()),
+        ("name,notes\nAnn,CANARY\n" * 40, ("--encoding", "cp037")),
+    ],
+    ids=["a quote left open", "other ends of lines", "another encoding"],
+)
+def test_cells_that_were_read_as_names_are_not_shown(run, tmp_path, text, options, header):
+    place = tmp_path / "table.csv"
+    place.write_text(text)
+    done = run(place, *options, *header)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Hint: " in done.stderr
+    assert not [one for one in ("CANARY", "Ann", text.encode().decode("cp037")[:9]) if one in done.stderr]
 
 
 def test_names_that_repeat_or_are_missing_are_those_that_pandas_gives(run, tmp_path):

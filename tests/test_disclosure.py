@@ -799,7 +799,8 @@ def test_nothing_is_charged_and_nothing_is_stored():
         homogeneity.summary,
         homogeneity.exposed,
     ):
-        assert frame.attrs == {}
+        assert frame.attrs["dp"].keys() == {"confidential"}
+        assert frame.T.attrs == frame.reset_index().attrs == frame.attrs
     private.dp.choose_epsilon(BY, "ill")
     for frame in (curve, trade, private.dp.utility(draws=2, order=1)):
         json.dumps(frame.attrs)

@@ -97,7 +97,13 @@ int statx(int at, const char *p, int flags, unsigned mask, void *s) {
 
 # Each step is done by a fork of this program, with one call made to fail; then the ledger is looked at.
 PROGRAM = r"""
-import ctypes, errno, json, os, shutil, sys, traceback
+import ctypes, errno, json, os, shutil, sys, traceback, types
+
+# the modules that store records, without the rest of the package: that takes longer to import, and to fork
+for name in ("pdprivacy", "pdprivacy.ledger"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [os.path.join(os.environ["PYTHONPATH"], *name.split("."))]
+
 from pdprivacy.errors import LedgerError
 from pdprivacy.ledger import chain
 from pdprivacy.ledger.shared import shared

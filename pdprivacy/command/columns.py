@@ -28,6 +28,10 @@ Kind: TypeAlias = Literal["number", "whole", "truth", "text", "label", "date", "
 """``"whole"``, ``"label"`` (of any type), ``"date"`` and ``"other"`` (not released) are of Parquet alone."""
 
 ROWS_AT_ONCE = 20_000
+MOST_LETTERS = 200
+"""Of a name; a longer one is likely to be made of cells."""
+_BREAKS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+"""Ends of lines, and other signs that no text has."""
 _COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar", ".tgz")  # which pandas opens by their names
 _NAMES_FIRST = "its first line must hold the names of the columns"
 
@@ -116,6 +120,11 @@ def _checked(names: list[str], path: str, separator: str, header: bool) -> list[
     """The names of the first line; refused where they are of no text, of another separator, or cells."""
     if any("\0" in name or "\ufffd" in name for name in names):
         raise _no_text(path)
+    if any(len(name) > MOST_LETTERS or _BREAKS.search(name) for name in names):
+        raise ParameterError(  # a quote that is never closed, or another encoding, makes a name of all cells
+            f"a name in the first line of {_shown(path)} has several lines, odd signs, or no end.",
+            f"{_NAMES_FIRST}, each on one line; mend its quotes, or add --encoding",
+        )
     if header:
         return names
     if len(names) == 1 and (other := re.search(r"[;\t|]", names[0])) and separator not in names[0]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,8 +59,11 @@ def kind_of(frame: object) -> str | None:
 
 
 def html(frame: Frame, kind: str) -> str:
-    """For a notebook."""
-    return pages_of([(kind, frame)])
+    """For a notebook; the mark alone where the frame holds what cannot be shown."""
+    try:
+        return pages_of([(kind, frame)])
+    except Exception:
+        return markup.page(markup.warning(MARK, confidential=True), markup.note("It cannot be shown here."))
 
 
 def pages_of(frames: Sequence[tuple[str, Frame]]) -> str:
@@ -105,7 +109,11 @@ def _grid(frame: Frame, *, bars: bool) -> tuple[Grid, Window, str]:
     columns = [place for place in window.columns if place is not None]
     shown = {at: table.iloc[:, at].iloc[rows].tolist() for at in columns}
     where = {place: at for at, place in enumerate(rows)}
-    spans, legend = _spans(table, rows) if bars and window.cells <= MOST_BARS else ({}, "")
+    spans: dict[int, tuple[Floats, Floats]] = {}
+    legend = ""
+    if bars and window.cells <= MOST_BARS:
+        with suppress(TypeError, ValueError):  # numbers that were made texts have no bars
+            spans, legend = _spans(table, rows)
     drawn = {at: span for at, span in spans.items() if at in shown}
     ends = [end for span in drawn.values() for end in span if end.size]
     low = min((float(np.fmin.reduce(end)) for end in ends), default=0.0)

@@ -135,8 +135,8 @@ def _derived() -> DerivedFrameError:
         "This frame was made by pandas from a protected one, and how is not known; a filter or a sum "
         "may depend on other records.",
         "release from the protected frame itself: private.dp.mean(...); for a filter, "
-        'private.dp.query("age >= 30") first. To start anew with a budget of its own, clear '
-        "frame.attrs and protect it.",
+        'private.dp.query("age >= 30") first. To protect the raw frame anew, pass '
+        "budget=private.dp.budget: losses of the same people add up.",
     )
 
 

@@ -470,7 +470,7 @@ class Careless:
 
 def by_value(answers: tuple[Answers, Answers], truths: Sequence[float]) -> list[Told]:
     """The events that tell two tables apart by one number: that it is none, or at least that large."""
-    events = {"no number": np.isnan, **{f"{one:g} or more": partial(np.less_equal, one) for one in truths}}
+    events = {"no number": np.isnan, **{f"{one:.3g} or more": partial(np.less_equal, one) for one in truths}}
     first, second = (np.array(one)[:, 0] for one in answers)
     return [
         Told(name, int(event(second).sum()), int(event(first).sum()), len(second), len(first))
@@ -532,8 +532,8 @@ def brief(number: float, digits: int = 3) -> str:
     """A number with so many digits that count; nothing for none."""
     if math.isnan(number):
         return ""
-    if number == 0 or not math.isfinite(number):
-        return f"{number:g}"
+    if number == 0 or not math.isfinite(number) or abs(number) < 1e-4:
+        return f"{number:.{digits}g}"
     places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
     return f"{number:,.{places}f}"
 
@@ -590,7 +590,7 @@ def table_of(rows: Sequence[Row], absent: dict[str, str]) -> str:
                 brief(row.peak),
                 f"{brief(row.error[0])} ± {brief(row.error[1], 1)}",
                 brief(row.error[0] / ours.get((row.statistic, row.relation), math.nan), 2),
-                brief(row.claimed),
+                f"{row.claimed:g}",
                 shown_cost(row.told, row.claimed, row.loose),
                 ", ".join(sorted(letters[key] for key in notes(row))),
             ]
@@ -601,10 +601,11 @@ def table_of(rows: Sequence[Row], absent: dict[str, str]) -> str:
 
 
 def evidence(rows: Sequence[Row]) -> str:
-    """The counts behind the true costs."""
+    """The counts behind the true costs: the first side, and what else shows more than was claimed."""
     lines = []
     for row in rows:
-        for one in row.told:
+        others = [one for one in row.told[1:] if one.event == "digits" or one.least > row.claimed]
+        for one in row.told[:1] + others:
             counts = (one.likely, one.likely_of, one.unlikely, one.unlikely_of)
             cost = f"{one.ratio:.2f} ± {one.error:.2f}" if one.unlikely else f"> {one.least:.1f}"
             if one.likely:
@@ -626,7 +627,7 @@ def careless_table(rows: Sequence[Careless]) -> str:
             [
                 *start,
                 *("no number" if math.isnan(one) else brief(one) for one in row.middles),
-                brief(row.claimed),
+                f"{row.claimed:g}",
                 f"**{least}**" if worst.least > row.claimed else least,
                 worst.event if worst.least > 0 else "",
             ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pdprivacy import display
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, cell_index
 from pdprivacy.releases.disclosure.asked import Asked, tables_of
@@ -89,6 +90,7 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
         index=_cells_at(asked.by, filled[first], "homogeneity"),
     )
     exposed.columns.name = MARK
+    summary.attrs[KEY], exposed.attrs[KEY] = {MARK: "homogeneity"}, {MARK: "most exposed"}
     return Homogeneity(summary, exposed)
 
 

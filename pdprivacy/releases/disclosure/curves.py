@@ -17,6 +17,7 @@ from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.protection import Protected
 from pdprivacy.releases.call import Labels, cell_index, spelled
+from pdprivacy.releases.curator import marked
 from pdprivacy.releases.disclosure.asked import Asked
 from pdprivacy.releases.disclosure.options import (
     DEFAULTS,
@@ -35,6 +36,7 @@ from pdprivacy.releases.disclosure.options import (
 __all__ = ["choose_epsilon", "dr_ha", "risk_curve"]
 
 
+@marked
 @spelled(Noise, NOISE)
 def dr_ha(
     protected: Protected,

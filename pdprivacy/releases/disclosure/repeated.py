@@ -16,6 +16,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.protection import Protected, find
 from pdprivacy.releases.call import check_cells, check_flag, spelled
+from pdprivacy.releases.curator import marked
 from pdprivacy.releases.disclosure.asked import Asked
 from pdprivacy.releases.disclosure.options import DEFAULTS, MARK, Measured, check_average, unwrapped
 
@@ -25,6 +26,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 
+@marked
 @spelled(Measured, DEFAULTS)
 def repeated_risk(
     protected: Protected,
