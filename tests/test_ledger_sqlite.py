@@ -954,7 +954,7 @@ PEERS, LEAST, MOST = 16, 100, 16_000
 
 
 def appends_with_others(path, name, finished):
-    """Until each of all has so many records, or all together have far more than that takes; how many it has."""
+    """Until each of all has so many records, or all together far more than that takes; how many it has."""
     store, number, last = SQLiteStore(path), 0, 0
     while last < MOST and len(os.listdir(finished)) < PEERS:
         last = append(store, text=f"{name}.{number}")

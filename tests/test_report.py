@@ -31,6 +31,7 @@ from pdprivacy.errors import (
     ParameterError,
     TamperedLedgerError,
 )
+from pdprivacy.privacy import Confidential
 from pdprivacy.reporting import Report, figures, tables, words
 from pdprivacy.reporting.costs import totals
 from pdprivacy.reporting.reading import collect
@@ -333,6 +334,18 @@ def test_a_release_of_another_budget_is_added_on_top(schema, survey):
     assert "Not known to be paid by this budget: “again”" in found.text
 
 
+def test_a_charge_pays_for_what_it_says_alone(schema, survey):
+    """Releases of another budget, after as much was spent, of other columns, or of other records."""
+    mine, other = (survey.dp.protect(schema, epsilon=10) for _ in "ab")
+    mine.dp.mean("age", epsilon=0.5)
+    for foreign in (
+        other.dp.mean("income", epsilon=0.5),
+        survey.dp.protect(schema, epsilon=10).dp.query("age > 30").dp.mean("age", epsilon=0.5),
+    ):
+        epsilon, _ = total_of(page(foreign, ledger=mine.dp.budget))
+        assert epsilon >= 1
+
+
 def test_a_plan_is_paid_once(private):
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.05})] * 60, delta=1e-6)
     releases = plan.release()
@@ -498,6 +511,18 @@ def test_a_seed_takes_every_promise_away(private):
     assert "NOT PRIVATE" in pdprivacy.report(seeded, pictures=False).html  # on each printed page
     for clean in (page(kept).text, pdprivacy.report(kept, pictures=False).html):
         assert "not private" not in clean.lower()
+
+
+def test_a_seed_takes_promises_of_other_comparisons_away_too(schema, survey):
+    seeded = survey.dp.protect(schema, epsilon=10, neighbors="replace_one").dp.mean("age", epsilon=0.5, rng=1)
+    found = page({"s": seeded, "f": survey.dp.protect(schema, epsilon=10).dp.mean("age", epsilon=0.5)})
+    assert "sure at most" not in found.text
+    assert "Whatever may come out" not in found.text
+
+
+def test_a_confidential_number_names_no_release(private):
+    with pytest.raises(ParameterError, match="confidential"):
+        page({Confidential(0.43219): private.dp.mean("age", epsilon=0.5)})
 
 
 def test_releases_of_several_versions_are_told_apart():

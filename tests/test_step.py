@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -425,6 +426,26 @@ def test_another_call_in_its_place_is_refused(pipeline, ages, change):
         pipeline.step(monthly)(ages, by="age", release_id="a")
     assert "Nothing was charged." in str(got.value)
     assert (pipeline.spent, pipeline.files) == (spent, files)
+
+
+def test_what_changed_is_named_and_not_shown(pipeline, ages):
+    """It may be a column of the frame, which is a frame as every other within the body."""
+    _at_work(pipeline, ages, finished=False)
+
+    def monthly(private, by="age", **more):
+        return {"age": private.dp.mean(private["age"].tolist(), epsilon=0.3)}
+
+    with pytest.raises(ChangedStepError, match="'columns'") as got:
+        pipeline.step(monthly)(ages, by="age", release_id="a")
+    assert not set(map(str, ages["age"])) & set(re.findall(r"\d+", str(got.value)))
+
+    def named(private, by="age", **more):
+        return {str(cell): private for cell in private["age"]}
+
+    named.__name__ = "monthly"
+    with pytest.raises(StepError, match="cannot be a result") as got:
+        pipeline.step(named)(ages, by="age", release_id="b")
+    assert not set(map(str, ages["age"])) & set(re.findall(r"\d\d+", str(got.value)))
 
 
 def test_the_same_call_in_other_words_is_the_same(pipeline, ages):

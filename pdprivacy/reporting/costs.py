@@ -15,6 +15,7 @@ from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
 from pdprivacy.ledger.budget import check_name
 from pdprivacy.ledger.durable import Chain, StoredBook
+from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.reporting.reading import Edition, Release
 
@@ -285,10 +286,31 @@ def _is_plan(entry: Entry) -> bool:
 
 
 def _paid_by(release: Release, entry: Entry) -> bool:
-    """Whether a charge is of this release, as far as both say."""
+    """Whether a charge is of this release, as far as both say: what, of which columns and records."""
     facts = release.facts
-    if facts.statistic not in entry.label or facts.mechanism not in entry.mechanism:
+    if facts.mechanism not in entry.mechanism:
         return False
     if _is_plan(entry):
-        return True
-    return _stated(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
+        runs = [RUN.sub("", run, 1) for run in entry.label.removeprefix(PLAN).split("; ")]
+        losses = [event.loss for event, _ in entry.events]
+        stated = {(float(one.epsilon), float(one.delta)) for one in losses if not isinstance(one, ZCDP)}
+        return (facts.epsilon, facts.delta) in stated and any(_is_label(facts, run) for run in runs)
+    same = _stated(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
+    return same and _is_label(facts, entry.label)
+
+
+def _is_label(facts: Metadata, label: str) -> bool:
+    """Whether a budget lists a release of these facts so, whose columns are keys first and then values."""
+    after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
+    end = re.escape(f" where {' and '.join(f'({one})' for one in facts.filters)}" if facts.filters else "")
+    end += f" after {', '.join(after)}" if after else ""
+    end += f", {facts.releases} releases" if facts.releases > 1 else ""
+    end += "(?:, [0-9]+ (?:iteration|step)s?)?"  # of clusters
+    for keys in range(len(facts.columns) + 1):
+        by, of = facts.columns[:keys], facts.columns[keys:]
+        start = facts.statistic
+        start += f" of {', '.join(of)}" if of else ""
+        start += f" by {', '.join(by)}" if by else ""
+        if re.fullmatch(re.escape(start) + end, label):
+            return True
+    return False

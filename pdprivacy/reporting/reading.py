@@ -139,6 +139,10 @@ def _named(given: Any) -> list[tuple[str, str | None, Any]]:
     if isinstance(given, str | os.PathLike):
         return [(_called(given), _stem(given), given)]
     if isinstance(given, Mapping):
+        if any(isinstance(name, Confidential) for name in given):
+            raise ParameterError(
+                "A confidential number cannot be the name of a release.", 'releases={"age": ...}.'
+            )
         return [(f"releases[{got(_spelled(name))}]", _spelled(name), one) for name, one in given.items()]
     if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
         return [

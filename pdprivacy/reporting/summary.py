@@ -16,13 +16,15 @@ def summary(contents: Contents) -> Markup:
     columns = list(dict.fromkeys(name for one in contents.releases for name in one.facts.columns))
     of = f", of the columns {', '.join(columns)}" if columns else ""
     told = [f"Released: {many(len(contents.releases), 'result')}{of}."]
-    told += [_cost_in_short(one) for one in contents.totals]
+    told += [_cost_in_short(one, contents) for one in contents.totals]
     if len(contents.totals) > 1:
         told.append(
             "The results protect against different comparisons (see “What it cost”), whose costs do not add "
             "up: each figure above stands for itself, and there is no figure for all of them together."
         )
-    told.append("Each number carries random noise, whose size is stated beside it.")
+    told.append(
+        "Each result is random, by as much as is stated beside it: numbers carry noise, choices are drawn."
+    )
     told.append(_risk_in_short(contents))
     return Markup(_not_private(contents) + items(told))
 
@@ -43,18 +45,19 @@ def _not_private(contents: Contents) -> Markup:
     )
 
 
-def _cost_in_short(total: Total) -> str:
+def _cost_in_short(total: Total, contents: Contents) -> str:
     between = f"Compared are data with {words.protected(total.unit)}."
     if total.epsilon is None:
         return f"Cost: not known, because {total.why}. {between}"
     told = f"Cost: {stated(total.epsilon, total.delta)} at most"
     if total.from_budget:
         told += (
-            ", counting everything that was charged to the budget, also for results that are not shown here."
+            ", counting everything that was charged to the budget, also for results that are not shown here, "
+            "where none of those was made with noise from a seed."
         )
     else:
         told += ", if nothing else was released from the same data."
-    if total.seeded:
+    if contents.seeded:
         return f"{told} It does not hold: see the warning above."
     if not total.delta and total.epsilon <= 20:
         told += f" {words.guess(total.unit, total.epsilon)}"

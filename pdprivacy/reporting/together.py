@@ -50,7 +50,7 @@ def _total(total: Total, number: int, contents: Contents) -> Markup:
     pieces.append(paragraphs(_vouched(total, contents)))
     if total.epsilon is None:
         pieces.append(box([f"No total can be stated: {total.why}."]))
-    elif total.seeded:
+    elif contents.seeded:
         pieces.append(box(["Nothing of this is promised: see “Not private” above."]))
     else:
         pieces.append(Markup("<h4>What that means</h4>"))

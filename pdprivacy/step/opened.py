@@ -193,8 +193,7 @@ class Opened:
         if changed:
             raise ChangedStepError(
                 f"Release {number} of the step {self._folder.release_id!r} is stored, and was another one: "
-                f"{', '.join(map(repr, changed))} was {_shown(before, changed)}, and is now "
-                f"{_shown(now, changed)}. Nothing was charged.",
+                f"another {', another '.join(map(repr, changed))}. Nothing was charged.",
                 "go on with the body as it was, or choose another release_id.",
             )
 
@@ -207,11 +206,11 @@ class Opened:
         """
         found: dict[str, dict[str, Any]] = {}
         for name, returned in named.items():
+            kept = self._returned(len(found) + 1, returned)  # only then is the name one that may be shown
             plain = check_file_name(name, "the name of a result")
-            kept = self._returned(plain, returned)
             facts = {"release": kept.number, "digest": self._folder.digest_of(kept.number)}
             if plain.casefold() in map(str.casefold, found) or facts in found.values():
-                raise self._refused(plain, returned, "the same name or release is there already")
+                raise self._refused(len(found) + 1, returned, "the same name or release is there already")
             found[plain] = facts
         if not found:
             raise StepError(
@@ -219,19 +218,19 @@ class Opened:
             )
         return found
 
-    def _returned(self, name: str, returned: Any) -> _Kept:
+    def _returned(self, place: int, returned: Any) -> _Kept:
         stored = getattr(returned, "attrs", {}).get(KEY)
         known = self._kept.get(str(stored.get("release_id"))) if isinstance(stored, dict) else None
         if not isinstance(returned, pd.Series | pd.DataFrame) or known is None:
-            raise self._refused(name, returned, "it is no release of this step's frame")
+            raise self._refused(place, returned, "it is no release of this step's frame")
         if stored != known.attrs or not metadata.verify(returned) or violations(returned, known.schema):
-            raise self._refused(name, returned, "it was changed after it was released")
+            raise self._refused(place, returned, "it was changed after it was released")
         return known
 
-    def _refused(self, name: str, returned: Any, reason: str) -> StepError:
+    def _refused(self, place: int, returned: Any, reason: str) -> StepError:
         return StepError(
-            f"The body of the step {self._folder.release_id!r} returned a {type(returned).__name__} as "
-            f"{name!r} that cannot be a result: {reason}. {STAYS}",
+            f"The body of the step {self._folder.release_id!r} returned a {type(returned).__name__} "
+            f"that cannot be a result (number {place} of them): {reason}. {STAYS}",
             RETURN,
         )
 
@@ -246,7 +245,3 @@ def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> di
         "declaration": protected.domain.fingerprint(),
         "neighbors": str(protected.unit),
     }
-
-
-def _shown(call: Mapping[str, str], names: list[str]) -> str:
-    return ", ".join(call.get(name, "nothing")[:80] for name in names)

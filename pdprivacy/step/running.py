@@ -130,7 +130,8 @@ def release_step(
 
 def _with_release_id(body: Any) -> inspect.Signature:
     """The signature of a step; refuses what cannot be a body."""
-    if not callable(body) or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+    named = callable(body) and hasattr(body, "__name__")
+    if not named or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
         raise ParameterError(
             f"A step is made of a plain function (got {got(body)}).", "def monthly(private, by): ..."
         )

@@ -25,6 +25,7 @@ MODULES = {"opendp": "opendp.prelude"}
 UNITS = {"add_remove": "contributions", "replace_one": "changes"}  # as OpenDP calls them
 TABLE = ("region", "education")
 BUDGET = 10**6
+QUERIES = 100
 KEPT = (
     "pdprivacy",
     "opendp",
@@ -111,38 +112,56 @@ def pdprivacy(folder: Path, said: dict[str, Any], relation: str) -> Releases:
 
 
 def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+    import numpy as np
     import opendp.prelude as dp
     import polars as pl
 
     dp.enable_features("contrib")
     frame = pl.read_parquet(folder / "data.parquet")
     known = {"invariant": "lengths"} if relation == "replace_one" else {}
-    goal = {
-        "privacy_unit": dp.unit_of(**{UNITS[relation]: 1}),
-        "privacy_loss": dp.loss_of(epsilon=said["epsilon"]),
-        "split_evenly_over": 1,
-    }
+    margins = [dp.polars.Margin(max_length=said["many"], **known)]
+    epsilon = said["epsilon"]
 
-    def tables() -> Any:
-        margins = [dp.polars.Margin(max_length=said["many"], **known)]
-        return dp.Context.compositor(data=frame.lazy(), margins=margins, **goal)
+    def session(**data: Any) -> Callable[[], Any]:
+        """A context of many queries, and what it has spent; renewed at times, since its sums take longer."""
+        held: list[Any] = []
 
-    def spent(context: Any) -> float:
-        return float(sum(context.current_privacy_loss()))
+        def context() -> tuple[Any, float]:
+            if not held:
+                unit = dp.unit_of(**{UNITS[relation]: 1})
+                loss = dp.loss_of(epsilon=QUERIES * epsilon)
+                held[:] = [dp.Context.compositor(privacy_unit=unit, privacy_loss=loss, **data)] * QUERIES
+            one = held.pop()
+            return one, float(np.sum(one.current_privacy_loss()))
 
-    def release(query: Callable[[Any], Any], read: Callable[[Any], Answer]) -> Release:
+        return context
+
+    def collected(found: Any) -> Any:
+        return found.collect() if hasattr(found, "collect") else found  # frames are not computed before
+
+    def release(
+        context: Callable[[], Any], query: Callable[[Any], Any], read: Callable[[Any], Answer]
+    ) -> Release:
         def law() -> Callable[[], Answer]:
-            kept = query(tables().query()).resolve()
-            return lambda: read(kept(frame.lazy()).collect())
+            kept = query(context()[0].query(epsilon=epsilon)).resolve()
+            return lambda: read(collected(context()[0](kept)))
 
-        return Release(tables, lambda context: query(context.query()).release().collect(), read, spent, law)
+        return Release(
+            prepare=context,
+            ask=lambda state: collected(query(state[0].query(epsilon=epsilon)).release()),
+            read=read,
+            spent=lambda state: float(np.sum(state[0].current_privacy_loss())) - state[1],
+            law=law,
+        )
 
     def number(found: Any) -> Answer:
         return [float(found.item())]
 
+    tables = session(data=frame.lazy(), margins=margins)
+
     if "pay" in frame.columns:
         within = (float(said["lower"]), float(said["upper"]))
-        return {"mean": release(lambda query: query.select(pl.col("pay").dp.mean(within)), number)}
+        return {"mean": release(tables, lambda query: query.select(pl.col("pay").dp.mean(within)), number)}
     age, bounds = pl.col("age"), (said["lower"], said["upper"])
     inner = said["edges"][1:-1]
     bins = [f"bin {number:02d}" for number in range(len(inner) + 1)]
@@ -166,29 +185,22 @@ def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
 
     found = {
         "count": release(
-            lambda query: query.filter(pl.col("health") == "no").select(dp.len(signed=True)), number
+            tables, lambda query: query.filter(pl.col("health") == "no").select(dp.len(signed=True)), number
         ),
-        "sum": release(lambda query: query.select(age.dp.sum(bounds)), number),
-        "mean": release(lambda query: query.select(age.dp.mean(bounds)), number),
-        "histogram": release(histogram, in_order(["bin"], [(name,) for name in bins])),
-        "table": release(table, in_order(list(TABLE), pairs)),
+        "sum": release(tables, lambda query: query.select(age.dp.sum(bounds)), number),
+        "mean": release(tables, lambda query: query.select(age.dp.mean(bounds)), number),
+        "histogram": release(tables, histogram, in_order(["bin"], [(name,) for name in bins])),
+        "table": release(tables, table, in_order(list(TABLE), pairs)),
     }
     if relation == "replace_one":
         values = frame["age"].cast(pl.Float64).to_numpy()
         sized = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(values))
         within = (float(said["lower"]), float(said["upper"]))
-
-        def arrays() -> Any:
-            return dp.Context.compositor(data=values, domain=sized, **goal)
-
-        def variance(context: Any) -> Any:
-            return context.query().metric_unbounded().clamp(within).variance(ddof=0).laplace()
-
-        def law() -> Callable[[], Answer]:
-            kept = variance(arrays()).resolve()
-            return lambda: single(kept(values))
-
-        found["variance"] = Release(arrays, lambda context: variance(context).release(), single, spent, law)
+        found["variance"] = release(
+            session(data=values, domain=sized),
+            lambda query: query.metric_unbounded().clamp(within).variance(ddof=0).laplace(),
+            single,
+        )
     return found
 
 
