@@ -285,7 +285,11 @@ class Library:
             stderr=self._errors,
             text=True,
         )
-        self.start = self._answer()
+        try:
+            self.start = self._answer()
+        except AbsentError:
+            self.close()
+            raise
         self.held: dict[str, Any] = {}
         self.offered: dict[str, list[str]] = {}
         wrong = {
