@@ -382,6 +382,17 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+def count_calls(action):
+    """How many places for an interrupt the action has."""
+    watcher = Interrupt(-1)
+    sys.setprofile(watcher)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return -1 - watcher.left
+
+
 def interrupted(action, at):
     """Whether an interrupt at this place came before the action was over; its error is held meanwhile."""
     try:
@@ -403,21 +414,25 @@ def test_an_interrupt_at_any_call_within_a_charge_leaves_a_ledger_whole(tmp_path
     budget = ledger.open("survey", Pure(10**6))
     found = []
 
+    def charge():
+        budget.charge(Pure(1), "count")
+
     def attempt(at):
         before = budget.spent[0]
-        error = interrupted(lambda: budget.charge(Pure(1), "count"), at)
+        error = interrupted(charge, at)
         charged = budget.spent[0] - before
         assert charged in ((0, 1) if error else (1,))
         found.append((error is not None, charged))
         assert ledger.audit().charges == len(budget.entries) == before + charged
-        return error
+        charge()  # whatever an interrupt left to be done anew is done: the next charge is like any other
 
-    for at in itertools.count(1, 7):
-        if attempt(at) is None:
-            break
-    assert at > 200
-    for place in range(at - 1, at - 60, -1):  # each of the last calls: what follows the commit is among them
-        attempt(place)
+    charge()
+    assert budget.spent == (1, 0)  # it reads the file, as before each attempt
+    calls = count_calls(charge)
+    assert calls > 120
+    # all over the charge, and each of its last calls: what follows the commit is among them
+    for at in (*range(1, calls - 60, 7), *range(calls - 60, calls + 2)):
+        attempt(at)
     assert set(found) == {(True, 0), (True, 1), (False, 1)}
     assert_free(budget)
 
