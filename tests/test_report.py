@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1131,3 +1132,82 @@ def test_the_command_writes_the_same_page(tmp_path, schema, survey, capsys):
     assert main(["report", str(tmp_path / "none.parquet"), "--output", str(tmp_path / "n.html")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert not (tmp_path / "n.html").exists()
+
+
+def write_schema(path, name="schema", bounds="[pa.Check.ge(0), pa.Check.le(9)]"):
+    lines = [
+        "import pandera.pandas as pa",
+        f"{name} = pa.DataFrameSchema({{'visits': pa.Column(float, {bounds}, metadata={{'dp': {{}}}})}})",
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """The command that reports on one stored release; it names no declaration."""
+    pytest.importorskip("pyarrow")
+    declared = pa.DataFrameSchema({"visits": pa.Column(float, pa.Check.in_range(0, 9), metadata={"dp": {}})})
+    private = pd.DataFrame({"visits": [1.0, 2.0, 3.0]}).dp.protect(declared, epsilon=1)
+    (tmp_path / "mean.parquet").write_bytes(to_bytes(private.dp.mean("visits", epsilon=1))[0])
+    return [
+        "report",
+        str(tmp_path / "mean.parquet"),
+        "--no-pictures",
+        "--output",
+        str(tmp_path / "page.html"),
+    ]
+
+
+@PARQUET
+@pytest.mark.parametrize("name", ["schema", "survey"])
+def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
+    from pdprivacy.command.main import main
+
+    file = write_schema(tmp_path / "declared.py", name)
+    place = str(file) if name == "schema" else f"{file}:{name}"
+    assert main([*visits, "--declaration", place]) == 0
+    shown = Page((tmp_path / "page.html").read_text("utf-8")).tables["The declared columns"]
+    assert [cell.strip() for cell in shown[1][:3]] == ["visits", "float", "0 to 9"]
+    assert main(visits) == 0
+    assert "The declared columns" not in Page((tmp_path / "page.html").read_text("utf-8")).tables
+
+
+@PARQUET
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "There is no file of Python"),
+        ("schema = 1 +", "SyntaxError in line 1"),
+        ("\n\nraise ValueError('secret-cell')", "ValueError in line 3"),
+        ("other = 1", "calls nothing 'schema'"),
+        ("schema = 17", "schema"),
+        ("BLANKS", "visits"),
+    ],
+    ids=["absent", "syntax", "raises", "no name", "no schema", "blanks"],
+)
+def test_a_declaration_that_cannot_be_read_writes_nothing(tmp_path, visits, capsys, text, words):
+    from pdprivacy.command.main import main
+
+    file = tmp_path / "declared.py"
+    if text == "BLANKS":
+        write_schema(file, bounds="[pa.Check.ge(...), pa.Check.le(...)]")
+    elif text is not None:
+        file.write_text(text)
+    assert main([*visits, "--declaration", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "secret-cell" not in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+@PARQUET
+def test_the_file_of_a_declaration_is_not_replaced_by_a_report(tmp_path, visits, capsys):
+    from pdprivacy.command.main import main
+
+    file = write_schema(tmp_path / "declared.py")
+    before = file.read_text()
+    assert main([*visits[:-1], str(file), "--declaration", str(file)]) == 2
+    assert "would be replaced" in capsys.readouterr().err
+    assert file.read_text() == before

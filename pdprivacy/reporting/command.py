@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
+from pdprivacy.command.declaration import declaration_of
 from pdprivacy.ledger.budget import printable
 from pdprivacy.reporting.reading import Edition
 from pdprivacy.reporting.report import report
@@ -25,6 +26,11 @@ def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--ledger", metavar="ADDRESS", help="the path, or the URL of a database server")
     command.add_argument("--name", help="of the budget in the ledger")
     command.add_argument(
+        "--declaration",
+        metavar="FILE.py[:NAME]",
+        help="a file of Python that declares the data as NAME, or else as schema; it is run",
+    )
+    command.add_argument(
         "--edition", choices=get_args(Edition), default="public", help="the curator's is CONFIDENTIAL"
     )
     command.add_argument("--title", help="of the page")
@@ -37,6 +43,7 @@ def run(chosen: argparse.Namespace) -> None:
         chosen.releases,
         ledger=chosen.ledger,
         name=chosen.name,
+        declaration=None if chosen.declaration is None else declaration_of(chosen.declaration, chosen.output),
         path=chosen.output,
         edition=chosen.edition,
         title=chosen.title,
