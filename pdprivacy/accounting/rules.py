@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
 from pdprivacy.accounting.rounding import float_down, root_down
 from pdprivacy.accounting.sums import Spent
-from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, got
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, rational, show
 
 __all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "rule"]
@@ -259,8 +259,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))
     True
     """
-    if name not in ("basic", "filter", "zcdp"):
-        raise ParameterError(f"'accounting' must be one of 'basic', 'filter', 'zcdp' (got {got(name)}).")
+    check_one_of("accounting", name, get_args(Accounting))
     if not isinstance(total, Pure | Approx | ZCDP):
         raise ParameterError(f"A cap must be Pure, Approx or ZCDP (got {got(total)}).")
     if isinstance(total, ZCDP):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pdprivacy import accounting as accountings
+from pdprivacy import markup
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
-from pdprivacy.errors import BudgetError, ParameterError
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError
 from pdprivacy.ledger import text
 from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
 from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
@@ -328,10 +329,16 @@ class Budget:
         return draw_budget(text.table(entries), terms.total, (near(left.amount), near(left.delta)), ax=ax)
 
     def __repr__(self) -> str:
-        return text.plain(*self._listed(), self.name)
+        try:
+            return text.plain(*self._listed(), self.name)
+        except LedgerError as error:  # whoever looks at a variable is told, and not stopped
+            return f"{text.heading(self.name)}: it cannot be read. {error}"
 
     def _repr_html_(self) -> str:
-        return text.page(*self._listed(), self.name)
+        try:
+            return text.page(*self._listed(), self.name)
+        except LedgerError:
+            return markup.warning(repr(self))
 
     @property
     def name(self) -> str:

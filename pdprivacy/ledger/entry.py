@@ -9,11 +9,11 @@ from datetime import datetime
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, rule
 from pdprivacy.accounting.rules import add_all
-from pdprivacy.errors import BudgetError, ParameterError
+from pdprivacy.errors import BudgetError, ParameterError, check_one_of
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, loss, show
 
 __all__ = ["Account", "Entry", "Losses", "Terms", "counted_by", "near"]
@@ -53,6 +53,7 @@ class Terms:
             raise ParameterError(
                 f"'total' must be Pure, Approx or ZCDP (got {type(self.total).__name__}).", "Pure(2)."
             )
+        check_one_of("accounting", self.accounting, get_args(Accounting))
         amount = self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon
         if amount > MOST:
             name = "rho" if isinstance(self.total, ZCDP) else "epsilon"

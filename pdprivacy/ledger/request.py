@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from pdprivacy.accounting import Accounting
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.ledger.budget import Budget, check_name, total_of
 from pdprivacy.ledger.durable import StoredBook
 from pdprivacy.ledger.ledger import Ledger
@@ -46,6 +47,7 @@ class BudgetRequest:
             )
         if not isinstance(redeclare, bool):
             raise ParameterError(f"'redeclare' must be True or False (got {got(redeclare)}).")
+        check_one_of("accounting", accounting, (*get_args(Accounting), None))
         in_ledger = isinstance(budget, Ledger)
         if in_ledger and name is None:
             raise ParameterError(

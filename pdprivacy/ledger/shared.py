@@ -239,7 +239,7 @@ class Shared:
     def _gone(self) -> LedgerError:
         return LedgerError(
             f"The ledger {self.path!r} was here, and is gone. {NOTHING}",
-            "restore it, or start a new one at another path.",
+            "restore it: a new one knows nothing of what was spent on the data.",
         )
 
     def _exchanged(self, fate: str) -> LedgerError:
@@ -383,6 +383,8 @@ class Shared:
 
     def _read(self) -> Reading:
         if not refuse_odd_file(self.path):
+            if self.seen:
+                raise self._gone()
             raise MissingLedgerError(
                 f"There is no ledger {self.path!r} yet.",
                 "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) makes it.",

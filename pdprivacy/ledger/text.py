@@ -12,7 +12,7 @@ from pdprivacy import markup
 from pdprivacy.ledger.entry import Account, Entry, near
 from pdprivacy.privacy import ZCDP, show
 
-__all__ = ["MOST_ROWS", "page", "plain", "shelf", "table"]
+__all__ = ["MOST_ROWS", "heading", "page", "plain", "shelf", "table"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
@@ -102,10 +102,14 @@ def shelf(address: str, budgets: pd.DataFrame) -> str:
 
 def _head(account: Account, name: str) -> str:
     terms = account.terms
-    called = f" {name!r}" if name else ""
     unit = "" if terms.unit is None else f", neighbors {terms.unit}"
     accounting = "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
-    return f"Privacy budget{called}{unit}{accounting}"
+    return f"{heading(name)}{unit}{accounting}"
+
+
+def heading(name: str) -> str:
+    """How a budget is called, by its name in a ledger if it has one."""
+    return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
 def _summary(account: Account) -> list[Row]:

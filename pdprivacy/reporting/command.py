@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from pdprivacy.command.declaration import declaration_of
 from pdprivacy.ledger.budget import printable
 from pdprivacy.reporting.reading import Edition
 from pdprivacy.reporting.report import report
+from pdprivacy.schema.script import declaration_of
 
 __all__ = ["add", "run"]
 
