@@ -19,7 +19,7 @@ losses = st.lists(
 
 
 @pytest.mark.mathematics
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(losses)
 def test_epsilons_and_deltas_add_up_one_by_one(items):
     epsilon, delta = Fraction(0), Fraction(0)
@@ -30,7 +30,8 @@ def test_epsilons_and_deltas_add_up_one_by_one(items):
     assert type(whole) is (Approx if delta else Pure)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@pytest.mark.mathematics
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(losses, st.randoms(use_true_random=False), st.integers(min_value=0, max_value=20))
 def test_neither_order_nor_grouping_matters(items, random, cut):
     shuffled = random.sample(items, len(items))
@@ -66,7 +67,7 @@ def test_losses_of_different_currencies_do_not_add_up(items):
 
 
 @pytest.mark.mathematics
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.lists(numbers, min_size=1, max_size=12), numbers)
 def test_shares_are_proportional_and_use_the_whole(weights, factor):
     parts = shares(weights)
@@ -112,7 +113,8 @@ def test_many_charges_are_one_charge_of_that_count(item, count):
     assert compose([item] * count) == compose({item: count}) == compose([times(item, count)])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@pytest.mark.mathematics
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(every_loss, max_size=12), st.randoms(use_true_random=False))
 def test_what_was_spent_knows_no_order(items, random):
     assert Spent.of(items) == Spent.of(random.sample(items, len(items)))

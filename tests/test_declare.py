@@ -348,13 +348,27 @@ def test_names_are_written_so_that_python_reads_them_whatever_the_output_is(tmp_
     place = tmp_path / "table.csv"
     with place.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([ODD, ["1"] * len(ODD)])
-    for encoding in ("ascii", "latin-1", "cp1252", "utf-8"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pdprivacy", "declare", str(place)],
-            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
-            capture_output=True, timeout=120, check=True,
-        )  # fmt: skip
-        assert names_in(done.stdout.decode("utf-8")) == ODD
+    # the process begins with ASCII; the others are what it would begin with elsewhere
+    code = """
+import io, sys
+from pdprivacy.command.main import main
+for encoding in ("latin-1", "cp1252", "utf-8"):
+    held, sys.stdout = sys.stdout, io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding)
+    assert main(sys.argv[1:]) == 0
+    sys.stdout.flush()
+    sys.stdout = held
+    print(end="\\0", flush=True)
+sys.exit(main(sys.argv[1:]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "declare", str(place)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    texts = done.stdout.decode("utf-8").split("\0")
+    assert len(texts) == 4
+    for text in texts:
+        assert names_in(text) == ODD
 
 
 @settings(max_examples=50, deadline=None)

@@ -298,28 +298,37 @@ def released(private: Any, asked: dict[str, Release]) -> dict[str, Any]:
     return {name: outcome(lambda run=run: run(private.dp)) for name, run in asked.items()}
 
 
+def asked_of(name: str, fate: str, much: str) -> dict[str, Release]:
+    """All releases, a few, or in turn one or two of the few beside those that read every column.
+
+    The last is for slow engines: there is a frame of which each is asked all or the few, and none of the
+    others is read in a way of its own.
+    """
+    few = LEFT if fate == "drop" else FEW
+    others = [what for what in few if what not in LEFT]
+    place = [*HARD, *FAULTY].index(name)
+    turns = {what: few[what] for what in few if what in LEFT or what in others[place % 3 :: 3]}
+    return {"all": ALL, "few": few, "in turn": turns}[much]
+
+
 @functools.cache
-def expected_of(name: str, neighbors: str, fate: str, *, few: bool) -> tuple[Any, dict[str, Any]]:
+def expected_of(name: str, neighbors: str, fate: str, much: str) -> tuple[Any, dict[str, Any]]:
     """The pandas frame of a hard frame and its releases, or its refusal."""
     table = {**HARD, **FAULTY}[name]
     private = outcome(lambda: protect(of_pandas(table), DOMAIN, neighbors=neighbors, on_invalid=fate))
     refused = isinstance(private, errors.PrivacyError)
-    return private, {} if refused else released(private, asked_of(fate, few=few))
+    return private, {} if refused else released(private, asked_of(name, fate, much))
 
 
-def asked_of(fate: str, *, few: bool) -> dict[str, Release]:
-    return ALL if not few else LEFT if fate == "drop" else FEW
-
-
-def check_releases(name: str, engine: str, neighbors: str, fate: str, *, few: bool) -> None:
-    expected, numbers = expected_of(name, neighbors, fate, few=few)
+def check_releases(name: str, engine: str, neighbors: str, fate: str, much: str) -> None:
+    expected, numbers = expected_of(name, neighbors, fate, much)
     frame = ENGINES[engine]({**HARD, **FAULTY}[name])
     private = outcome(lambda: protect(frame, DOMAIN, neighbors=neighbors, on_invalid=fate))
     if isinstance(expected, errors.PrivacyError):
         same(private, expected)
         return
     assert isinstance(private, pdprivacy.ProtectedFrame), private
-    found = released(private, asked_of(fate, few=few))
+    found = released(private, asked_of(name, fate, much))
     assert list(found) == list(numbers)
     for what, number in found.items():
         try:
@@ -336,15 +345,20 @@ WHOLE_LIST = ["nulls, NaN, -0.0, subnormals", "empty"]
 def test_every_engine_releases_what_pandas_does(name, engine):
     if engine == "Dask of NumPy" and name.startswith("decimals"):
         pytest.skip("Dask makes texts of objects")
-    slow = engine.startswith("Dask") and name != WHOLE_LIST[0]
-    few = slow or (engine == "Dask of NumPy") or name not in WHOLE_LIST
-    check_releases(name, engine, "add_remove", "raise", few=few)
+    whole = {name: set(ENGINES) - {"Dask of NumPy"} for name in WHOLE_LIST[:1]}
+    whole["empty"] = {"lazy Polars", "PyArrow"}  # one in memory, and one that is not
+    if engine in whole.get(name, ()):
+        much = "all"
+    else:
+        much = "in turn" if engine.startswith("Dask") and name not in WHOLE_LIST else "few"
+    check_releases(name, engine, "add_remove", "raise", much)
 
 
 @pytest.mark.parametrize("engine", EAGER)
 @pytest.mark.parametrize("name", HARD)
 def test_frames_in_memory_release_what_pandas_does_under_replace_one(name, engine):
-    check_releases(name, engine, "replace_one", "raise", few=name not in WHOLE_LIST)
+    much = "all" if name == WHOLE_LIST[0] or (name, engine) == ("empty", "PyArrow") else "few"
+    check_releases(name, engine, "replace_one", "raise", much)
 
 
 PAIRS = [
@@ -359,7 +373,10 @@ PAIRS = [
 @pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
 @pytest.mark.parametrize(("name", "engine"), PAIRS)
 def test_what_does_not_meet_the_declaration_has_the_fate_that_it_has_in_pandas(name, engine, fate):
-    check_releases(name, engine, "add_remove", fate, few=True)
+    slow = engine.startswith("Dask") or engine == "DuckDB"
+    whole = {"out of range": "DuckDB", "decimals out of range": "Dask"}  # clipped; others are refused there
+    much = "in turn" if slow and whole.get(name) != engine else "few"
+    check_releases(name, engine, "add_remove", fate, much)
 
 
 @pytest.mark.parametrize("engine", LAZY)
@@ -536,51 +553,100 @@ def all_of(private: Any) -> dict[str, Any]:
     return found
 
 
-def check_chain(engine: str, records: list[Any], chain: list[int]) -> None:
+def of_records(records: list[Any]) -> Any:
     columns = zip(*records, strict=True) if records else [[]] * len(TYPES)
-    table = pa.table(
+    return pa.table(
         {
             name: pa.array(list(values), kind)
             for (name, kind), values in zip(TYPES.items(), columns, strict=True)
         }
     )
-    expected, private = (protect(frame, FIELDS) for frame in (of_pandas(table), ENGINES[engine](table)))
-    for place in chain:
-        step = STEPS[place]
-        one, other = (outcome(lambda frame=frame, step=step: step(frame.dp)) for frame in (expected, private))
-        if "several types" in str(other):  # which no other engine holds
-            assert isinstance(other, errors.ParameterError)
-        elif isinstance(one, errors.PrivacyError):
-            same(other, one)
-        else:
-            expected, private = one, other
-            assert isinstance(private, pdprivacy.ProtectedFrame), private
-    same(all_of(private), all_of(expected))
 
 
-EVERY_STEP = [[place] for place in range(len(STEPS))]
+def of_one_step(private: Any, step: int | None) -> Any:
+    """All of what a step makes of a frame, or the refusal."""
+    made = private if step is None else outcome(lambda: STEPS[step](private.dp))
+    if isinstance(made, errors.PrivacyError):
+        return made
+    found = all_of(made)
+    for number in found.values():
+        if isinstance(number, pd.Series):
+            del number.attrs["dp"]["budget"]["spent"]  # which grows from step to step
+    return found
+
+
+@functools.cache
+def several(engine: str | None) -> Any:
+    """A protected frame of several records, which no step changes; without an engine that of pandas."""
+    table = of_records(SEVERAL)
+    return protect(of_pandas(table) if engine is None else ENGINES[engine](table), FIELDS)
+
+
+@functools.cache
+def of_pandas_after(step: int | None) -> Any:
+    return of_one_step(several(None), step)
+
+
+@pytest.mark.parametrize("engine", ["Polars", "DuckDB", "PyArrow"])
+@pytest.mark.parametrize("step", range(len(STEPS)))
+def test_every_step_makes_of_each_record_what_it_does_in_pandas(step, engine):
+    found = of_one_step(several(engine), step)
+    if "several types" in str(found):  # which no other engine holds
+        assert isinstance(found, errors.ParameterError)
+    else:
+        same(found, of_pandas_after(step))
 
 
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask", "PyArrow"])
-@pytest.mark.parametrize("step", range(len(STEPS)))
-def test_every_step_makes_of_each_record_what_it_does_in_pandas(step, engine):
-    check_chain(engine, SEVERAL, [step])
+def test_steps_leave_the_frame_as_it_is(engine):
+    same(of_one_step(several(engine), None), of_pandas_after(None))
 
 
-@pytest.mark.parametrize("engine", ["lazy Polars", "DuckDB", "PyArrow"])
+@pytest.mark.parametrize("step", range(len(STEPS) // 2))
+def test_every_step_makes_of_each_record_what_it_does_in_pandas_in_partitions(step):
+    """Two at a time, none of which hides what the other makes: a query of Dask takes 0.04 s."""
+    later = len(STEPS) - 1 - {4: 5, 5: 4}.get(step, step)
+    check_chain(["Dask"], SEVERAL, [step, later])
+
+
+def check_chain(engines: list[str], records: list[Any], chain: list[int]) -> None:
+    """The same on all of these engines."""
+    table = of_records(records)
+    expected = protect(of_pandas(table), FIELDS)
+    private = {engine: protect(ENGINES[engine](table), FIELDS) for engine in engines}
+    for place in chain:
+        one, *others = (
+            outcome(lambda frame=frame, step=STEPS[place]: step(frame.dp))
+            for frame in (expected, *private.values())
+        )
+        if "several types" in str(others[0]):  # which no other engine holds
+            for other in others:
+                assert isinstance(other, errors.ParameterError), other
+                assert "several types" in str(other)
+        elif isinstance(one, errors.PrivacyError):
+            for other in others:
+                same(other, one)
+        else:
+            expected, private = one, dict(zip(engines, others, strict=True))
+            for other in others:
+                assert isinstance(other, pdprivacy.ProtectedFrame), other
+    wanted = all_of(expected)
+    for frame in private.values():
+        same(all_of(frame), wanted)
+
+
 @settings(deadline=None, max_examples=15)
 @given(records=RECORDS, chain=CHAIN)
 @example(records=[], chain=[0, 8, 13])
 @example(records=SEVERAL, chain=[8, 15, 21, 24])
-def test_chains_of_steps_make_what_they_do_in_pandas(engine, records, chain):
-    check_chain(engine, records, chain)
+def test_chains_of_steps_make_what_they_do_in_pandas(records, chain):
+    check_chain(["lazy Polars", "DuckDB", "PyArrow"], records, chain)
 
 
-@pytest.mark.parametrize("engine", ["Dask"])
 @settings(deadline=None, max_examples=6)
 @given(records=RECORDS, chain=CHAIN)
-def test_chains_of_steps_make_what_they_do_in_pandas_in_partitions(engine, records, chain):
-    check_chain(engine, records, chain)
+def test_chains_of_steps_make_what_they_do_in_pandas_in_partitions(records, chain):
+    check_chain(["Dask"], records, chain)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -657,14 +723,17 @@ def test_all_sets_of_records_of_a_unit_are_as_likely(engine):
 @pytest.mark.statistical
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask", "PyArrow"])
 def test_all_sets_of_records_of_one_unit_are_as_likely(engine):
-    """The same of two units by as many protections: under a key that is drawn once they might not be. False
-    alarm 1e-7."""
-    times, sizes = 40, [5, 3]
+    """The same of two units by as many protections: under a key that is drawn once they might not be.
+
+    False alarms: below 1e-6, by counting all outcomes. Were the same records always kept, the two would be
+    96 and 48, beyond 39 and 33.
+    """
+    times, sizes = 24, [5, 3]
     bit, _ = PEOPLE.columns
     two = Domain((bit, Column("whose", "integer", lower=0, upper=1)))
-    found = []
+    found, frame = [], ENGINES[engine](people(sizes))
     for _ in range(times):
-        private = protect(ENGINES[engine](people(sizes)), two, unit="whose", max_rows=1)
+        private = protect(frame, two, unit="whose", max_rows=1)
         sums = private.dp.groupby("whose").sum("bit", epsilon=10**9, rng=1)
         found.append(sums.round().astype(int).to_numpy().ravel().tolist())
     for size, bits in zip(sizes, zip(*found, strict=True), strict=True):
@@ -756,10 +825,20 @@ def canaries() -> Any:
     return table_of().append_column("person", pa.array([f"{CANARY}{place}" for place in range(24)]))
 
 
+@pytest.fixture(scope="module")
+def of_canaries(canaries) -> Callable[[str], Any]:
+    """The same, protected: all that is asked of it is refused."""
+    return functools.cache(
+        lambda engine: protect(ENGINES[engine](canaries), DOMAIN, unit="person", max_rows=1)
+    )
+
+
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_engine_cannot_do_is_refused_by_name_before_it_is_charged(engine, name, canaries, texts_of):
-    private = protect(ENGINES[engine](canaries), DOMAIN, unit="person", max_rows=1)
+def test_what_an_engine_cannot_do_is_refused_by_name_before_it_is_charged(
+    engine, name, of_canaries, texts_of
+):
+    private = of_canaries(engine)
     method = name.partition(",")[0]
     with pytest.raises(errors.PrivacyError) as refusal:
         REFUSED[name](private.dp)
@@ -984,6 +1063,16 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ),
     "Parquet by Dask": lambda path: dd.from_map(nullable, [path], meta=nullable(path)),
 }
+MADE: dict[str, Release] = {
+    # steps that are declared before the source changes
+    "made": lambda dp: dp.assign(z="x * 2 + n"),
+    "clipped": lambda dp: dp.clip(upper={"x": 5}),
+    "filled": lambda dp: dp.fillna({"x": 2, "n": 3}),
+    "cut": lambda dp: dp.cut("x", [-3, 0, 10]),
+    "recoded": lambda dp: dp.recode("k", {"u": "w"}),
+    "met": lambda dp: dp.query("x > 1 and n < 5"),
+    "inverse": lambda dp: dp.assign(z="1 / y", bounds={"z": (-4, 4)}),
+}
 READ: dict[str, tuple[Release, float]] = {
     # a release without noise, and how far one record may move it in all (l1), by the declaration
     "count": (lambda dp: dp.count(epsilon=10**12), 1),
@@ -992,13 +1081,13 @@ READ: dict[str, tuple[Release, float]] = {
     "table": (lambda dp: dp.crosstab("k", "y", epsilon=10**12), 1),
     "histogram": (lambda dp: dp.histogram("x", bins=4, epsilon=10**12), 1),
     "groups": (lambda dp: dp.groupby("k").sum("y", epsilon=10**12), 1.5),
-    "made": (lambda dp: dp.assign(z="x * 2 + n").dp.sum("z", epsilon=10**12), 29),
-    "clipped": (lambda dp: dp.clip(upper={"x": 5}).dp.sum("x", epsilon=10**12), 5),
-    "filled": (lambda dp: dp.fillna({"x": 2, "n": 3}).dp.sum(["x", "n"], epsilon=10**12), 10 + 9),
-    "cut": (lambda dp: dp.cut("x", [-3, 0, 10]).dp.value_counts("x", epsilon=10**12), 1),
-    "recoded": (lambda dp: dp.recode("k", {"u": "w"}).dp.value_counts("k", epsilon=10**12), 1),
-    "met": (lambda dp: dp.query("x > 1 and n < 5").dp.sum("x", epsilon=10**12), 10),
-    "inverse": (lambda dp: dp.assign(z="1 / y", bounds={"z": (-4, 4)}).dp.sum("z", epsilon=10**12), 4),
+    "made": (lambda dp: dp.sum("z", epsilon=10**12), 29),
+    "clipped": (lambda dp: dp.sum("x", epsilon=10**12), 5),
+    "filled": (lambda dp: dp.sum(["x", "n"], epsilon=10**12), 10 + 9),
+    "cut": (lambda dp: dp.value_counts("x", epsilon=10**12), 1),
+    "recoded": (lambda dp: dp.value_counts("k", epsilon=10**12), 1),
+    "met": (lambda dp: dp.sum("x", epsilon=10**12), 10),
+    "inverse": (lambda dp: dp.sum("z", epsilon=10**12), 4),
 }
 
 
@@ -1008,9 +1097,12 @@ def test_a_source_that_changes_later_still_is_within_its_declaration(reader, tmp
     path = tmp_path / f"table.{reader.partition(' ')[0].lower()}"
     written(path, GOOD)
     private = protect(READERS[reader](path), CHANGING, epsilon=10**15)
+    frames = {name: MADE[name](private.dp) if name in MADE else private for name in READ}
 
     def everything() -> dict[str, Any]:
-        return {name: np.asarray(ask(private.dp), dtype=float).ravel() for name, (ask, _) in READ.items()}
+        return {
+            name: np.asarray(ask(frames[name].dp), dtype=float).ravel() for name, (ask, _) in READ.items()
+        }
 
     assert everything()["count"].round().tolist() == [4.0]
     written(path, BAD)

@@ -6,9 +6,11 @@ import re
 import struct
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pandas as pd
@@ -25,19 +27,19 @@ pytestmark = pytest.mark.skipif(bool(missing), reason=f"the example needs {' and
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The folder and the output of two runs: one by default, one with a path of its own."""
-
-    def run(name: str, *arguments: str) -> tuple[Path, str]:
-        folder = tmp_path_factory.mktemp(name)
-        done = subprocess.run(
-            [sys.executable, "-X", "utf8", str(SCRIPT), *arguments],
-            cwd=folder, capture_output=True, encoding="utf-8", timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert "Warning" not in done.stderr
-        return folder, done.stdout
-
-    return run("plain"), run("named", "other.png")
+    """The folder and the output of two runs: one by default, one in this process, with a path of its own."""
+    plain, named = (tmp_path_factory.mktemp(name) for name in ("plain", "named"))
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", str(SCRIPT)],
+        cwd=plain, capture_output=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(io.StringIO()) as output:
+        patched.chdir(named)
+        patched.setattr(sys, "argv", [str(SCRIPT), "other.png"])
+        run_path(str(SCRIPT), run_name="__main__")
+    return (plain, done.stdout), (named, output.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -203,17 +205,52 @@ def study(as_module):
     return as_module(STUDY)
 
 
+SHAPES = ("correlation", "pooled", "sums")
+
+
+def shape(path: Path) -> str:
+    """Pictures of one shape are drawn by the same lines, of other numbers."""
+    return next((one for one in SHAPES if one in path.stem), "proportions")
+
+
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """The folder and the output of a quick run."""
-    folder = tmp_path_factory.mktemp("study")
+def quick(tmp_path_factory, study):
+    """The folder and the output of a quick run in this process, and the pictures that are laid out.
+
+    These are one of each shape: of the others all is drawn, too, in fewer pixels.
+    """
+    folder, fully = tmp_path_factory.mktemp("study"), study.finish
+    whole: dict[str, Path] = {}
+
+    def finish(figure, axes, path):
+        if whole.setdefault(shape(path), folder / path) == folder / path:
+            fully(figure, axes, path)
+            return
+        figure.set_layout_engine("none")
+        figure.savefig(path, dpi=20)
+        study.plt.close(figure)
+
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(io.StringIO()) as told,
+    ):
+        patched.chdir(folder)
+        patched.setattr(study, "finish", finish)
+        study.main(["--quick", "--repetitions", "2", "--out", "made"])
+    assert told.getvalue() == ""  # no warning, and no bar where there is no terminal
+    return folder, output.getvalue(), set(whole.values())
+
+
+def test_study_is_a_script_that_refuses_what_it_cannot_repeat(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(STUDY), "--quick", "--repetitions", "12", "--out", "made"],
-        cwd=folder, capture_output=True, encoding="utf-8", timeout=120, check=False,
+        [sys.executable, "-X", "utf8", str(STUDY), "--repetitions", "1"],
+        cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no warning, and no bar where there is no terminal
-    return folder, done.stdout
+    assert done.returncode == 2
+    assert "error: --repetitions must be at least 2" in done.stderr
+    assert "Warning" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_study_prints_what_truncation_costs(quick):
@@ -225,21 +262,24 @@ def test_study_prints_what_truncation_costs(quick):
 
 
 def test_study_writes_the_files_that_it_names(quick):
-    folder, text = quick
+    folder, text, whole = quick
+    assert len(whole) == 4
     named = {folder / line.strip() for line in section(text, "Files").splitlines()}
     assert named == set((folder / "made").iterdir())
     assert [path.name for path in folder.iterdir()] == ["made"]
     pictures = [path for path in named if path.suffix == ".png"]
     assert len(pictures) == 3 + 4 * 2 + 1
     for path in pictures:
+        assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert whole < set(pictures)
+    for path in whole:
         data = path.read_bytes()
-        assert data.startswith(b"\x89PNG\r\n\x1a\n")
         assert min(struct.unpack(">II", data[16:24])) >= 800
         assert 50_000 <= len(data) <= 1_000_000
 
 
 def test_study_covers_every_setting(quick):
-    folder, _ = quick
+    folder, *_ = quick
     covariances = pd.read_csv(folder / "made" / "bounding_study_covariances.csv")
     assert len(covariances) == 3 * 2 * 3 * 4
     assert sorted(set(covariances["n"])) == [50, 800]

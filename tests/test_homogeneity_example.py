@@ -8,8 +8,10 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from functools import lru_cache
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -54,26 +56,27 @@ def write_counts(path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The folder and the output of a run on a file, and of one by default where no data are."""
-    commands = {}
-    for name in ("file", "default"):
-        folder = tmp_path_factory.mktemp(name)
-        nothing = tmp_path_factory.mktemp("nothing")
-        given = [str(write_counts(folder.parent / f"{folder.name}.csv"))] if name == "file" else []
-        draws = ["--draws", "400" if name == "file" else "30"]
-        command = [sys.executable, "-X", "utf8", str(SCRIPT), *given, *draws, "--out", "made"]
-        commands[name] = folder, subprocess.Popen(
-            command, cwd=folder, env={**os.environ, "PDPRIVACY_DATA": str(nothing)}, encoding="utf-8",
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-    done = {}
-    for name, (folder, process) in commands.items():
-        out, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        assert "Warning" not in errors
-        done[name] = folder, out
-    return done
+def example(as_module):
+    """The example as a module."""
+    return as_module(SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, example):
+    """The folder and the output of a run on a file, in this process, and of one where no data are."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("file", "default")}
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", str(SCRIPT), "--draws", "30", "--out", "made"],
+        cwd=folders["default"], env={**os.environ, "PDPRIVACY_DATA": str(tmp_path_factory.mktemp("nothing"))},
+        encoding="utf-8", capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    counts = write_counts(folders["file"].parent / f"{folders['file'].name}.csv")
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()) as output:
+        patched.chdir(folders["file"])
+        example.main([str(counts), "--draws", "400", "--out", "made"])
+    return {"file": (folders["file"], output.getvalue()), "default": (folders["default"], done.stdout)}
 
 
 def section(text: str, title: str) -> list[str]:
@@ -324,12 +327,6 @@ def test_default_is_the_health_survey(runs):
 
 
 # ---------------------------------------------------------------- what is read
-
-
-@pytest.fixture(scope="module")
-def example(as_module):
-    """The example as a module."""
-    return as_module(SCRIPT)
 
 
 def test_columns_may_be_named(example, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -79,16 +80,27 @@ def part(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax of a file, parsed once for all tests; nobody changes it."""
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
 def dotted(path: Path) -> str:
     parts = ["pdprivacy", *path.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Every dotted name that a file imports when it runs, at its top or inside a function."""
     found: set[str] = set()
-    tree = ast.parse(path.read_text())
-    waiting: list[ast.AST] = [tree]
+    waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
@@ -101,17 +113,20 @@ def imports(path: Path) -> set[str]:
             assert node.module is not None
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         waiting += ast.iter_child_nodes(node)
-    return found
+    return frozenset(found)
 
 
-def own_modules(path: Path) -> set[str]:
+OWN = {dotted(file) for file in FILES}
+
+
+@functools.cache
+def own_modules(path: Path) -> frozenset[str]:
     """The modules of the package that a file imports."""
-    modules = {dotted(file) for file in FILES}
     found = set()
     for name in imports(path):
         if name.split(".")[0] == "pdprivacy":
-            found.add(name if name in modules else name.rpartition(".")[0])
-    return found - {dotted(path)}
+            found.add(name if name in OWN else name.rpartition(".")[0])
+    return frozenset(found - {dotted(path)})
 
 
 def own_parts(path: Path) -> set[str]:
@@ -156,12 +171,11 @@ def test_only_the_gate_may_know_both_data_and_noise():
 
 def test_random_numbers_come_from_one_module():
     for path in FILES:
-        tree = ast.parse(path.read_text())
         drawn = {
-            ast.unparse(node)
-            for node in ast.walk(tree)
+            text
+            for node in nodes_of(path)
             if isinstance(node, ast.Attribute)
-            and ast.unparse(node).startswith(("np.random.", "random.", "secrets.", "os.urandom"))
+            and (text := ast.unparse(node)).startswith(("np.random.", "random.", "secrets.", "os.urandom"))
         }
         if part(path) != "noise":
             assert drawn <= {"np.random.Generator"}, dotted(path)
@@ -262,7 +276,7 @@ def test_public_names_exist_once_and_are_documented(module):
 
 @pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_what_other_modules_may_use_is_documented(path):
-    body = ast.parse(path.read_text()).body
+    body = tree_of(path).body
     if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__" for node in body):
         return  # its public names are looked at above
     for node in body:
@@ -281,7 +295,7 @@ def test_errors_are_one_tree_and_drawn_in_full():
     raised = {
         ast.unparse(node.exc.func)
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
     }
     named = {name for name in raised if name.endswith(("Error", "Exceeded", "Exception")) and "." not in name}

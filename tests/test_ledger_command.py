@@ -47,16 +47,52 @@ def run(capsys) -> Callable[..., Done]:
     return run
 
 
-def process(*arguments: object, **more) -> subprocess.CompletedProcess:
-    """The command line in a process of its own; ``more`` as of `subprocess.run`."""
-    environment = {**os.environ, **more.pop("env", {})}
-    given = {"capture_output": True, "encoding": "utf-8", "timeout": HANG, "check": False, **more}
-    return subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "pdprivacy", *map(str, arguments)], env=environment, **given
-    )
+# Each is a process that runs `python -m pdprivacy` from there to its own end; what it imports was imported
+# before it was forked, which takes most of its time.
+PROCESSES = """
+import json, os, runpy, sys, tempfile
+import pdprivacy.command.ledger, pdprivacy.command.main, pdprivacy.ledger.sqlite, sqlite3
+
+told = []
+for place, *arguments in json.loads(sys.argv[1]):
+    files = [tempfile.TemporaryFile() for _ in range(2)]
+    child = os.fork()
+    if not child:
+        if place == "broken":
+            read, write = os.pipe()
+            os.close(read)
+            os.dup2(write, 1)
+        else:
+            os.dup2(os.open(place, os.O_WRONLY) if place else files[0].fileno(), 1)
+        os.dup2(files[1].fileno(), 2)
+        sys.argv = ["pdprivacy", *arguments]
+        runpy.run_module("pdprivacy", run_name="__main__", alter_sys=True)
+        sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    texts = []
+    for file in files:
+        file.seek(0)
+        texts.append(file.read().decode())
+    told.append((code, *texts))
+print(json.dumps(told))
+"""
 
 
-def failed(done: Done | subprocess.CompletedProcess, code: int) -> str:
+def processes(given: list[list[object]], **environment: str) -> list[Done]:
+    """The command line in processes of their own, each after where its output goes.
+
+    That is a file, or "broken", a pipe that nobody reads, or else it is read.
+    """
+    arguments = json.dumps([[str(one) for one in some] for some in given])
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", PROCESSES, arguments],
+        env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=HANG, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return [Done(*one) for one in json.loads(done.stdout)]
+
+
+def failed(done: Done, code: int) -> str:
     """What a command that failed said: one line, and nothing of Python's."""
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
@@ -68,8 +104,11 @@ def failed(done: Done | subprocess.CompletedProcess, code: int) -> str:
 
 @pytest.fixture
 def path(tmp_path) -> Path:
+    return filled(tmp_path / "budget.db")
+
+
+def filled(place: Path) -> Path:
     """A ledger of three budgets: two charges, one of them answered; a charge by rho; none."""
-    place = tmp_path / "budget.db"
     ledger = pdprivacy.Ledger(place)
     budget = ledger.open(NAME, Approx(2, 1e-6))
     budget.answered(budget.charge(Pure("1/3"), "mean of age", "laplace", release_id="week 1").number, 0.25)
@@ -150,16 +189,16 @@ def test_what_could_move_a_cursor_is_spelled_out(run, path):
     assert len(done.stdout.splitlines()) == 4 + 1
 
 
+@POSIX
+@pytest.mark.storage
 def test_names_are_escaped_where_the_output_is_ascii(path):
-    shown = []
-    for arguments in (["show", path], ["show", path, "--name", NAME], ["audit", path], ["export", path]):
-        done = process("ledger", *arguments, env={"PYTHONIOENCODING": "ascii"})
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.isascii()
-        shown.append(done.stdout)
-    assert r"Erhebung \xe4\u2013\u03a9 2026" in shown[0]
-    missing = process("ledger", "show", path, "--name", "süd", env={"PYTHONIOENCODING": "ascii"})
-    assert r"'s\xfcd'" in failed(missing, 2)
+    given = [["show"], ["show", "--name", NAME], ["audit"], ["export"], ["show", "--name", "süd"]]
+    done = processes([["", "ledger", first, path, *more] for first, *more in given], PYTHONIOENCODING="ascii")
+    for one in done[:4]:
+        assert (one.returncode, one.stderr) == (0, "")
+        assert one.stdout.isascii()
+    assert r"Erhebung \xe4\u2013\u03a9 2026" in done[0].stdout
+    assert r"'s\xfcd'" in failed(done[4], 2)
 
 
 # audit
@@ -178,8 +217,8 @@ def test_audit_finds_no_fault_and_gives_the_head(run, path):
     assert again.stdout.splitlines()[1] == f"head {ledger.head}" != head
 
 
-def test_audit_tells_tampering_by_its_exit_code(tampered):
-    words = failed(process("ledger", "audit", tampered), 1)
+def test_audit_tells_tampering_by_its_exit_code(run, tampered):
+    words = failed(run("ledger", "audit", tampered), 1)
     assert "The ledger is not what was entered: record 5 does not follow from the one before it" in words
 
 
@@ -360,28 +399,38 @@ def test_help_is_there(run):
 # Outputs that take nothing, and interrupts.
 
 
+@pytest.fixture(scope="module")
+def unwritten(tmp_path_factory) -> dict[tuple[str, str], Done]:
+    """What came of each command where nothing could be written, by where that was."""
+    path = filled(tmp_path_factory.mktemp("unwritten") / "budget.db")
+    names = {"show": ["show", path], "audit": ["audit", path], "export": ["export", path]}
+    given = {("broken", name): some for name, some in (names | {"help": ["show", path, "--help"]}).items()}
+    if Path("/dev/full").exists():
+        given |= {("/dev/full", name): some for name, some in names.items()}
+    done = processes([[place, "ledger", *some] for (place, _), some in given.items()])
+    return dict(zip(given, done, strict=True))
+
+
 @POSIX
-@pytest.mark.parametrize("arguments", [["show"], ["audit"], ["export"], ["show", "--help"]], ids=" ".join)
-def test_a_pipe_that_nobody_reads_is_no_error(path, arguments):
-    read, write = os.pipe()
-    os.close(read)
-    first, *more = arguments
-    done = process("ledger", first, path, *more, capture_output=False, stdout=write, stderr=subprocess.PIPE)
-    os.close(write)
+@pytest.mark.storage
+@pytest.mark.parametrize("name", ["show", "audit", "export", "help"])
+def test_a_pipe_that_nobody_reads_is_no_error(unwritten, name):
+    done = unwritten["broken", name]
     assert done.stderr == ""
-    assert done.returncode in ((0, 141) if more else (141,))  # argparse may have dropped the help by itself
+    assert done.returncode in ((0, 141) if name == "help" else (141,))  # argparse may drop it by itself
 
 
+@pytest.mark.storage
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("name", ["show", "audit", "export"])
-def test_an_output_that_is_full_is_told(path, name):
-    with open("/dev/full", "w") as full:
-        done = process("ledger", name, path, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+def test_an_output_that_is_full_is_told(unwritten, name):
+    done = unwritten["/dev/full", name]
     assert done.returncode == 2
     assert done.stderr == "The output could not be written: No space left on device.\n"
 
 
 @POSIX
+@pytest.mark.storage
 def test_outputs_that_are_closed_are_told(path):
     audit = '"$0" -m pdprivacy ledger audit "$1"'
     script = f"{audit} >&-; echo $?; {audit} >&- 2>&-; echo $?"
@@ -397,6 +446,7 @@ def test_outputs_that_are_closed_are_told(path):
 
 
 @POSIX
+@pytest.mark.storage
 def test_an_interrupt_is_quiet(path):
     code = (
         "import os, signal, sys; from pdprivacy.command import ledger, main;"

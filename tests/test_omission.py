@@ -223,7 +223,7 @@ def held_to(found: pd.DataFrame, expected: float, repetitions: int) -> None:
     assert accepted == [False, True, False]
 
 
-MANY = 1000
+MANY = 600
 
 
 @pytest.mark.statistical

@@ -35,9 +35,9 @@ def released(generator: np.random.Generator, truth: np.ndarray, noise: str, scal
     """Releases with noise of a known law."""
     shape = (times, len(truth))
     if noise == "laplace":
-        return (truth + generator.laplace(0, scale, shape)).tolist()
+        return truth + generator.laplace(0, scale, shape)
     success = -math.expm1(-1 / scale)
-    return (truth + generator.geometric(success, shape) - generator.geometric(success, shape)).tolist()
+    return truth + generator.geometric(success, shape) - generator.geometric(success, shape)
 
 
 # ---------------------------------------------------------------- accounting

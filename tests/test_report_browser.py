@@ -31,7 +31,7 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from pypdf import PdfReader  # noqa: E402
 
 DRAWN = find_spec("matplotlib") is not None
-MANY = 150
+MANY = 80
 """Rows of the long table: more than a page of A4 has."""
 
 A4 = (595.28, 841.89)  # points

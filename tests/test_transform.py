@@ -187,23 +187,16 @@ def cells(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 # ------------------------------------------------------------------ stability
 
 
-@settings(max_examples=200, deadline=None)
-@given(frames(), steps())
-def test_each_record_is_treated_by_itself(frame, step):
+def check_each_record_alone(frame, step, result):
     """Stability 1: of one record alone comes what comes of it among others, whatever these are."""
     alone = [cells(step.apply(frame.iloc[[place]])) for place in range(len(frame))]
     assert all(len(rows) <= 1 for rows in alone)
-    assert cells(step.apply(frame)) == [row for rows in alone for row in rows]
+    assert cells(result) == [row for rows in alone for row in rows]
     backwards = step.apply(frame.iloc[::-1])
-    assert cells(backwards) == cells(step.apply(frame))[::-1]
+    assert cells(backwards) == cells(result)[::-1]
 
 
-@settings(max_examples=200, deadline=None)
-@given(frames(), steps())
-def test_the_result_meets_what_is_declared_of_it(frame, step):
-    before = frame.copy(deep=True)
-    result = step.apply(frame)
-    pd.testing.assert_frame_equal(frame, before)
+def check_what_is_declared(frame, step, result):
     assert tuple(result.columns) == step.domain.names
     conform(result, step.domain, on_invalid="raise")
     if step.columns is not None:
@@ -217,15 +210,24 @@ def test_the_result_meets_what_is_declared_of_it(frame, step):
         assert result.index.equals(frame.index[kept])
 
 
-@settings(max_examples=150, deadline=None)
-@given(frames(), steps(), st.data())
-def test_steps_follow_each_other(frame, step, data):
+def check_one_more(step, result, data):
     names = [name for name in step.domain if step.domain[name].role != "identifier"]
     second = transform.dropna(
         step.domain, data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     )
-    result = second.apply(step.apply(frame))
-    conform(result, second.domain, on_invalid="raise")
+    conform(second.apply(result), second.domain, on_invalid="raise")
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames(), steps(), st.data())
+def test_a_step_treats_each_record_by_itself_and_meets_what_is_declared_of_it(frame, step, data):
+    """And steps follow each other: three facts of the same frames and steps, which are costly to draw."""
+    before = frame.copy(deep=True)
+    result = step.apply(frame)
+    pd.testing.assert_frame_equal(frame, before)
+    check_what_is_declared(frame, step, result)
+    check_each_record_alone(frame, step, result)
+    check_one_more(step, result, data)
 
 
 @settings(max_examples=200, deadline=None)

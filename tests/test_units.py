@@ -64,12 +64,22 @@ def test_at_most_so_many_records_of_a_unit_stay_and_all_of_smaller_ones():
 
 @pytest.mark.statistical
 def test_any_records_of_a_unit_stay_with_the_same_probability():
-    """Chi-squared; one false alarm in a million."""
-    draws, counts = 3000, dict.fromkeys(itertools.combinations(range(5), 2), 0)
-    for seed in range(draws):
-        left = kept_of(["x", "x", "x", "x", "x", "y"], 2, seed)["row"]
-        counts[tuple(left[left < 5])] += 1
-    assert chisquare(list(counts.values())).pvalue > 1e-6
+    """Chi-squared, of 50 choices for 60 units and for one of a single record; one false alarm in a million.
+
+    Of all, and of a few units or a few choices alone: the choices come from different seeds.
+    """
+    units, seeds = 60, 50
+    pairs = {pair: place for place, pair in enumerate(itertools.combinations(range(5), 2))}
+    names = ["y"] + [f"x{unit}" for unit in range(units) for _ in range(5)]
+    found = np.zeros((seeds, units), dtype=int)
+    for seed in range(seeds):
+        left = kept_of(names, 2, seed)["row"].to_numpy()
+        assert left[0] == 0
+        kept = (left[1:] - 1).reshape(units, 2)
+        assert (kept // 5 == np.arange(units)[:, np.newaxis]).all()
+        found[seed] = [pairs[tuple(pair)] for pair in (kept % 5).tolist()]
+    for one in (found, found[:, :10], found[:, -10:], found[:10], found[-10:]):
+        assert chisquare(np.bincount(one.ravel(), minlength=10)).pvalue > 1e-6 / 5
 
 
 def test_a_choice_that_can_be_repeated_marks_every_release():
