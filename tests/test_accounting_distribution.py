@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 
 import dp_accounting
@@ -25,6 +27,17 @@ from pdprivacy.accounting import (
 from pdprivacy.accounting.distribution import COARSE, grid_slack
 from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.privacy import ZCDP, Approx, Pure
+
+
+@pytest.fixture(autouse=True, scope="module")
+def each_noise_once() -> Iterator[None]:
+    """dp-accounting takes a third of a second for the distribution of one noise: each is made once here."""
+    library = dp_accounting.pld.privacy_loss_distribution
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            library, "from_gaussian_mechanism", lru_cache(maxsize=64)(library.from_gaussian_mechanism)
+        )
+        yield
 
 
 def gaussian(multiplier, steps=2**20, moves=1, loss=None):

@@ -160,7 +160,7 @@ def made(name):
 
 @pytest.mark.mathematics
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15), st.randoms(use_true_random=False))
 def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
     enforced, takes = made(name)
@@ -191,7 +191,7 @@ def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
 
 @pytest.mark.mathematics
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15))
 def test_what_is_left_fits_and_no_more(name, asked):
     enforced, takes = made(name)

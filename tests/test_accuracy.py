@@ -168,11 +168,12 @@ def many(
 
 
 def combinations(names: Any = RELEASES) -> list[tuple[str, str, str]]:
+    """Each release with either mechanism and with either kind of neighbours, which take turns."""
     return [
-        (name, mechanism, neighbors)
-        for name in names
-        for neighbors in ("add_remove", "replace_one")
-        for mechanism in (["geometric", "gaussian"] if name in TABLES else ["laplace", "gaussian"])
+        (name, (("geometric" if name in TABLES else "laplace"), "gaussian")[(row + place) % 2], neighbors)
+        for row, name in enumerate(RELEASES)
+        for place, neighbors in enumerate(("add_remove", "replace_one"))
+        if name in names
     ]
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 import pdprivacy
 from pdprivacy import Budget, Unit, metadata, noise
@@ -48,6 +48,16 @@ def protected(frame: pd.DataFrame, domain: Domain, **options: Any) -> pd.DataFra
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeclarationWarning)  # records at the bounds are the point here
         return frame.dp.protect(domain, **{"epsilon": 10**9, "delta": "0.99", **options})
+
+
+def in_turn(*choices: Any) -> list[tuple[Any, ...]]:
+    """All combinations of all choices but the last, whose values take turns: every two come together."""
+    *others, last = map(list, choices)
+    places = itertools.product(*(range(len(one)) for one in others))
+    return [
+        (*(one[place] for one, place in zip(others, at, strict=True)), last[sum(at) % len(last)])
+        for at in places
+    ]
 
 
 class CapturedError(Exception):
@@ -138,7 +148,12 @@ def engines(world: World) -> dict[tuple[int, ...], Any]:
     }
 
 
-def neighbours(world: World) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+@lru_cache
+def neighbours(world: World) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    return list(pairs_of(world))
+
+
+def pairs_of(world: World) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     without = defaultdict(set)
     for rows in engines(world):
         for place in range(len(rows)):
@@ -414,10 +429,10 @@ def calibrated(name: str, scope: str, **options: Any) -> tuple[Any, tuple[Part, 
     return statistic, statistic.parts, calibrate(statistic.parts, request), request
 
 
-@pytest.mark.parametrize("releases", [1, 3])
-@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "10"])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("name", [*NUMBERS, *COUNTS])
+@pytest.mark.parametrize(
+    ("name", "scope", "epsilon", "releases"),
+    in_turn([*NUMBERS, *COUNTS], SCOPES, ["0.001", "0.1", "1", "10"], [1, 3]),
+)
 def test_truncated_laplace_noise_of_all_parts_loses_epsilon_at_most(name, scope, epsilon, releases):
     """Summed from the laws on their grids, per part, whatever the noisy parts before it bound it by."""
     _, parts, mechanisms, _ = calibrated(
@@ -468,6 +483,29 @@ def test_truncated_geometric_noise_loses_epsilon_at_most(name, scope, epsilon, r
             ]
         total += max(best)
     assert 0.9 * float(epsilon) <= total * releases <= float(epsilon) * (1 + 1e-12)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The generalized normal law by its formulas: scipy's own checks its arguments at every call."""
+
+    p: float
+    scale: float
+
+    def cdf(self, x: float) -> float:
+        beyond = special.gammaincc(1 / self.p, abs(x / self.scale) ** self.p) / 2
+        return float(beyond if x < 0 else 1 - beyond)
+
+    def logpdf(self, x: float) -> float:
+        return -(abs(x / self.scale) ** self.p) - math.log(2 * self.scale / self.p * math.gamma(1 / self.p))
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 4.0])
+def test_the_law_of_the_formulas_is_that_of_scipy(p):
+    law, other = Normal(p, 3.0), stats.gennorm(p, scale=3.0)
+    for x in np.linspace(-20, 20, 41):
+        assert law.cdf(x) == pytest.approx(other.cdf(x), rel=1e-11, abs=1e-300)
+        assert law.logpdf(x) == pytest.approx(other.logpdf(x), rel=1e-11)
 
 
 def hockey_stick(law: Any, low: float, high: float, here: float, there: float, epsilon: float) -> float:
@@ -538,7 +576,7 @@ def test_truncated_generalized_noise_of_a_part_keeps_its_delta(name, scope, epsi
         assert part.moves == 1
         grid = float(mechanism.grid)
         moved = moved_steps(part, mechanism.grid) * grid
-        law = stats.gennorm(float(p), scale=mechanism.scale)
+        law = Normal(float(p), mechanism.scale)
         for width in ranges_of(part, moved, mechanism.scale):
             found = worst(law, grid, width, moved, float(epsilon) * float(part.weight))
             assert found <= float(delta) * float(part.weight) * (1 + 1e-6) + 1e-13, part.name
@@ -563,18 +601,24 @@ def test_truncated_gaussian_noise_tells_centres_apart_no_better_than_without_bou
         assert part.moves == 1
         grid = float(mechanism.grid)
         moved = moved_steps(part, mechanism.grid) * grid
-        law = stats.norm(scale=mechanism.scale)
+        law = Normal(2.0, math.sqrt(2) * mechanism.scale)
         for width, at in itertools.product(ranges_of(part, moved, mechanism.scale), (0.01, 0.1, 1.0, 3.0)):
             plain = gaussian_delta(at, moved / mechanism.scale)
             assert worst(law, grid, width, moved, at) <= plain * (1 + 1e-6) + 1e-13, part.name
 
 
-@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
-@pytest.mark.parametrize(("calibration", "epsilon"), [("analytic", "1"), ("pdp", "1"), ("classic", "0.5")])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("name", [*NUMBERS, *COUNTS])
-def test_gaussian_noise_of_all_parts_is_that_of_one_vector(name, scope, calibration, epsilon, bounding):
+@pytest.mark.parametrize(
+    ("name", "scope", "calibrated_by", "bounding"),
+    in_turn(
+        [*NUMBERS, *COUNTS],
+        SCOPES,
+        [("analytic", "1"), ("pdp", "1"), ("classic", "0.5")],
+        [None, "bit", "truncated"],
+    ),
+)
+def test_gaussian_noise_of_all_parts_is_that_of_one_vector(name, scope, calibrated_by, bounding):
     """The squares of shift over deviation add up; the sum has the delta of the call at its epsilon."""
+    calibration, epsilon = calibrated_by
     for releases in (1, 3):
         _, parts, mechanisms, _ = calibrated(
             name,
@@ -802,7 +846,7 @@ def test_released_numbers_lie_within_their_bounds(case, epsilon, seed):
 @pytest.mark.parametrize("bounding", ["bit", "truncated"])
 @pytest.mark.parametrize("name", ALL)
 def test_released_numbers_lie_within_the_bounds_that_the_metadata_states(name, bounding, scope):
-    for seed in range(4):
+    for seed in range(2):
         released = ALL[name](
             private_of(scope).dp, epsilon=0.01, mechanism="laplace", bounding=bounding, rng=seed
         )
@@ -814,7 +858,7 @@ def test_released_numbers_lie_within_the_bounds_that_the_metadata_states(name, b
 @pytest.mark.parametrize("name", ["mean", "var", "cov", "corr", "groupby var", "value_counts", "shares"])
 def test_the_bounds_of_several_releases_hold_for_each_of_them(name, bounding, scope):
     """One pair for all, or one for each number of all: but true."""
-    for seed in range(4):
+    for seed in range(2):  # of five releases
         released = ALL[name](
             private_of(scope).dp, epsilon=0.1, mechanism="laplace", bounding=bounding, rng=seed, releases=5
         )
@@ -829,10 +873,15 @@ def test_shares_are_stated_to_lie_within_zero_and_one(scope, bounding):
         assert released.attrs["dp"]["bounds"] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("mechanism", ["geometric", "laplace", "gaussian"])
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("bounds", [(0.5, 3.5), (1.2, 6.9), (2, 4), (None, 5.5), (0.3, None), (-7, 3)])
+@pytest.mark.parametrize(
+    ("bounds", "scope", "bounding", "mechanism"),
+    in_turn(
+        [(0.5, 3.5), (1.2, 6.9), (2, 4), (None, 5.5), (0.3, None), (-7, 3)],
+        SCOPES,
+        ["bit", "truncated"],
+        ["geometric", "laplace", "gaussian"],
+    ),
+)
 def test_counts_lie_within_bounds_of_the_call_whole_or_not(bounds, scope, bounding, mechanism):
     low, high = (without if end is None else end for end, without in zip(bounds, (0, math.inf), strict=True))
     for seed in range(5):
@@ -958,7 +1007,7 @@ def test_a_constraint_is_kept_within_the_bounds_of_the_call_or_refused():
             check_stated_bounds(released)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     law=st.sampled_from(["laplace", "gaussian", "generalized"]),
     bounding=st.sampled_from([None, "bit", "truncated"]),
@@ -1038,6 +1087,8 @@ def test_clamped_releases_are_unbounded_ones_clamped(name, law):
         return
     met = 0
     for seed in range(12):
+        if met and seed >= 6:
+            break
         options = {"epsilon": 0.05, "rng": seed, **LAWS[law]}
         plain = call(private_of(scope).dp, **options)
         clamped = call(private_of(scope).dp, bounding="bit", **options)
@@ -1097,9 +1148,10 @@ STATED_ERRORS: dict[str, tuple[Callable[..., Any], str, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "generalized"])
-@pytest.mark.parametrize("name", STATED_ERRORS)
+@pytest.mark.parametrize(
+    ("name", "law", "bounding"),
+    in_turn(STATED_ERRORS, ["laplace", "gaussian", "generalized"], ["bit", "truncated"]),
+)
 def test_stated_errors_are_those_of_the_law(name, law, bounding):
     """Against quadrature of the densities of scipy, at every released number and over the bounds."""
     call, scope, low, high = STATED_ERRORS[name]
@@ -1164,9 +1216,7 @@ def test_no_bounding_states_no_errors_of_bounding():
     assert private_of("replace_one").dp.var("x", epsilon=1).attrs["dp"]["value_bounds"] is None
 
 
-@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "scope", "bounding"), in_turn(ALL, SCOPES, [None, "bit", "truncated"]))
 def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bounding):
     for releases in (1, 2):
         released = ALL[name](
@@ -1223,9 +1273,7 @@ def test_rows_are_stated_where_they_are_public_and_only_there():
 # ---------------------------------------------------------------- several releases
 
 
-@pytest.mark.parametrize("bounding", [None, "truncated"])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "scope", "bounding"), in_turn(ALL, SCOPES, [None, "truncated"]))
 def test_several_releases_come_side_by_side_for_one_charge(name, scope, bounding):
     private = protected(FRAME, DOMAIN, **SCOPES[scope])
     single = ALL[name](private.dp, epsilon="0.5", bounding=bounding, rng=1)
@@ -1313,6 +1361,12 @@ SECRET_DOMAIN = Domain(
         Column("c", "float", lower=5, upper=5),
     )
 )
+
+
+@lru_cache
+def secretive_private(neighbors: str) -> pd.DataFrame:
+    """One for all calls that are refused: what they charged would be seen after each."""
+    return protected(secretive(), SECRET_DOMAIN, epsilon=100, delta="0.1", neighbors=neighbors)
 
 
 def bounded(bounds: Any, **more: Any) -> Callable[[Any], Any]:
@@ -1595,7 +1649,7 @@ def test_bad_calls_are_refused_for_free(bad, neighbors, texts_of):
         return
     if not public and bad in PUBLIC_ONLY:
         return
-    private = protected(secretive(), SECRET_DOMAIN, epsilon=100, delta="0.1", neighbors=neighbors)
+    private = secretive_private(neighbors)
     refuses(private.dp, call, error, says, texts_of)
     assert len(private.dp.budget.entries) == 0
     assert private.dp.budget.left == (100.0, 0.1)
@@ -1657,7 +1711,7 @@ def test_what_is_paid_for_is_released(name, bounding, neighbors):
     private = protected(secretive().iloc[:rows], SECRET_DOMAIN, epsilon=100, neighbors=neighbors)
     counted = "count" in name or "record" in name
     mechanisms = ("laplace", "geometric") if counted and "sum" not in name else ("laplace",)
-    for mechanism, seed in itertools.product(mechanisms, range(6)):
+    for mechanism, seed in itertools.product(mechanisms, range(3)):
         before = len(private.dp.budget.entries)
         try:
             released = call(private.dp, epsilon=1, bounding=bounding, mechanism=mechanism, rng=seed)

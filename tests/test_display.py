@@ -1003,12 +1003,6 @@ def test_a_notebook_is_told_by_the_import_or_by_the_magic(use):
     assert done.stdout.split()[-3:] == ["False", "True", "True"], done.stderr
 
 
-def test_nothing_imports_ipython():
-    code = "import sys, pdprivacy; assert 'IPython' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_an_accessor_keeps_its_errors(survey):
     """A display says why there is nothing to show; a call still refuses."""
     with pytest.raises(NotProtectedError):

@@ -215,9 +215,9 @@ def shape(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory, study):
-    """The folder and the output of a quick run in this process, and the pictures that are laid out.
+    """The folder and the output of a quick run in this process, and the pictures that are whole.
 
-    These are one of each shape: of the others all is drawn, too, in fewer pixels.
+    These are one of each shape: of the others all is plotted, and nothing of it made pixels.
     """
     folder, fully = tmp_path_factory.mktemp("study"), study.finish
     whole: dict[str, Path] = {}
@@ -226,9 +226,8 @@ def quick(tmp_path_factory, study):
         if whole.setdefault(shape(path), folder / path) == folder / path:
             fully(figure, axes, path)
             return
-        figure.set_layout_engine("none")
-        figure.savefig(path, dpi=20)
         study.plt.close(figure)
+        study.plt.Figure(figsize=(1, 1)).savefig(path)
 
     with (
         pytest.MonkeyPatch.context() as patched,

@@ -195,10 +195,15 @@ def test_no_other_third_party_is_imported():
 
 
 def test_importing_the_package_is_light():
-    code = (
-        "import sys, pandas; before = set(sys.modules); import pdprivacy;"
-        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
-    )
+    code = """
+import sys, pandas
+before = set(sys.modules)
+import pdprivacy
+print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+assert "IPython" not in sys.modules
+import pdprivacy.plot, pdprivacy.ledger.server  # which need more only when they are used
+assert not {"matplotlib", "sqlalchemy", "psycopg"} & set(sys.modules)
+"""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
     )

@@ -108,7 +108,7 @@ def test_the_refusal_says_what_was_asked_and_what_is_left():
     assert caught.value.hint is None
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000),
     st.fractions(min_value=0, max_value=Fraction(1, 10), max_denominator=1000),
@@ -136,6 +136,9 @@ def test_a_charge_is_accepted_exactly_where_it_fits(epsilon, delta, asked):
         assert budget.left == (float(left[0]), float(left[1]))
         assert budget.spent == (float(epsilon - left[0]), float(delta - left[1]))
     assert budget.entries["epsilon"].tolist() == [float(cost[0]) for cost in accepted]
+    if left[0] > 0:
+        budget.charge(Approx(*left), "all that is left")
+        assert budget.left == (0, 0)
 
 
 def test_other_currencies_are_refused():
@@ -324,7 +327,7 @@ def test_what_is_read_while_others_charge_is_consistent(busy):
             budget.charge(Pure(1), "mean", "laplace")
 
     def read():
-        for _ in range(100):
+        for _ in range(40):
             frame = budget.entries
             assert frame["epsilon"].tolist() == [1.0] * len(frame)
             assert frame.index.tolist() == list(range(1, len(frame) + 1))
@@ -341,7 +344,7 @@ def test_the_summary_agrees_with_the_rows_while_others_charge(busy):
             budget.charge(Pure(1), "mean")
 
     def read():
-        for _ in range(200):
+        for _ in range(60):
             lines = repr(budget).splitlines()
             assert int(lines[2].split()[2]) == len(lines) - 4
             cells = table(budget)

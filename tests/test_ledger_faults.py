@@ -224,7 +224,9 @@ for step in STEPS:
     while k < 400:
         # SQLite waits for locks: a few of them have to do. Of those after which all fail, every second: each
         # call fails by itself as well, and what cleans up after a failure fails for its neighbours alike.
-        k += 1 + (k // 3 if function == b"fcntl" else stay if k > 4 else 0)
+        # Files are looked at so often that there each call fails either by itself or as the first of all.
+        halved = stay or function == b"stat"
+        k += 1 + (k // 3 if function == b"fcntl" else halved if k > 4 + stay else 0)
         place = os.path.join(folder, f"{step}.{k}")
         os.mkdir(place)
         told = attempt(os.path.join(place, "budget.db"), step, k, error, stay)

@@ -478,7 +478,7 @@ from pdprivacy.errors import BudgetExceeded
 
 def work(index):
     budget, longest, accepted = Ledger(sys.argv[1]).budget("one"), 0, 0
-    for turn in range(40):
+    for turn in range(25):
         start = time.monotonic()
         with contextlib.suppress(BudgetExceeded):
             budget.charge(Pure("1/1000"), f"{index} {turn}")
@@ -487,16 +487,16 @@ def work(index):
     os.write(1, f"{accepted} {longest}\\n".encode())
 
 ledger = Ledger(sys.argv[1])
-ledger.open("one", Pure("643/2000"))
+ledger.open("one", Pure("403/2000"))
 assert children(16, work) == [0] * 16
 """
     told = [line.split() for line in _run(code, server.url(schema)).splitlines()]
-    assert sum(int(accepted) for accepted, _ in told) == 321
+    assert sum(int(accepted) for accepted, _ in told) == 201
     assert max(float(longest) for _, longest in told) < 10
     ledger = Ledger(server.url(schema))
-    assert ledger.budget("one").account.spent.epsilon == Fraction(321, 1000)
-    assert ledger.entries("one").index.tolist() == list(range(1, 322))
-    assert ledger.audit().charges == 321
+    assert ledger.budget("one").account.spent.epsilon == Fraction(201, 1000)
+    assert ledger.entries("one").index.tolist() == list(range(1, 202))
+    assert ledger.audit().charges == 201
     ledger.close()
 
 
@@ -875,14 +875,6 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch, module, what):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=f'needs {what}.*\n.*pip install "pdprivacy\\[server\\]"'):
         ServerStore("postgresql+psycopg://host/db")
-
-
-@pytest.mark.storage
-def test_the_package_imports_without_the_extra():
-    code = (
-        "import sys; import pdprivacy.ledger.server; assert not {'sqlalchemy', 'psycopg'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(pdprivacy.__file__).parents[1])
 
 
 @pytest.mark.parametrize("how", ["closed", "collected"])

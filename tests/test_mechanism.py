@@ -185,7 +185,7 @@ def test_draws_have_the_claimed_scale_and_no_other(mechanism):
 @pytest.mark.parametrize("mechanism", [Laplace(0.3, 1), Gaussian(2, 1e-6, 0.5)], ids=named)
 def test_draws_on_the_default_grid_have_the_claimed_scale_and_no_other(mechanism):
     generator = np.random.default_rng(102)
-    drawn = np.concatenate([mechanism.sample(np.full(1024, 0.1), rng=generator) for _ in range(100)]) - 0.1
+    drawn = np.concatenate([mechanism.sample(np.full(1024, 0.1), rng=generator) for _ in range(45)]) - 0.1
     law = stats.laplace if mechanism.name == "laplace" else stats.norm
 
     def p_value(factor: float) -> float:
@@ -351,21 +351,25 @@ def test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values(ca
         )
 
 
+# Each epsilon with each delta and with each sensitivity, and each delta with each sensitivity.
 EXACT = [
     (epsilon, delta, sensitivity)
-    for epsilon, sensitivities in [
-        ("0.1", [1, 2]),
-        ("0.5", [1, 3]),
-        ("1", [1, 2, 5, 20]),
-        ("3", [1, 2, 20]),
-        ("10", [1, 2, 7, 20]),
-        ("30", [1, 2, 20]),
-        ("100", [1, 7, 20]),
-        ("690", [1, 3, 20]),
-        ("1000", [1, 7, 20]),
-    ]
-    for delta in ("1e-12", "1e-6", "1e-3", "0.1", "0.9")
-    for sensitivity in sensitivities
+    for row, (epsilon, sensitivities) in enumerate(
+        [
+            ("0.1", [1, 2]),
+            ("0.5", [1, 3]),
+            ("1", [1, 2, 5, 20]),
+            ("3", [1, 2, 20]),
+            ("10", [1, 2, 7, 20]),
+            ("30", [1, 2, 20]),
+            ("100", [1, 7, 20]),
+            ("690", [1, 3, 20]),
+            ("1000", [1, 7, 20]),
+        ]
+    )
+    for turn, delta in enumerate(("1e-12", "1e-6", "1e-3", "0.1", "0.9"))
+    for place, sensitivity in enumerate(sensitivities)
+    if (row + turn + place) % 2 == 0
 ]
 
 

@@ -106,10 +106,11 @@ def unfold(j: int) -> int:
 # The exactness of what draws are compared with.
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_thresholds_are_the_floor_of_the_distribution_function(law):
     thresholds = tables._table(law, law.shift).thresholds.tolist()
-    with localcontext(prec=130):
+    with localcontext(prec=60):
         expected = [int(part * 2**64) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
     assert thresholds[-1] == FULL
@@ -121,7 +122,7 @@ def test_thresholds_are_the_floor_of_the_distribution_function(law):
 @pytest.mark.parametrize("bits", [8, 128, 300])
 def test_thresholds_at_other_numbers_of_bits(law, bits):
     thresholds = tables._thresholds(law, law.shift, bits)
-    with localcontext(prec=130):
+    with localcontext(prec=40 + bits * 3 // 10):
         expected = [int(part * 2**bits) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
 
@@ -438,7 +439,8 @@ def verdicts(draw: Callable[..., np.ndarray], name: str, scale: Fraction, n: int
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_one_by_one_has_the_claimed_scale_and_no_other(name, scale):
-    assert verdicts(tables._few, name, scale, 20_000) == [True, False, False]
+    n = 15_000 if name == "laplace" else 8000  # the heavier the tails, the less a draw says of the scale
+    assert verdicts(tables._few, name, scale, n) == [True, False, False]
 
 
 @pytest.mark.statistical
@@ -497,7 +499,7 @@ def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
     thresholds = tables._thresholds(law, 0, 512)
     used = tables._table(law, 0).thresholds.tolist()
     assert used == [t >> 448 for t in thresholds[: len(used)]]
-    with localcontext(prec=120):
+    with localcontext(prec=60):
         mass = {unfold(j): Decimal(b - a).ln() for j, (a, b) in enumerate(pairwise([0, *thresholds]))}
         reach = len(used) // 2 + sensitivity
         losses = [abs(mass[z] - mass[z - sensitivity]) for z in range(-reach, reach + 1)]

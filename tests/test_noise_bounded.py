@@ -633,7 +633,8 @@ NORMALS = [
 @pytest.mark.statistical
 @pytest.mark.parametrize(("power", "scale", "below", "above"), NORMALS, ids=str)
 def test_generalized_normal_has_the_claimed_scale_and_no_other(power, scale, below, above):
-    n = 60_000
+    # more where the law is cut off within its scale and says little of it
+    n = 60_000 if power == 1 and above != UNBOUNDED else 25_000
     verdicts = [
         normal_agrees(
             generalized_normal(
@@ -706,7 +707,7 @@ def stairs_drawn(path: str, epsilon: Fraction, width: int, step: int, size: int,
 @pytest.mark.parametrize("path", ["few", "many"])
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_the_staircase_has_the_claimed_epsilon_and_no_other(path, epsilon, width, step):
-    n = 40_000
+    n = 25_000 if path == "few" else 40_000
     verdicts = [
         staircase_agrees(
             stairs_drawn(path, epsilon * factor, width, step, n, seeded(20 + i)), epsilon, width, step

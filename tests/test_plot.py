@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import warnings
 from functools import cache
@@ -590,12 +589,6 @@ def test_without_matplotlib_the_hint_names_the_extra(monkeypatch):
         assert 'pip install "pdprivacy[plot]"' in caught.value.hint
     with pytest.raises(MetadataError):  # what would have no picture anyway is told first
         plot.draw(UNMARKED)
-
-
-def test_importing_the_module_does_not_import_matplotlib():
-    code = "import sys, pdprivacy.plot; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 # ------------------------------------------------------------------ what omission costs

@@ -262,8 +262,8 @@ def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkey
         bits = source(8)
         drawn = [
             step
-            for _ in range(300)
-            for step in measure._ranked(choice, mechanism, choice.read(engine), 10, bits)
+            for _ in range(100)
+            for step in measure._ranked(choice, mechanism, choice.read(engine), 30, bits)
         ]
         seen = np.bincount([int(choice.value(step)) for step in drawn], minlength=10)
         often = expected >= 5

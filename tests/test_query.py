@@ -47,7 +47,7 @@ DTYPES = {
     "member": ["bool", "boolean", "bool[pyarrow]", "object", "category"],
 }
 CELLS = {
-    "age": st.integers(18, 65),
+    "age": st.integers(18, 65) | st.sampled_from([18, 29, 30, 31, 65]),
     "family size": st.integers(1, 5),
     "income": st.sampled_from([-1.5, -1.0, -0.0, 0.0, 0.25, 1.0, 2.5]),
     "region": st.sampled_from(LABELS),
@@ -55,7 +55,7 @@ CELLS = {
     "member": st.booleans(),
 }
 CONSTANTS = {
-    "age": st.integers(15, 68) | st.sampled_from([29.5, 30.0, 64.5]),
+    "age": st.integers(15, 68) | st.sampled_from([18, 29.5, 30, 30.0, 31, 64.5, 65]),
     "family size": st.integers(1, 5),
     "income": st.sampled_from([-2, -1.5, -1, 0, 0.25, 1e0, 2.5, 3]),
     "region": st.sampled_from(LABELS),

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -531,14 +532,19 @@ def public_facts(released: Any) -> Any:
     )
 
 
+@lru_cache
+def neighbourly(kind: str, query: str | None) -> pd.DataFrame:
+    private = protected(TABLES[kind], NEIGHBOURLY)
+    return private if query is None else private.dp.query(query)
+
+
 @pytest.mark.parametrize("name", RELEASES)
 @pytest.mark.parametrize("query", [None, "x >= 0 or s"])
 def test_all_but_the_numbers_of_a_release_is_the_same_for_every_table(name, query):
     """No dtype, label, error or warning tells an empty table from a full one."""
     seen = {}
-    for kind, frame in TABLES.items():
-        private = protected(frame, NEIGHBOURLY)
-        private = private if query is None else private.dp.query(query)
+    for kind in TABLES:
+        private = neighbourly(kind, query)
         released = RELEASES[name](private.dp)
         seen[kind] = public_facts(released)
         json.dumps(released.attrs["dp"], allow_nan=False)

@@ -672,6 +672,18 @@ def noise(rng, law: str, n: int, m: int) -> tuple[np.ndarray, float]:
     return rng.normal(0, deviation, (m, REPEATED)), deviation
 
 
+# every two of them together
+EVERY_TWO = pytest.mark.parametrize(
+    ("n", "law", "kind"),
+    [
+        (200, "normal", "mean"),
+        (200, "laplace", "proportion"),
+        (1000, "laplace", "mean"),
+        (1000, "normal", "proportion"),
+    ],
+)
+
+
 def normal_and_laplace(sampling: float, noise_variance: float) -> float:
     """The probability that normal plus Laplace noise lies within 1.96 of their standard deviations."""
     half = NormalDist().inv_cdf(0.975) * math.sqrt(sampling + noise_variance)
@@ -695,9 +707,7 @@ def test_the_normal_law_covers_laplace_noise_as_said():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n", [200, 1000])
-@pytest.mark.parametrize("law", ["normal", "laplace"])
-@pytest.mark.parametrize("kind", ["mean", "proportion"])
+@EVERY_TWO
 def test_intervals_of_one_release_cover_the_population(n, law, kind):
     rng = np.random.default_rng([n, len(law), len(kind), 1])
     if kind == "mean":
@@ -724,9 +734,7 @@ def test_intervals_of_one_release_cover_the_population(n, law, kind):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n", [200, 1000])
-@pytest.mark.parametrize("law", ["normal", "laplace"])
-@pytest.mark.parametrize("kind", ["mean", "proportion"])
+@EVERY_TWO
 def test_intervals_of_five_releases_cover_the_population(n, law, kind):
     rng = np.random.default_rng([n, len(law), len(kind), 5])
     if kind == "mean":

@@ -89,6 +89,7 @@ def test_the_ends_of_a_floor_quotient_are_exact_below_what_is_claimed(x, y):
         assert low == high == value == exact
 
 
+@pytest.mark.mathematics
 @settings(max_examples=400, deadline=None)
 @given(ranges() | ranges(MODEST), st.integers(0, 12) | st.integers(0, 1000), st.data())
 def test_powers_of_doubles_lie_between_their_ends(one, exponent, data):
