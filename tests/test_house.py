@@ -306,3 +306,10 @@ def test_errors_are_one_tree_and_drawn_in_full():
     named = {name for name in raised if name.endswith(("Error", "Exceeded", "Exception")) and "." not in name}
     # what Python raises for an unknown attribute or keyword, and a system for a file
     assert named - set(errors.__all__) <= {"AttributeError", "TypeError", "OSError", "FileExistsError"}
+
+
+def test_the_tests_of_a_file_stay_together(request):
+    """What is made once per file is made once: the group is part of the name that workers are given tests by."""
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("there is one process")
+    assert request.node.nodeid.endswith("@test_house")
