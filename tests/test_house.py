@@ -309,7 +309,7 @@ def test_errors_are_one_tree_and_drawn_in_full():
 
 
 def test_the_tests_of_a_file_stay_together(request):
-    """What is made once per file is made once: the group is part of the name that workers are given tests by."""
+    """What is made once per file is made once: the group is part of the name by which tests are given out."""
     if not hasattr(request.config, "workerinput"):
         pytest.skip("there is one process")
     assert request.node.nodeid.endswith("@test_house")
