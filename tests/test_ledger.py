@@ -11,12 +11,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
-from pdprivacy.ledger import Budget
+from pdprivacy.errors import BudgetError, BudgetExceeded, LedgerError, ParameterError
+from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 
 
@@ -208,6 +209,34 @@ def test_entries_are_one_row_per_charge():
         "laplace",
         Pure(0.5),
     )
+
+
+def test_a_budget_that_cannot_be_read_says_so_where_it_is_shown(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    budget = ledger.open("a & b", Pure(1))
+    budget.charge(Pure(1), "count")
+    for file in tmp_path.iterdir():
+        file.unlink()
+    for shown in (repr(budget), budget._repr_html_(), ledger._repr_html_()):
+        assert "is gone" in shown
+        assert "opens it" not in shown  # a new one would know nothing of what was spent
+        assert "makes it" not in shown
+    assert "a &amp; b" in budget._repr_html_()
+    for ask in (lambda: budget.spent, lambda: ledger.budgets, lambda: ledger.open("a & b", Pure(1))):
+        with pytest.raises(LedgerError, match="is gone"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "given", [pd.Series([1, 2]), np.array([1, 2]), pd.DataFrame({"x": [1, 2]}), ["basic"], 1, "best"]
+)
+def test_what_is_no_accounting_is_refused_by_name(given):
+    for call in (
+        lambda: Budget(1, accounting=given),
+        lambda: pd.DataFrame({"x": [1]}).dp.protect(pa.DataFrameSchema({}), epsilon=1, accounting=given),
+    ):
+        with pytest.raises(ParameterError, match=r"^'accounting' must be one of 'basic', 'filter', 'zcdp'"):
+            call()
 
 
 def test_the_ledger_cannot_be_changed_through_what_it_hands_out():

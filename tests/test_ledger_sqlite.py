@@ -439,6 +439,8 @@ def test_a_ledger_that_was_removed_is_not_started_anew(path):
     for _ in range(2):
         with pytest.raises(LedgerError, match="is gone"):
             append(store)
+        with pytest.raises(LedgerError, match="is gone"), store.reading():
+            pass
     assert not os.path.exists(path)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,7 @@ def draw(name, rng, size):
     return rng.geometric(stop, size=size) - rng.geometric(stop, size=size)
 
 
+@cache
 def hidden(noise, count):
     """Pr(a released count reads as empty)."""
     if getattr(noise, "bounding", None) is not None:
