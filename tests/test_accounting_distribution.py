@@ -89,6 +89,7 @@ CASES = {
 }
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-8])
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_truth_but_for_the_width_of_its_cells(case, delta):

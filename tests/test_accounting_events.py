@@ -135,6 +135,7 @@ CASES = {
 }
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(
     ("case", "delta"),
     # a large and a small one for each case, in turn

@@ -23,7 +23,6 @@ from scipy import integrate, stats
 import pdprivacy
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationWarning
-from pdprivacy.statistic import Direct
 
 pytestmark = pytest.mark.statistical
 
@@ -86,11 +85,7 @@ def draws(home: str, call: Callable[..., Any], number: int, **options: Any) -> A
 
     options["epsilon"] = Fraction(options["epsilon"]) * number
     options["delta"] = Fraction(options.get("delta", 0)) * number
-    parts = property(lru_cache(Direct.parts.fget))  # told for every release, and always the same
-    with (
-        mock.patch(f"pdprivacy.releases.{home}.publish", numbers),
-        mock.patch.object(Direct, "parts", parts),
-    ):
+    with mock.patch(f"pdprivacy.releases.{home}.publish", numbers):
         return call(releases=number, **options)
 
 

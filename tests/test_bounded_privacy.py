@@ -386,6 +386,7 @@ def test_the_condition_of_generalized_gaussian_noise_is_met_with_equality(p, eps
         assert 2 * law.sf(high) >= float(delta) * (1 - 1e-4)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("p", ORDERS[1:], ids=float)
 @pytest.mark.parametrize("ratio", [1, 2, 5, None], ids=str)
 def test_truncated_generalized_gaussian_losses_exceed_epsilon_with_at_most_delta(p, ratio):

@@ -564,6 +564,7 @@ ONE_NUMBER = [
 ]
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("p", "delta"), [("1.5", "1e-3"), (2, "1e-5"), (4, "1e-4")])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
 @pytest.mark.parametrize(("name", "scope"), ONE_NUMBER)
@@ -588,6 +589,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return float(first - math.exp(epsilon + second))
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("calibration", ["analytic", "pdp"])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
 @pytest.mark.parametrize(("name", "scope"), ONE_NUMBER)

@@ -182,6 +182,7 @@ def drawn_by_pandas(name: str, epsilon: Any) -> list[Any]:
     return drawn(reference(table), column, epsilon)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HARD)
 def test_what_is_drawn_is_what_pandas_draws(name, engine):
@@ -200,6 +201,7 @@ def ranks_of_pandas(name: str) -> Any:
     return ranks.rows, functools.cache(ranks.between)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):

@@ -108,6 +108,7 @@ def test_times_are_those_of_the_records_in_every_zone(spark, conf, zone):
     assert counts(frame, Column("t", "category", categories=told)) == [0, 0, 0, 0]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -204,6 +205,7 @@ def dying(cell):
     os._exit(1)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("fate", [raising, dying])
 def test_a_failing_function_and_a_lost_worker_tell_no_cell(spark, texts_of, fate: Callable[[str], int]):
     from pyspark.sql import functions

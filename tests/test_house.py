@@ -16,6 +16,8 @@ import pytest
 
 import pdprivacy
 
+pytestmark = pytest.mark.once
+
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -20,7 +20,10 @@ ENGINES = [
     for name in ("polars", "duckdb", "dask")
 ]
 
-pytestmark = pytest.mark.skipif(find_spec("narwhals") is None, reason="the example needs narwhals")
+pytestmark = [
+    pytest.mark.skipif(find_spec("narwhals") is None, reason="the example needs narwhals"),
+    pytest.mark.once,
+]
 
 
 def ran(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -109,6 +109,7 @@ def test_the_refusal_says_what_was_asked_and_what_is_left():
     assert caught.value.hint is None
 
 
+@pytest.mark.storage
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000),
@@ -365,6 +366,7 @@ def test_what_is_read_while_others_charge_is_consistent(busy):
     assert len(budget.entries) == 300
 
 
+@pytest.mark.storage
 def test_the_summary_agrees_with_the_rows_while_others_charge(busy):
     budget = Budget(epsilon=1000)
 

@@ -441,6 +441,7 @@ RANGES = {
 }
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("power", [*POWERS, Fraction(11, 10), Fraction(1000)], ids=str)
 @pytest.mark.parametrize("kind", RANGES)
 def test_the_double_inverse_is_far_within_its_error(power, kind):

@@ -17,6 +17,8 @@ from scipy import stats
 
 from pdprivacy.errors import DeclarationWarning
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).resolve().parent
 PAGE = (HERE.parent / "docs" / "peers.md").read_text()
 

@@ -30,6 +30,8 @@ from axe_playwright_python.sync_playwright import Axe  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from pypdf import PdfReader  # noqa: E402
 
+pytestmark = pytest.mark.once
+
 DRAWN = find_spec("matplotlib") is not None
 MANY = 80
 """Rows of the long table: more than a page of A4 has."""

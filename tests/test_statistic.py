@@ -355,6 +355,7 @@ def claimed_and_moved(call: str, world: World) -> tuple[tuple[Part, ...], Moved]
     return statistic.parts, brute_force(statistic, world)
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize(("call", "world"), PAIRS, ids=lambda value: getattr(value, "name", value))
 def test_no_neighbour_moves_a_statistic_further_than_its_parts_claim(call, world):
     check_claims(*claimed_and_moved(call, world))
@@ -404,6 +405,7 @@ def least_rows(call: str, neighbors: str) -> int:
     return least + (neighbors == "add_remove")
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("world", PUBLIC, ids=lambda world: world.name)
 @pytest.mark.parametrize("call", DIRECT)
 def test_no_neighbour_moves_a_direct_statistic_further_than_it_claims(call, world):
@@ -605,6 +607,7 @@ def reached(world: World, name: str) -> tuple[Any, Moved]:
     return statistic.parts, Moved.between(statistic.parts, read, np.array(pairs))
 
 
+@pytest.mark.mathematics
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("world", UNITS, ids=lambda world: world.name)
 def test_no_unit_moves_a_statistic_further_than_its_parts_claim(world, name):

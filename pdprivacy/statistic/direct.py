@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
     return math.ceil(lower / unit), math.floor(upper / unit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Direct:
     """Means, variances, covariances or pooled ones, each exact and then given its own noise.
 
@@ -83,7 +84,7 @@ class Direct:
         exponent = 21 + moved.denominator.bit_length() - moved.numerator.bit_length()
         return Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
 
-    @property
+    @cached_property  # a release reads it several times, and many releases share it
     def parts(self) -> tuple[Part, ...]:
         found = []
         shares = self.weights if self.kind != "cov" else [Fraction(1, len(self._pairs))] * len(self._pairs)
