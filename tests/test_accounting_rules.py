@@ -24,6 +24,8 @@ from pdprivacy.accounting import (
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
 from pdprivacy.privacy import ZCDP, Approx, Pure
 
+pytestmark = pytest.mark.mathematics
+
 
 def worst_delta(enforced, menu, level):
     """The largest delta at ``level`` that any adversary reaches who may choose the next loss by the past.

@@ -29,6 +29,8 @@ from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, la
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
 
+pytestmark = pytest.mark.once
+
 NAN, INF = float("nan"), float("inf")
 
 
@@ -182,7 +184,6 @@ def drawn_by_pandas(name: str, epsilon: Any) -> list[Any]:
     return drawn(reference(table), column, epsilon)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HARD)
 def test_what_is_drawn_is_what_pandas_draws(name, engine):
@@ -201,7 +202,6 @@ def ranks_of_pandas(name: str) -> Any:
     return ranks.rows, functools.cache(ranks.between)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):

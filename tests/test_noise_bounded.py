@@ -25,6 +25,8 @@ from pdprivacy.noise import (
 )
 from pdprivacy.noise import staircase as draw_staircase
 
+pytestmark = pytest.mark.mathematics
+
 FALSE_ALARM = 1e-6  # of every statistical test below, on its own
 FACTORS = (Fraction(1), Fraction(9, 10), Fraction(11, 10))
 TRUTH_FIRST = [True, False, False]

@@ -15,6 +15,8 @@ from pdprivacy.errors import QueryError
 from pdprivacy.transform import assign, clip, cut, intervals
 from pdprivacy.transform.arithmetic import times
 
+pytestmark = pytest.mark.mathematics
+
 MOST = float(np.finfo(np.float64).max)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
     [0.0, -0.0, 1.0, -1.0, 0.1, 5e-324, -5e-324, 2.0**53, 2.0**-1022, MOST, -MOST, 1e308, 1e-308]
