@@ -28,6 +28,7 @@ from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import Protected, ProtectedFrame
+from pdprivacy.recognition import LINEAGE
 from pdprivacy.releases.call import kept
 from pdprivacy.transform.refused import REFUSED, refusal
 
@@ -240,7 +241,7 @@ class DataFrameDP(_Result):
         ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
         """
         found = protection.lineage(self._protected())
-        found.attrs[KEY] = dict(display.LINEAGE)
+        found.attrs[KEY] = dict(LINEAGE)
         return found
 
     count = _release(releases.count)

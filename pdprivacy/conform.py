@@ -6,10 +6,18 @@
                                refused where it has none
     null, undeclared refused   refused                   record left out
     unseen label     refused   refused                   record left out
-    wrong type       refused   refused                   record left out
+    fraction in an   refused   refused                   record left out
+    integer column
+    wrong type       refused   refused                   refused
 
-Each fate looks at one record alone, so it is a transform that a later privacy
-guarantee may rest on. Errors name columns and faults, never a value.
+Every fate but "refused" looks at one record alone, so it is a transform that a later privacy guarantee may
+rest on. Errors name columns and faults, never a value.
+
+A wrong type is none of single records: it was chosen, by whoever read the file, in the light of all cells,
+and one of them decided for the others. A column that has a type is judged by it as a whole, and no cell is
+looked at (`pdprivacy.cell_types`). A column of objects has none. It is refused where any cell is not of the
+declared kind, or is of a type that no declared label has: readers that work in pieces leave numbers in one
+piece and text in the next, so leaving out such cells would leave out all records of a piece for one of them.
 """
 
 from __future__ import annotations
@@ -25,12 +33,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy.cell_types import (
+    cell_type_name,
+    conversion_hint,
+    declared_as,
+    label_types,
+    pandas_type_name,
+    refuse_other_types,
+)
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
 
-__all__ = ["Conformed", "Fate", "Survey", "check", "clipped", "conform", "kept", "survey"]
+__all__ = ["Conformed", "Fate", "Survey", "check", "check_types", "clipped", "conform", "kept", "survey"]
 
 Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -54,6 +70,7 @@ class _Faults:
     null: Mask
     outside: Mask
     unseen: Mask
+    broken: Mask  # with a fraction, in an integer column
     mistyped: Mask
     endless: Mask  # infinite where no bound is declared; outside, too
     least: float = math.inf  # of the numbers that are no label, where both bounds are declared
@@ -68,6 +85,7 @@ class _Tally:
     null: int = 0
     outside: int = 0
     unseen: int = 0
+    broken: int = 0
     mistyped: int = 0
     endless: int = 0
     faulty: int = 0
@@ -81,6 +99,7 @@ class _Tally:
             int(count(found.null)),
             int(count(found.outside)),
             int(count(found.unseen)),
+            int(count(found.broken)),
             int(count(found.mistyped)),
             int(count(found.endless)),
             int(count(_faulty(found, column))),
@@ -93,6 +112,7 @@ class _Tally:
             self.null + other.null,
             self.outside + other.outside,
             self.unseen + other.unseen,
+            self.broken + other.broken,
             self.mistyped + other.mistyped,
             self.endless + other.endless,
             self.faulty + other.faulty,
@@ -119,32 +139,37 @@ class Survey:
     def meet(self, domain: Domain, on_invalid: Fate) -> None:
         """Raise InvalidDataError where a fault has no fate; names columns and faults."""
         refused = self._refused(domain, on_invalid)
-        if refused:
+        if not refused:
+            return
+        mistyped = [column for column in domain.columns if self.columns[column.name].mistyped]
+        if mistyped:
+            hint = conversion_hint(mistyped[0], None)
+        else:
             moved = on_invalid == "raise" and not self._refused(domain, "clip")
             clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
-            raise InvalidDataError(
-                "The data does not meet its declaration: " + "; ".join(refused) + ".",
-                f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the '
-                "declaration.",
+            hint = (
+                f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.'
             )
+        raise InvalidDataError("The data does not meet its declaration: " + "; ".join(refused) + ".", hint)
 
     def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
-        if on_invalid == "drop":
-            return []
         lines = []
         for column in domain.columns:
             found = self.columns[column.name]
             reasons = []
             if found.mistyped:
-                reasons.append(f"values that are not of kind {column.kind!r}")
-            if found.null and not column.nullable:
-                reasons.append("nulls, which are not declared (nullable=True would)")
-            if found.unseen:
-                reasons.append("labels that are not declared")
-            if on_invalid == "raise" and found.outside > found.endless:
-                reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
-            if found.endless:
-                reasons.append("infinite values, and no bound to clip them to")
+                reasons.append(f"cells of another type than declared ({declared_as(column)})")
+            if on_invalid != "drop":
+                if found.broken:
+                    reasons.append("numbers that are not whole")
+                if found.null and not column.nullable:
+                    reasons.append("nulls, which are not declared (nullable=True would)")
+                if found.unseen:
+                    reasons.append("labels that are not declared")
+                if on_invalid == "raise" and found.outside > found.endless:
+                    reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
+                if found.endless:
+                    reasons.append("infinite values, and no bound to clip them to")
             if reasons:
                 lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
         return lines
@@ -179,10 +204,11 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     ------
     ParameterError : unknown ``on_invalid``.
     DeclarationError : the domain has no columns, or a label that is no text (a lone surrogate).
-    InvalidDataError : a declared column is missing or appears twice, or a fault that
-        ``on_invalid`` does not mend; names columns and faults.
+    InvalidDataError : a declared column is missing or appears twice, is of another type than declared, or
+        has a fault that ``on_invalid`` does not mend; names columns and faults.
     """
     check(frame.columns, domain, on_invalid)
+    check_types(frame, domain)
     renewed, read, faults = _looked_at(frame, domain)
     found = _survey(len(frame), faults, domain)
     found.meet(domain, on_invalid)
@@ -208,6 +234,7 @@ def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     _refuse_lone_surrogates(domain)
+    _refuse_wide_integers(domain)
     for name in domain:
         found_labels = int((columns == name).sum()) if name in columns else 0
         if found_labels != 1:
@@ -215,6 +242,15 @@ def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
             raise InvalidDataError(
                 f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
             )
+
+
+def check_types(frame: pd.DataFrame, domain: Domain) -> None:
+    """Refuse columns that are there and of another type than declared; looks at no cell.
+
+    Raises InvalidDataError.
+    """
+    found = zip(frame.columns, frame.dtypes, strict=True)
+    refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found if name in domain}, domain)
 
 
 def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
@@ -259,6 +295,18 @@ def _dropped(faults: Mapping[Hashable, _Faults], domain: Domain, rows: int) -> M
     return found
 
 
+def _refuse_wide_integers(domain: Domain) -> None:
+    """Refuse integers that a column of 64 bits does not hold."""
+    for column in domain.columns:
+        bounds = [column.lower, column.upper] if column.kind == "integer" else []
+        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
+        if not all(-(2**63) <= end < 2**63 for end in wide):
+            raise DeclarationError(
+                f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
+                "narrower bounds; a column of floats for larger numbers, of text for larger labels",
+            )
+
+
 def _refuse_lone_surrogates(domain: Domain) -> None:
     """Refuse labels that pandas cannot put on the axis of a table, before anything is charged for it."""
     for column in domain.columns:
@@ -273,8 +321,8 @@ def _readable(values: pd.Series[Any]) -> pd.Series[Any] | None:
     """The column as pandas can read it cell by cell, None where it is that already.
 
     Nulls that pandas does not tell by itself become its own: the signalling NaN of decimals, which
-    raises when compared, and NaN in nullable floats. Views of strings, of which Arrow can neither
-    look up nor leave out any, become strings.
+    raises when compared, and NaN in nullable floats. Decimals of Arrow become those of Python, which are
+    numbers to pandas. Views of strings, of which Arrow can neither look up nor leave out any, become strings.
     """
     if values.dtype == object:
         try:
@@ -289,6 +337,8 @@ def _readable(values: pd.Series[Any]) -> pd.Series[Any] | None:
             array: Any = values.array.copy()
             array[unmasked] = pd.NA
             return pd.Series(array, index=values.index)
+    elif str(values.dtype).startswith("decimal"):
+        return values.astype(object)
     elif str(values.dtype) == "string_view[pyarrow]":
         texts: Any = values.array
         return pd.Series(texts.astype("large_string[pyarrow]"), index=values.index)
@@ -302,22 +352,20 @@ def _isna(values: pd.Series[Any]) -> Mask:
 def _faults(values: pd.Series[Any], column: Column) -> _Faults:
     null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    found = _Faults(null, none, none, none, none)
+    found = _Faults(null, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
-            found.unseen = ~null & ~_among(values, column.categories)
-        return found
-    if column.kind == "boolean" and values.dtype.kind not in "bO":
-        found.mistyped = ~null
+            unknown = ~null & ~_among(values, column.categories)
+            found.mistyped = _of_other_types(values, column, unknown)
+            found.unseen = unknown & ~found.mistyped
         return found
     array, typed = _as_numbers(values, boolean=column.kind == "boolean")
     found.mistyped = ~null & ~typed
     good = ~null & typed
     if column.kind == "integer" and values.dtype.kind not in "iu":
         with np.errstate(invalid="ignore"):
-            broken = good & np.isfinite(array) & (array != np.rint(array))
-        found.mistyped |= broken
-        good &= ~broken
+            found.broken = good & np.isfinite(array) & (array != np.rint(array))
+        good &= ~found.broken
     if column.categories is not None:
         if all(abs(label) <= 2**53 for label in column.categories):
             known = np.isin(array, np.asarray(column.categories, dtype=np.float64))
@@ -385,6 +433,16 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     return np.array([_known(cell, known) for cell in values], dtype=bool)
 
 
+def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:
+    """Which unknown cells are of a type that no declared label has; none where the column has a type."""
+    found = np.zeros(len(values), dtype=bool)
+    suitable = label_types(column)
+    if suitable is not None and pandas_type_name(values.dtype) is None:
+        at = np.flatnonzero(unknown)
+        found[at] = [cell_type_name(cell) not in suitable for cell in values.iloc[at].tolist()]
+    return found
+
+
 def _known(cell: Any, known: set[Any]) -> bool:
     try:
         return _of_pandas(cell) in known
@@ -400,7 +458,7 @@ def _of_pandas(cell: Any) -> Any:
 
 
 def _faulty(found: _Faults, column: Column) -> Mask:
-    bad = found.outside | found.unseen | found.mistyped
+    bad = found.outside | found.unseen | found.broken | found.mistyped
     return bad if column.nullable else bad | found.null
 
 

@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.checks import flag, items
+from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.markup import printable, table
 
@@ -64,7 +65,7 @@ def _is_null(value: Any) -> bool:
         return False
 
 
-def _has_hash(value: object) -> bool:
+def has_hash(value: object) -> bool:
     try:
         hash(value)
     except TypeError:
@@ -86,7 +87,8 @@ def _is_list(value: Any) -> bool:
 
 def _number(value: Any, column: Hashable, what: str) -> int | float:
     plain = _plain(value)
-    if isinstance(plain, numbers.Real) and not isinstance(plain, bool):
+    number = isinstance(plain, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
+    if number and not isinstance(plain, bool):
         try:
             if math.isfinite(plain):
                 return int(plain) if isinstance(plain, numbers.Integral) else float(plain)
@@ -138,19 +140,19 @@ class Column:
     role: Role | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
+        if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
             allowed = ", ".join(map(repr, get_args(Kind)))
             raise DeclarationError(
                 f"'kind' of column {self.name!r} must be one of {allowed} (got {got(self.kind)})."
             )
-        if self.role is not None and self.role not in get_args(Role):
+        if self.role is not None and not (isinstance(self.role, str) and self.role in get_args(Role)):
             allowed = ", ".join(map(repr, get_args(Role)))
             raise DeclarationError(
                 f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)}).",
                 'metadata={"dp": {"role": "sensitive"}}, or no role',
             )
         set_field = object.__setattr__
-        set_field(self, "nullable", bool(self.nullable))
+        set_field(self, "nullable", flag(self.nullable, "nullable"))
         if self.categories is not None:
             set_field(self, "categories", self._checked_categories(self.categories))
         if self.kind == "boolean":
@@ -169,7 +171,7 @@ class Column:
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise DeclarationError(
                 f"'lower' of column {self.name!r} must be below 'upper' "
-                f"(got {self.lower!r} and {self.upper!r})."
+                f"(got {got(self.lower)} and {got(self.upper)})."
             )
         if self.categories is not None and self.kind in ("float", "integer"):
             for label in self.categories:
@@ -382,16 +384,18 @@ class Domain:
     _by_name: dict[Hashable, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "columns", tuple(items(self.columns, "columns")))
         by_name: dict[Hashable, Column] = {}
         for column in self.columns:
+            if not isinstance(column, Column):
+                raise DeclarationError(f"'columns' must hold Columns (got {kind(column)}).")
             if isinstance(column.name, bool | np.bool_):
                 raise DeclarationError(
                     f"a column cannot have the truth value {bool(column.name)} as its name: pandas takes a "
                     "list of truth values for a choice of rows.",
                     f'rename it before it is protected: df.rename(columns={{{bool(column.name)}: "NAME"}})',
                 )
-            if not _has_hash(column.name):
+            if not has_hash(column.name):
                 raise DeclarationError(f"the name of a column must be hashable (got {got(column.name)}).")
             if column.name in by_name:
                 raise DeclarationError(f"column {column.name!r} is declared twice.")
@@ -406,7 +410,7 @@ class Domain:
         ParameterError : a list, a Series or another value that is no name.
         DeclarationError : no such column is declared; the message lists the declared names.
         """
-        if not _has_hash(name):
+        if not has_hash(name):
             raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
         found = self._by_name.get(name)
         if found is not None:
@@ -415,8 +419,8 @@ class Domain:
         meant: object = nearest(name, self._by_name)
         if isinstance(name, tuple) and name and all(one in self for one in name):
             meant = list(name)  # a tuple is one label, as in pandas
-        plain = isinstance(name, str) or got(name) == repr(name)  # a tuple may be a row
-        shown = repr(name) if plain else got(name)
+        shown = got(name)
+        plain = shown != kind(name)  # a tuple may be a row
         raise DeclarationError(
             f"column {shown} is not declared for release (declared: {declared})."
             f"{f' Did you mean {meant!r}?' if meant else ''}",
@@ -430,7 +434,7 @@ class Domain:
         return len(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return _has_hash(name) and name in self._by_name
+        return has_hash(name) and name in self._by_name
 
     @property
     def names(self) -> tuple[Hashable, ...]:
@@ -447,9 +451,7 @@ class Domain:
         >>> Domain((Column("age", "integer", role="quasi_identifier"),)).with_role("quasi_identifier")
         ('age',)
         """
-        if role not in get_args(Role):
-            allowed = ", ".join(map(repr, get_args(Role)))
-            raise ParameterError(f"'role' must be one of {allowed} (got {got(role)}).")
+        check_one_of("role", role, get_args(Role))
         return tuple(column.name for column in self.columns if column.role == role)
 
     def replace(self, *columns: Column) -> Domain:

@@ -2,7 +2,8 @@
 
 Every message is made of declared facts (column names, bounds, categories of
 the declaration) and of the arguments of the call. No message ever holds a
-cell of the data.
+cell of the data: an argument is shown if it is a short number or text as it
+is typed, and named by its type else; see `pdprivacy.errors.got`.
 
     PrivacyError
     ├── ParameterError         an argument is off (also a ValueError)
@@ -28,6 +29,7 @@ cell of the data.
     ├── MetadataError          a frame without release metadata, or with an altered one
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
 
+    BoundingWarning            bounded counts, whose biases add up in sums (a UserWarning)
     DeclarationWarning         a declaration that may have been read off the data (a UserWarning)
     OmissionWarning            records left out for privacy, at a loss (a UserWarning)
 """
@@ -35,13 +37,12 @@ cell of the data.
 from __future__ import annotations
 
 import difflib
-import numbers
 from collections.abc import Sequence
-from decimal import Decimal
 
 __all__ = [
     "AlreadyCharged",
     "ArgumentError",
+    "BoundingWarning",
     "BudgetError",
     "BudgetExceeded",
     "ChangedStepError",
@@ -67,27 +68,40 @@ __all__ = [
     "UnstableStepError",
 ]
 
+SHOWN = 20
+"""Digits of a whole number that an error may show, and a third of the characters of a text."""
+
+LONGEST = 2000
+"""Characters of a message; what follows is left out, such as the end of a long filter."""
+
 
 def got(value: object) -> str:
-    """An argument as an error may show it: a plain scalar, shortened; a type name for all else.
+    """Format an argument for an error: a short literal as it is typed, and all else by its type.
 
-    A frame, series or array given by mistake is named and never printed: it holds cells. So is a number of
-    numpy, which is what comes out of these.
+    Numbers and texts of NumPy and pandas, decimals, fractions, arrays and containers may be cells or hold
+    some, so they are named by type. A plain number or text is printed, although a cell can become one
+    (``Series.tolist``, ``.item()``, a text): arguments that stand for cells (labels, constants, bounds and
+    edges of columns) and items of other arguments are formatted by `kind`.
 
-    >>> got("abc"), got([1, 2])
-    ("'abc'", 'list')
+    >>> got("abc"), got(-1), got([1, 2]), got("x" * 100)
+    ("'abc'", '-1', 'list', 'str')
     """
-    if getattr(value, "confidential", False) is True:
-        return "a confidential number"
-    if type(value).__module__ == "numpy":
-        return type(value).__name__
-    if value is None or isinstance(value, str | bytes | bool | numbers.Number | Decimal):
-        try:
-            text = repr(value)
-        except ValueError:  # Python writes no number of more than 4300 digits
-            return type(value).__name__
-        return text if len(text) <= 60 else text[:57] + "..."
-    return type(value).__name__
+    if type(value) is int:
+        shown = abs(value) < 10**SHOWN
+    elif type(value) is str:
+        shown = len(value) <= 3 * SHOWN
+    else:
+        shown = type(value) in (bool, float, type(None))
+    return repr(value) if shown else kind(value)
+
+
+def kind(value: object) -> str:
+    """Format an argument that may be a cell, or hold some, for an error: the name of its type.
+
+    >>> kind(3), kind(None)
+    ('int', 'None')
+    """
+    return "None" if value is None else type(value).__name__
 
 
 def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
@@ -96,10 +110,11 @@ def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
     >>> check_one_of("average", "cells", ("cells", "records", None))
     """
     if not (value is None or isinstance(value, str)) or value not in known:
-        meant = difflib.get_close_matches(str(value), [one for one in known if one is not None], n=1)
+        names = [one for one in known if one is not None]
+        meant = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
         raise ParameterError(
             f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
-            f'{name}="{meant[0]}"' if isinstance(value, str) and meant else None,
+            f'{name}="{meant[0]}"' if meant else None,
         )
 
 
@@ -114,7 +129,8 @@ class PrivacyError(Exception):
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.hint = hint
-        super().__init__(message if hint is None else f"{message}\nHint: {hint}")
+        text = message if hint is None else f"{message}\nHint: {hint}"
+        super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + " ...")
 
 
 class ParameterError(PrivacyError, ValueError):
@@ -203,6 +219,10 @@ class MetadataError(PrivacyError):
 
 class MissingExtraError(PrivacyError, ImportError):
     """An optional dependency is not installed; the hint names the extra."""
+
+
+class BoundingWarning(UserWarning):
+    """Bounding biases each of several counts, and their sums by the sum of the biases."""
 
 
 class DeclarationWarning(UserWarning):

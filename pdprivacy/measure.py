@@ -36,6 +36,7 @@ from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure, Unit, loss
 from pdprivacy.request import Bounding, Request
 from pdprivacy.statistic import Engine, Iterated, Labels, Noisy, Part, Quantile, Statistic, Walk, Whole
+from pdprivacy.statistic.confidence import Tail
 
 __all__ = [
     "Measurement",
@@ -127,7 +128,7 @@ def measure(
                 values = _add(whole, part, mechanism, source)
             if limits is not None:
                 values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
-            noisy.append(Noisy(values, mechanism.std))
+            noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
         found.append(Measurement(parts, mechanisms, tuple(noisy), cost, source.seeded, entry))
     return found
 

@@ -54,7 +54,8 @@ class Metadata:
     fingerprint : of the released numbers and labels.
     p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
-        the released number, and under ``worst_case`` the largest within the bounds.
+        the released number, and under ``worst_case`` the largest within the bounds. Of sums and shares of
+        bounded numbers they are None, and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : as `crosstab` was asked for them.

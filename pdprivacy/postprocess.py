@@ -36,6 +36,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pdprivacy.checks import flag, whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 
@@ -92,10 +93,8 @@ def _total(total: Rational) -> Fraction:
 
 def _lines(array: Numbers, axis: int | None) -> Floats:
     """A table of floats whose rows are what is summed along ``axis``."""
-    if axis is not None and (isinstance(axis, bool) or not isinstance(axis, numbers.Integral)):
-        raise ParameterError(f"'axis' must be None or a whole number (got {got(axis)}).")
-    if axis is not None and not -array.ndim <= axis < array.ndim:
-        raise ParameterError(f"'axis' must be an axis of the array (got {axis} for {array.ndim} dimensions).")
+    if axis is not None:
+        axis = whole(axis, "axis", -array.ndim, array.ndim - 1)
     moved = array.reshape(-1) if axis is None else np.moveaxis(array, axis, -1)
     if moved.shape[-1] == 0:
         raise ParameterError("'values' must hold at least one cell for each total.")
@@ -345,11 +344,8 @@ class Tree:
 
     def __post_init__(self) -> None:
         for name, least in (("cells", 1), ("branching", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-                raise ParameterError(f"{name!r} must be a whole number, at least {least} (got {got(value)}).")
-        if not isinstance(self.root, bool):
-            raise ParameterError(f"'root' must be True or False (got {got(self.root)}).")
+            whole(getattr(self, name), name, least)
+        flag(self.root, "root")
 
     @property
     def levels(self) -> tuple[int, ...]:

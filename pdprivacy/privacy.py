@@ -12,9 +12,10 @@ import numbers
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy import checks
+from pdprivacy.errors import ParameterError, check_one_of, got, kind
 
 __all__ = [
     "ZCDP",
@@ -25,6 +26,7 @@ __all__ = [
     "Pure",
     "Rational",
     "Unit",
+    "check_delta",
     "loss",
     "rational",
     "show",
@@ -35,6 +37,9 @@ Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
 ZERO = Fraction(0)
+LONGEST, BITS = 1000, 3400
+"""The largest exponent of ten, and of two, of a number that can be computed with; and the most digits."""
+
 SHOWN_BITS = 70
 """Of a numerator and a denominator that are shown as they are."""
 
@@ -56,6 +61,12 @@ class Confidential(float):
         return f"{float.__repr__(self)} (confidential)"
 
 
+class Unshown(Fraction):
+    """A number that NumPy or pandas handed over: it may be a cell, so that no message states it."""
+
+    __slots__ = ()
+
+
 def rational(value: Rational, name: str) -> Fraction:
     """The exact rational number a person means by ``value``.
 
@@ -64,12 +75,13 @@ def rational(value: Rational, name: str) -> Fraction:
 
     Raises
     ------
-    ParameterError : not a finite number; the message names the argument.
+    ParameterError : not a finite number, or one of an exponent or a length beyond ``LONGEST``; the message
+        names the argument.
 
     >>> rational(0.1, "epsilon") * 3 == rational("0.3", "epsilon")
     True
     """
-    if isinstance(value, Fraction):
+    if type(value) is Fraction and (not value or _near(value)):
         return value
     if isinstance(value, Confidential):
         rounded = f"{name}=round({name}, 1), if that may be known; an infinite one means that any will do."
@@ -77,32 +89,68 @@ def rational(value: Rational, name: str) -> Fraction:
             f"{name!r} is published with what is released, and this number was made of confidential counts.",
             rounded if name == "epsilon" else "a number that was not computed from the data.",
         )
-    scalar = isinstance(value, int | float | str | Decimal | numbers.Real)
-    if scalar and not isinstance(value, bool):
+    if isinstance(value, int | float | str | Decimal | numbers.Real) and not isinstance(value, bool):
         try:
-            if isinstance(value, str | Decimal):
-                return Fraction(value)
-            if isinstance(value, numbers.Integral):
-                return Fraction(int(value))
-            if math.isfinite(value):
-                return Fraction(str(value))  # the shortest decimal, in the value's own precision
+            number = _exact(value)
+            if not number or _near(number):
+                return number
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise ParameterError(f"{name!r} must be a finite number (got {got(value)}).")
 
 
+def _exact(value: Any) -> Fraction:
+    """A number as a Fraction; one that may be a cell as `Unshown`."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, str | Decimal):
+        if not _short(value):
+            raise ValueError
+        return Fraction(value) if type(value) is str else Unshown(value)
+    if type(value) is int:
+        return Fraction(value)
+    if isinstance(value, numbers.Integral):
+        return Unshown(int(value))
+    if not math.isfinite(value):
+        raise ValueError
+    # the shortest decimal, in the value's own precision
+    return Fraction(str(value)) if type(value) is float else Unshown(str(value))
+
+
+def _near(number: Fraction) -> bool:
+    """Whether a number is near enough to 1 to be computed with."""
+    return abs(number.numerator.bit_length() - number.denominator.bit_length()) < BITS
+
+
+def _short(value: str | Decimal) -> bool:
+    """Whether a number has so few digits, and is so near to 1, that it can be computed with exactly."""
+    if isinstance(value, Decimal):
+        return (
+            value.is_finite() and abs(value.adjusted()) <= LONGEST and len(value.as_tuple().digits) <= LONGEST
+        )
+    mantissa, _, exponent = value.lower().partition("e")
+    return len(mantissa) <= LONGEST and len(exponent) <= 10 and abs(int(exponent or 0)) <= LONGEST
+
+
 def positive(value: Rational, name: str) -> Fraction:
+    """A positive `rational`."""
     number = rational(value, name)
     if number <= 0:
-        raise ParameterError(f"{name!r} must be positive (got {value}).")
+        raise ParameterError(f"{name!r} must be positive (got {got(value)}).")
     return number
 
 
 def whole(count: int) -> int:
     """How often, a positive whole number; raises ParameterError else."""
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-        raise ParameterError(f"'count' must be a positive whole number (got {got(count)}).")
-    return int(count)
+    return checks.whole(count, "count", 1)
+
+
+def check_delta(delta: Rational) -> Fraction:
+    """A delta in [0, 1); raises ParameterError else."""
+    number = rational(delta, "delta")
+    if not 0 <= number < 1:
+        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +187,7 @@ class Approx:
 
     def __init__(self, epsilon: Rational, delta: Rational) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        number = rational(delta, "delta")
-        if not 0 <= number < 1:
-            raise ParameterError(f"'delta' must be in [0, 1) (got {delta}).")
-        object.__setattr__(self, "delta", number)
+        object.__setattr__(self, "delta", check_delta(delta))
 
     def times(self, count: int) -> Approx:
         """The loss of ``count`` such releases, by basic composition."""
@@ -187,12 +232,9 @@ class Unit:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.neighbors, str) or self.neighbors not in get_args(Neighbors):
-            raise ParameterError(
-                f"'neighbors' must be one of 'add_remove', 'replace_one' (got {got(self.neighbors)})."
-            )
+        check_one_of("neighbors", self.neighbors, get_args(Neighbors))
         if not (self.column is None or isinstance(self.column, str)):
-            raise ParameterError(f"The column of a unit must be a string (got {type(self.column).__name__}).")
+            raise ParameterError(f"The column of a unit must be a string (got {kind(self.column)}).")
 
     def __str__(self) -> str:
         return self.neighbors if self.column is None else f"{self.neighbors} by {self.column!r}"

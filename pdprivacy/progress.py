@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +29,37 @@ _Item = TypeVar("_Item")
 DELAY = 1.0
 """Seconds that work takes before a bar appears that nobody asked for."""
 
+PATIENCE = 0.1
+"""Seconds that a bar waits for those of other threads."""
+
 SHARE = "{desc}: {percentage:3.0f}%|{bar}|"
 TIMES = " {elapsed}, {remaining} left"
+
+
+class _Lock:
+    """A lock for the bars of several threads, for which nobody waits long: an interrupt may leave it held."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def acquire(self, *_: object, **__: object) -> bool:
+        """Wait a moment for the others, then go on."""
+        self._lock.acquire(timeout=PATIENCE)
+        return True
+
+    def release(self) -> None:
+        """Let the others go on."""
+        with suppress(RuntimeError):  # not taken
+            self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+_LOCK = _Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +70,12 @@ class _Bar(Generic[_Item]):
     """
 
     drawn: Callable[[], Iterable[_Item]]
-    visible: bool
 
     def __iter__(self) -> Iterator[_Item]:
         try:
             yield from self.drawn()
         except KeyboardInterrupt:  # in the middle of a line, of which tqdm does not know yet
-            if self.visible:
-                _wipe()
+            _wipe()
             raise
 
 
@@ -89,21 +117,24 @@ def shown(
         ) from None
     if os.environ.get("TQDM_DISABLE") or sys.stderr is None:
         return items
-    visible = progress is True or _in_terminal() or _in_notebook()
+    if not (progress is True or _in_terminal() or _in_notebook()):
+        return items
 
     def drawn() -> Iterable[_Item]:
-        bar: Iterable[_Item] = tqdm.tqdm(
+        # tqdm's own lock is shared with forked processes, and a thread of its own waits for it: an interrupt
+        # within it would leave both, and all other processes, waiting for ever
+        kind = type("Bar", (tqdm.tqdm,), {"monitor_interval": 0, "_lock": _LOCK})
+        bar: Iterable[_Item] = kind(
             items,
             total=total,
             desc=label,
             leave=False,
             bar_format=SHARE + TIMES * timed,
             delay=DELAY if progress is None else 0,
-            disable=not visible,
         )
         return bar
 
-    return _Bar(drawn, visible)
+    return _Bar(drawn)
 
 
 def _in_terminal() -> bool:

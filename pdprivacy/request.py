@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
-import numpy as np
-
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.mechanism import Bounding, Calibration
 from pdprivacy.noise import RandomState
@@ -95,17 +94,13 @@ class Request:
         check_one_of("mechanism", mechanism, get_args(MechanismName))
         if bounding is not None:
             check_one_of("bounding", bounding, get_args(Bounding))
-        if isinstance(releases, bool) or not isinstance(releases, int | np.integer):
-            raise ParameterError(f"'releases' must be a whole number (got {got(releases)}).")
-        if not 1 <= releases <= MOST_RELEASES:
-            raise ParameterError(f"'releases' must be from 1 to {MOST_RELEASES} (got {releases}).")
         for name, value in (
             ("cost", loss(epsilon, delta)),
             ("mechanism", mechanism),
             ("p", _order(mechanism, p)),
             ("calibration", calibration),
             ("bounding", bounding),
-            ("releases", int(releases)),
+            ("releases", whole(releases, "releases", 1, MOST_RELEASES)),
         ):
             object.__setattr__(self, name, value)
         self._check_calibration()
@@ -162,5 +157,5 @@ def _order(mechanism: str, p: Rational | None) -> Fraction | None:
         return None
     order = rational(p, "p")
     if order < 1:
-        raise ParameterError(f"'p' must be at least 1 (got {p}).")
+        raise ParameterError(f"'p' must be at least 1 (got {got(p)}).")
     return order

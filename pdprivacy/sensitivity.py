@@ -30,11 +30,11 @@ bounding constraints".
 from __future__ import annotations
 
 import math
-import numbers
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import flag, whole
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors
 
 __all__ = [
@@ -56,12 +56,12 @@ __all__ = [
 Norm: TypeAlias = Literal["l1", "l2"]
 Number = TypeVar("Number", float, Fraction)
 
+LARGEST = 10**150
+"""Of bounds and numbers of rows: a product of two ranges is a double."""
+
 
 def _replaces(neighbors: Neighbors) -> bool:
-    if neighbors not in get_args(Neighbors):
-        raise ParameterError(
-            f"'neighbors' must be one of 'add_remove', 'replace_one' (got {got(neighbors)})."
-        )
+    check_one_of("neighbors", neighbors, get_args(Neighbors))
     return neighbors == "replace_one"
 
 
@@ -74,22 +74,36 @@ def _range(lower: Number, upper: Number, prefix: str = "") -> Number:
                 f"'{prefix}{name}' must be a finite int, float or Fraction (got {got(bound)})."
             )
     if not lower < upper:
-        raise ParameterError(f"'{prefix}lower' must be less than '{prefix}upper' (got {lower} and {upper}).")
-    return upper - lower
+        raise ParameterError(
+            f"'{prefix}lower' must be less than '{prefix}upper' (got {got(lower)} and {got(upper)})."
+        )
+    try:
+        width = upper - lower
+    except OverflowError:
+        raise _too_far() from None
+    return width if isinstance(width, float) or width <= LARGEST else Fraction(width)
+
+
+def _area(width: Number, other: Number) -> Number:
+    try:
+        return width * other
+    except OverflowError:
+        raise _too_far() from None
+
+
+def _too_far() -> ParameterError:
+    return ParameterError("Bounds of which one is a float must be apart by what a double holds.")
 
 
 def _at_least(least: int, value: int, name: str = "n") -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ParameterError(f"{name!r} must be a whole number (got {got(value)}).")
-    if value < least:
-        raise ParameterError(f"{name!r} must be at least {least} (got {value}).")
-    return int(value)
+    number = whole(value, name, least)
+    return number if number <= LARGEST else whole(value, name, least, LARGEST)
 
 
 def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
     """The norm of a vector in which so many ``cells`` move by 1/n each; the l2 float is rounded up."""
-    if norm not in get_args(Norm):
-        raise ParameterError(f"'norm' must be one of 'l1', 'l2' (got {got(norm)}).")
+    check_one_of("norm", norm, get_args(Norm))
+    flag(squared, "squared")
     if norm == "l1":
         return Fraction(cells, n) ** 2 if squared else Fraction(cells, n)
     square = Fraction(cells, n * n)
@@ -139,11 +153,11 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     >>> sensitivity.sum(18.0, 65.0, neighbors="add_remove", centered=True)
     23.5
     """
-    width = _range(lower, upper)
-    alone = width / 2 if centered else max(abs(lower), abs(upper))
+    width, vanishes = _range(lower, upper), flag(may_vanish, "may_vanish")
+    alone = width / 2 if flag(centered, "centered") else max(abs(lower), abs(upper))
     if not _replaces(neighbors):
         return alone
-    return max(width, alone) if may_vanish else width
+    return max(width, alone) if vanishes else width
 
 
 def centered_square(
@@ -187,7 +201,7 @@ def centered_product(
     2.0
     """
     del may_vanish  # R₁R₂/2 covers it
-    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
+    area = _area(_range(lower, upper), _range(other_lower, other_upper, "other_"))
     return area / (2 if _replaces(neighbors) else 4)
 
 
@@ -304,7 +318,7 @@ def cov(
     >>> sensitivity.cov(0.0, 10.0, 0.0, 1.0, 50, neighbors="add_remove")
     0.2
     """
-    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
+    area = _area(_range(lower, upper), _range(other_lower, other_upper, "other_"))
     return area / _at_least(2 if _replaces(neighbors) else 3, n)
 
 
@@ -389,13 +403,13 @@ def pooled_cov(
     >>> sensitivity.pooled_cov(0.0, 10.0, 0.0, 1.0, 104, 4, neighbors="replace_one")
     0.2
     """
-    area = _range(lower, upper) * _range(other_lower, other_upper, "other_")
-    replaced = _replaces(neighbors)
+    area = _area(_range(lower, upper), _range(other_lower, other_upper, "other_"))
+    replaced, changes = _replaces(neighbors), flag(group_changes, "group_changes")
     cells = _at_least(1, groups, "groups")
     rows = _at_least(cells + (1 if replaced else 2), n)
     bound = area / (rows - cells)
     if replaced:
-        return 2 * bound if group_changes else bound
+        return 2 * bound if changes else bound
     spare = rows - 1 - cells
     worst = (1 + math.isqrt(1 + 16 * spare)) // 2  # the largest t with t(t - 1) <= 4 spare
     return bound - bound / worst + bound * (rows - worst) / (4 * spare)

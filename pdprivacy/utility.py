@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk.cells import whole_numbers
@@ -118,15 +119,16 @@ def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tup
     [('health',), ('age', 'region'), ('age', 'health'), ('region', 'health')]
     """
     several = isinstance(orders, Iterable) and not isinstance(orders, str)
-    each: list[Any] = list(orders) if several else [orders]  # type: ignore[arg-type]
-    for order in each:
-        if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 1:
-            raise ParameterError(
-                f"'order' must be a positive whole number, or several (got {got(order)}).", "order=(1, 2, 3)."
-            )
+    given: list[Any] = list(orders) if several else [orders]  # type: ignore[arg-type]
+    each = [whole(order, "order", 1, hint="order=(1, 2, 3).") for order in given]
     if not each:
         raise ParameterError("'order' must hold at least one number.", "order=(1, 2, 3).")
-    return [found for order in sorted(set(each)) for found in combinations(columns, int(order))]
+    return [
+        found
+        for order in sorted(set(each))
+        if order <= len(columns)
+        for found in combinations(columns, order)
+    ]
 
 
 def _margin(counts: ArrayLike) -> Floats:

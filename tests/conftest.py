@@ -5,10 +5,13 @@ import os
 import shutil
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import combinations
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -22,18 +25,84 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from hypothesis import HealthCheck, settings
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
 
 PANDAS_2 = pd.__version__.startswith("2.")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file run in one process, one after the other: they share what is made once.
+for _profile, _examples in (("default", 15), ("full", 300)):
+    settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
-    Those that name a group of pytest-xdist themselves are together across files instead.
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--full``, which also runs the tests marked ``full``."""
+    parser.addoption("--full", action="store_true", help="run all tests, also those marked 'full'")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw few examples of a property by default, many with ``--full``."""
+    settings.load_profile("full" if config.getoption("full") else "default")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how to run the tests that were left out."""
+    if not config.getoption("full"):
+        terminalreporter.write_line("Tests marked 'full' were left out. 'pytest --full' runs all tests.")
+
+
+def covering(items: list[pytest.Item], number: int) -> set[pytest.Item]:
+    """Choose parameters of a test: each time those with most values, then pairs of values, not yet chosen."""
+    features = {}
+    for item in items:
+        values = sorted(item.callspec.indices.items())
+        features[item] = set(values), set(combinations(values, 2))
+    waiting = list(items)
+    Random(0).shuffle(waiting)
+    values, pairs = set(), set()
+    chosen = set()
+    while waiting and len(chosen) < number:
+        best = max(
+            waiting, key=lambda item: (len(features[item][0] - values), len(features[item][1] - pairs))
+        )
+        waiting.remove(best)
+        chosen.add(best)
+        values |= features[best][0]
+        pairs |= features[best][1]
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
+
+    A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
+
+    The tests of a file run in one process, one after the other: they share what is made once. Those that
+    name a group of pytest-xdist themselves are together across files instead.
     """
+    if not config.getoption("full"):
+        left_out, kept_in_part = set(), defaultdict(list)
+        for item in items:
+            if marks := list(item.iter_markers("full")):
+                left_out.add(item)
+                if all("keep" in mark.kwargs for mark in marks):
+                    kept_in_part[item.nodeid.split("[")[0], marks[0].kwargs["keep"]].append(item)
+        for (_, keep), parameters in kept_in_part.items():
+            left_out -= covering(parameters, keep)
+        if any("::" in argument for argument in config.args):
+            for item in left_out:
+                item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
+        elif left_out:
+            items[:] = [item for item in items if item not in left_out]
+            config.hook.pytest_deselected(items=list(left_out))
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

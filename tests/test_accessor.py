@@ -14,6 +14,7 @@ from pdprivacy import Budget, Column, Domain, releases
 from pdprivacy.accessor import DataFrameDP, SeriesDP
 from pdprivacy.errors import MetadataError, NotProtectedError, PrivacyError, UnstableStepError
 from pdprivacy.protection import find
+from tests.support.cases import each
 
 FUNCTIONS = [name for name in releases.__all__ if name[0].islower()]
 # Every way to call a release: name, positional and other arguments.
@@ -86,7 +87,7 @@ def test_names_are_those_of_the_functions():
     assert releases.__all__ == sorted(releases.__all__)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_parameters_are_those_of_the_function(name):
     function, method = getattr(releases, name), getattr(DataFrameDP, name)
     first, *rest = inspect.signature(function).parameters.values()
@@ -99,7 +100,7 @@ def test_parameters_are_those_of_the_function(name):
     assert inspect.signature(getattr(pd.DataFrame().dp, name)).parameters.keys() == {one.name for one in rest}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_what_costs_is_named_by_the_same_words(name):
     parameters = inspect.signature(getattr(releases, name)).parameters
     free = {"dr_ha", "utility", "tradeoff", "sample", "suppress_outliers"}  # these cost nothing
@@ -126,6 +127,7 @@ def test_steps_that_look_at_other_records_are_refused_with_a_way_out(survey, sch
         private.dp.meen("age")
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=lambda value: str(value)[:40])
 def test_accessor_equals_function(survey, schema, name, arguments, options):
     one = survey.dp.protect(schema, epsilon=100, delta=1e-3)
@@ -218,7 +220,7 @@ def test_a_column_called_dp_does_not_hide_the_accessor():
     assert private.dp.query("dp >= 2").dp.count(epsilon=100, rng=1).tolist() == [2]
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "protect", "budget", "domain"])
+@each("name", [*FUNCTIONS, "protect", "budget", "domain"])
 def test_a_series_points_to_the_frame(private, name):
     """And shows no name: that of a row of the data may be somebody's."""
     row = pd.DataFrame({"age": [31]}, index=["SOMEBODY"]).iloc[0]

@@ -4,12 +4,12 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import Spent, compose, shares, times
 from pdprivacy.errors import ParameterError, PrivacyError
-from pdprivacy.privacy import ZCDP, Approx, Pure
 
 numbers = st.fractions(min_value=Fraction(1, 10**6), max_value=100, max_denominator=10**9)
 slacks = st.fractions(min_value=0, max_value=Fraction(1, 100), max_denominator=10**9)
@@ -18,8 +18,7 @@ losses = st.lists(
 )
 
 
-@pytest.mark.mathematics
-@settings(max_examples=80, deadline=None, derandomize=True)
+@pytest.mark.full
 @given(losses)
 def test_epsilons_and_deltas_add_up_one_by_one(items):
     epsilon, delta = Fraction(0), Fraction(0)
@@ -30,8 +29,7 @@ def test_epsilons_and_deltas_add_up_one_by_one(items):
     assert type(whole) is (Approx if delta else Pure)
 
 
-@pytest.mark.mathematics
-@settings(max_examples=50, deadline=None, derandomize=True)
+@pytest.mark.full
 @given(losses, st.randoms(use_true_random=False), st.integers(min_value=0, max_value=20))
 def test_neither_order_nor_grouping_matters(items, random, cut):
     shuffled = random.sample(items, len(items))
@@ -66,8 +64,7 @@ def test_losses_of_different_currencies_do_not_add_up(items):
         compose(items)
 
 
-@pytest.mark.mathematics
-@settings(max_examples=80, deadline=None, derandomize=True)
+@pytest.mark.full
 @given(st.lists(numbers, min_size=1, max_size=12), numbers)
 def test_shares_are_proportional_and_use_the_whole(weights, factor):
     parts = shares(weights)
@@ -101,7 +98,6 @@ def test_weights_that_are_no_numbers_are_refused(weight):
 every_loss = st.one_of(st.builds(Pure, numbers), st.builds(Approx, numbers, slacks), st.builds(ZCDP, numbers))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(every_loss, st.integers(min_value=1, max_value=60))
 def test_many_charges_are_one_charge_of_that_count(item, count):
     assume(getattr(item, "delta", 0) * count < 1)
@@ -113,8 +109,7 @@ def test_many_charges_are_one_charge_of_that_count(item, count):
     assert compose([item] * count) == compose({item: count}) == compose([times(item, count)])
 
 
-@pytest.mark.mathematics
-@settings(max_examples=50, deadline=None, derandomize=True)
+@pytest.mark.full
 @given(st.lists(every_loss, max_size=12), st.randoms(use_true_random=False))
 def test_what_was_spent_knows_no_order(items, random):
     assert Spent.of(items) == Spent.of(random.sample(items, len(items)))

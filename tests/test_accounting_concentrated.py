@@ -4,10 +4,11 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
 from pdprivacy.accounting.rounding import (
     exp_up,
@@ -19,7 +20,6 @@ from pdprivacy.accounting.rounding import (
 )
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism.gaussian import gaussian_delta
-from pdprivacy.privacy import ZCDP, Approx, Pure
 
 RHOS = [1e-8, 1e-4, 0.01, 0.1, 1.0, 10.0, 1000.0, 1e7]
 DELTAS = [1e-200, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.99]
@@ -40,12 +40,14 @@ def searched(rho, delta):
     return max(0.0, best)
 
 
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("rho", RHOS)
 def test_epsilons_are_those_of_another_search(rho, delta):
     assert zcdp_epsilon(rho, delta) == pytest.approx(searched(rho, delta), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.full(keep=38)
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("rho", RHOS)
 def test_plain_conversion_is_the_formula_and_never_below_the_tight_one(rho, delta):
@@ -54,6 +56,7 @@ def test_plain_conversion_is_the_formula_and_never_below_the_tight_one(rho, delt
     assert zcdp_epsilon(rho, delta) <= epsilon
 
 
+@pytest.mark.full(keep=40)
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 @pytest.mark.parametrize("multiplier", [0.1, 0.5, 1.0, 3.0, 20.0, 1000.0])
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 5.0])
@@ -71,7 +74,6 @@ def test_tight_epsilon_of_gaussian_noise_is_within_a_tenth_of_the_exact_one(rho,
     assert gaussian_delta(0.9 * epsilon, multiplier) > delta
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.floats(min_value=-5, max_value=5),
     st.floats(min_value=-30, max_value=-0.001),
@@ -139,7 +141,6 @@ def test_bad_arguments_are_named(call, message):
 positives = st.fractions(min_value=Fraction(1, 10**12), max_value=10**12)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(positives)
 def test_roundings_are_on_their_side(number):
     assert root_down(number) ** 2 <= number <= root_up(number) ** 2

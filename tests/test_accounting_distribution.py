@@ -15,6 +15,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import (
     Event,
     GaussianNoise,
@@ -26,7 +27,6 @@ from pdprivacy.accounting import (
 )
 from pdprivacy.accounting.distribution import COARSE, grid_slack
 from pdprivacy.errors import MissingExtraError, ParameterError
-from pdprivacy.privacy import ZCDP, Approx, Pure
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -89,7 +89,7 @@ CASES = {
 }
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-8])
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_truth_but_for_the_width_of_its_cells(case, delta):
@@ -115,12 +115,14 @@ def test_losses_alone_compose_optimally(delta):
     assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6 + 1e-10 / delta)
 
 
+@pytest.mark.full
 def test_many_losses_of_one_kind_are_summed_exactly():
     wanted = optimal_epsilon({Pure(0.001): 200_000}, 1e-8)
     found = pld_epsilon([(Event(Pure(0.001)), 200_000)], 1e-8)
     assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6)
 
 
+@pytest.mark.full
 def test_noise_says_more_than_its_loss_and_its_rho():
     events = [(gaussian(10, loss=Approx("0.4", 1e-5)), 10), (Event(Pure(0.1)), 20)]
     assert epsilon(events, 1e-3, "pld") < 0.9 * epsilon(events, 1e-3, "zcdp")
@@ -153,6 +155,7 @@ LATTICE = [
 ]
 
 
+@pytest.mark.full(keep=18)
 @pytest.mark.parametrize(("steps", "distances"), LATTICE)
 @pytest.mark.parametrize("tails", [4, 6, 9])
 def test_the_grid_adds_no_more_than_its_slack(steps, distances, tails):
@@ -192,6 +195,7 @@ def test_the_slack_counts_numbers_and_is_nothing_on_the_grids_of_releases():
     assert 0 < one.tail < Fraction(1, 10**346)
 
 
+@pytest.mark.full
 def test_on_a_coarse_grid_the_loss_counts():
     coarse, fine = gaussian(5, 64, loss=Approx(1, 1e-7)), gaussian(5, 2**11, loss=Approx(1, 1e-7))
     assert grid_slack(coarse.noise).epsilon > COARSE >= grid_slack(fine.noise).epsilon
@@ -201,6 +205,7 @@ def test_on_a_coarse_grid_the_loss_counts():
         pld_epsilon([(gaussian(5, 64), 1)], 1e-5)
 
 
+@pytest.mark.full
 def test_a_coarser_grid_costs_its_slack():
     plain = pld_epsilon([(gaussian(2), 5)], 1e-5)
     for steps, moves in ((2**11, 1), (2**12, 3)):
@@ -219,6 +224,7 @@ def test_deltas_that_floats_cannot_tell_are_refused(delta):
         pld_epsilon([(gaussian(1), 1)], delta)
 
 
+@pytest.mark.full
 def test_the_error_of_transforms_is_taken_off_delta():
     kinds = [(Event(Pure(Fraction(tenths, 10))), 1) for tenths in range(1, 9)]
     assert pld_epsilon([*kinds, (gaussian(1), 1)], 1e-9) > pld_epsilon(kinds, 1e-9)
@@ -257,6 +263,7 @@ def accounted(events, delta, kind=PLDAccountant):
     return kind().compose(to_dp_events(events)).get_epsilon(delta)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6])
 @pytest.mark.parametrize("case", ["noise", "one response", "responses", "no common unit", "large"])
 def test_the_accountant_of_dp_accounting_is_not_below_the_truth(case, delta):
@@ -268,6 +275,7 @@ def test_the_accountant_of_dp_accounting_is_not_below_the_truth(case, delta):
     assert wanted - 1e-9 <= found <= wanted + 1e-4 * (1 + sum(losses.values()))
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("event", [Event(Pure(0.3)), gaussian(4)], ids=["pure", "gaussian"])
 def test_counts_are_kept(event):
     one, ten, single = [(event, 10)], [(event, 1)] * 10, [(event, 1)]

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import compose, optimal, optimal_delta, optimal_epsilon, optimal_error
 from pdprivacy.errors import ParameterError
-from pdprivacy.privacy import ZCDP, Approx, Pure
 
 HOMOGENEOUS = [[Approx("0.3", 0.01)] * n for n in (1, 2, 5, 8)] + [[Pure(2)] * 4, [Pure("1/3")] * 8]
 HETEROGENEOUS = [
@@ -49,6 +49,7 @@ def divergence(losses, epsilon):
         return sum((number * max(Decimal(0), p - factor * q) for (p, q), number in pairs.items()), Decimal(0))
 
 
+@pytest.mark.full(keep=7)
 @pytest.mark.parametrize("losses", EVERY, ids=range(len(EVERY)))
 @pytest.mark.parametrize("share", ["0", "0.01", "0.3", "0.77", "0.999", "1", "1.5"])
 def test_deltas_are_those_of_all_outcomes_and_not_below(losses, share):
@@ -59,6 +60,7 @@ def test_deltas_are_those_of_all_outcomes_and_not_below(losses, share):
     assert optimal_error(losses) == 0
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("losses", EVERY, ids=range(len(EVERY)))
 @pytest.mark.parametrize("extra", [1e-9, 1e-4, 0.01, 0.2])
 def test_epsilons_meet_delta_and_a_smaller_one_does_not(losses, extra):
@@ -71,6 +73,7 @@ def test_epsilons_meet_delta_and_a_smaller_one_does_not(losses, extra):
         assert divergence(losses, Decimal(epsilon) * Decimal("0.999999")) > Decimal(delta)
 
 
+@pytest.mark.full(keep=11)
 @pytest.mark.parametrize("losses", EVERY, ids=range(len(EVERY)))
 @pytest.mark.parametrize("cells", [64, 1024])
 def test_rounded_sums_are_above_and_within_the_stated_error(losses, cells, monkeypatch):
@@ -113,7 +116,6 @@ some = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(some, st.randoms(use_true_random=False), st.floats(min_value=0, max_value=4))
 def test_neither_order_nor_grouping_matters_and_more_costs_more(losses, random, epsilon):
     delta = optimal_delta(losses, epsilon)

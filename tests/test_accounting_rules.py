@@ -7,9 +7,10 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import (
     Amount,
     Basic,
@@ -22,9 +23,6 @@ from pdprivacy.accounting import (
     zcdp_rho,
 )
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError
-from pdprivacy.privacy import ZCDP, Approx, Pure
-
-pytestmark = pytest.mark.mathematics
 
 
 def worst_delta(enforced, menu, level):
@@ -63,6 +61,7 @@ ADAPTIVE = [
 ]
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("conversion", ["bun_steinke", "tight"])
 @pytest.mark.parametrize(("total", "slack", "menu"), ADAPTIVE)
 def test_no_adaptive_adversary_gets_past_a_filter(total, slack, menu, conversion):
@@ -70,6 +69,7 @@ def test_no_adaptive_adversary_gets_past_a_filter(total, slack, menu, conversion
     assert worst_delta(enforced, menu, total.epsilon) <= total.delta
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("total", "slack", "menu"), ADAPTIVE)
 def test_the_adversary_gets_past_filters_of_twice_the_room(total, slack, menu):
     if total != Approx(0.5, 0.3):
@@ -160,9 +160,8 @@ def made(name):
     return rule({"pure": "basic", "rho": "zcdp"}.get(name, name), total), takes
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15), st.randoms(use_true_random=False))
 def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
     enforced, takes = made(name)
@@ -191,9 +190,8 @@ def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
     assert again == spent
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(items, max_size=15))
 def test_what_is_left_fits_and_no_more(name, asked):
     enforced, takes = made(name)
@@ -211,6 +209,7 @@ def test_what_is_left_fits_and_no_more(name, asked):
         assert not enforced.fits(spent, Approx("0.001", delta + Fraction(1, 10**12)))
 
 
+@pytest.mark.full(keep=17)
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 40])
 def test_many_charges_are_one_charge_of_that_count(name, count):

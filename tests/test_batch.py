@@ -187,6 +187,7 @@ def streamed_and_counted(survey):
 MADE = {"Polars": lazily_counted, "Dask": in_partitions_counted, "DuckDB": streamed_and_counted}
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("engine", MADE)
 def test_a_batch_goes_once_through_the_rows_of_another_engine(survey, schema, engine):
     frame, rows = MADE[engine](survey)

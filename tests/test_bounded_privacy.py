@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pdprivacy import noise
+from pdprivacy import Approx, Pure, noise
 from pdprivacy.mechanism import (
     Gaussian,
     GeneralizedGaussian,
@@ -27,7 +27,7 @@ from pdprivacy.mechanism import (
     truncated_laplace_loss,
     truncated_laplace_scale,
 )
-from pdprivacy.privacy import Approx, Pure
+from tests.support.divergences import hockey_stick
 
 EPSILONS = [Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(10)]
 ROUNDING = 1e-12  # of the sums below, relative
@@ -56,12 +56,6 @@ def rounded_rows(law: object, centres: np.ndarray, n: int) -> np.ndarray:
     edges = np.arange(n + 1) - 0.5 - np.asarray(centres)[:, None]
     cells = mass(law, edges[:, :-1], edges[:, 1:])
     return cells / cells.sum(axis=1, keepdims=True)
-
-
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float, axes: int = 1) -> float:
-    """The largest sum of max(0, p - e^epsilon q) over the last ``axes`` axes."""
-    gain = np.maximum(p - math.exp(epsilon) * q, 0.0)
-    return float(gain.sum(axis=tuple(range(-axes, 0))).max(initial=0.0))
 
 
 def pairs(rows: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +102,7 @@ def worst_loss(each: list[float], total: int, moves: int) -> float:
     return max(sum(each[d] for d in split) for split in splits(total, moves, len(each) - 1))
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_truncated_laplace_on_the_integers_loses_at_most_epsilon(epsilon, moves):
@@ -126,7 +120,7 @@ def test_truncated_laplace_on_the_integers_loses_at_most_epsilon(epsilon, moves)
                 assert worst_loss(each, total, moves) <= float(stated) * (1 + ROUNDING)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", EPSILONS[1:], ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_open_sided_laplace_is_private_within_every_range(epsilon, moves):
@@ -163,7 +157,7 @@ def continuous_laplace_loss(b: float, d: float, width: float) -> float:
     return float(np.abs(loss).max())
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 @pytest.mark.parametrize("ratio", [1, "1.001", "3/2", 2, 3, 10, 1000, None], ids=str)
 @pytest.mark.parametrize("sensitivity", [Fraction(1), Fraction(3, 1000), Fraction(10**6)], ids=float)
@@ -179,7 +173,7 @@ def test_truncated_laplace_scales_are_safe_and_tight(epsilon, ratio, sensitivity
         assert continuous_laplace_loss(b, part * float(sensitivity), far) <= loss
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("moves", [2, 3])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 def test_no_split_of_a_movement_loses_more_and_the_even_one_loses_epsilon(epsilon, moves):
@@ -232,6 +226,7 @@ def test_the_published_scale_loses_more_and_says_so(epsilon, more):
 # 3. Truncated Gaussian noise: cells of the continuous law, and the continuous law.
 
 
+@pytest.mark.full(keep=6)
 @pytest.mark.parametrize("calibration", ["analytic", "classic", "pdp"])
 @pytest.mark.parametrize("moves", [1, 2, 3])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 100), Fraction(3, 10)], ids=float)
@@ -297,6 +292,7 @@ def test_the_continuous_reference_is_the_known_delta_far_from_the_bounds():
         assert continuous_gaussian_delta(epsilon, sigma, 1.0, 2.002) >= summed * (1 - 1e-9)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 @pytest.mark.parametrize("width", [1.0, 1.001, 2.0, 3.0, 10.0, 30.0, math.inf])
 def test_gaussian_noise_loses_nothing_by_truncation(epsilon, width):
@@ -323,6 +319,7 @@ def test_at_an_open_side_truncated_gaussian_noise_needs_all_of_its_scale(epsilon
 ORDERS = [Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(6)]
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("p", ORDERS, ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, moves):
@@ -349,6 +346,7 @@ def test_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, moves):
             assert found <= (float(delta) if p > 1 else 1e-5), split
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("p", ORDERS, ids=float)
 @pytest.mark.parametrize("moves", [1, 2, 3])
 def test_truncated_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, moves):
@@ -367,6 +365,7 @@ def test_truncated_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, 
                     assert found <= (float(delta) if p > 1 else 1e-12)
 
 
+@pytest.mark.full(keep=21)
 @pytest.mark.parametrize("p", ORDERS[1:], ids=float)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 def test_the_condition_of_generalized_gaussian_noise_is_met_with_equality(p, epsilon):
@@ -386,7 +385,7 @@ def test_the_condition_of_generalized_gaussian_noise_is_met_with_equality(p, eps
         assert 2 * law.sf(high) >= float(delta) * (1 - 1e-4)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("p", ORDERS[1:], ids=float)
 @pytest.mark.parametrize("ratio", [1, 2, 5, None], ids=str)
 def test_truncated_generalized_gaussian_losses_exceed_epsilon_with_at_most_delta(p, ratio):
@@ -527,6 +526,7 @@ BOUNDED = {
 }
 
 
+@pytest.mark.full(keep=19)
 @pytest.mark.parametrize("kind", BOUNDED)
 @pytest.mark.parametrize("grid", [None, GRID], ids=["default", "given"])
 @pytest.mark.parametrize("moves", [1, 3])

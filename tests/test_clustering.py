@@ -18,8 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import noise
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Budget, Column, Domain, Unit, noise
 from pdprivacy.engine import PandasEngine, clusters
 from pdprivacy.errors import (
     BudgetExceeded,
@@ -28,10 +27,8 @@ from pdprivacy.errors import (
     ParameterError,
     PrivacyError,
 )
-from pdprivacy.ledger import Budget
 from pdprivacy.measure import measure, search, walking
 from pdprivacy.mechanism.selection import Choosing
-from pdprivacy.privacy import Unit
 from pdprivacy.request import Request
 from pdprivacy.statistic import (
     Answer,
@@ -103,7 +100,6 @@ def unread(monkeypatch):
 # ---------------------------------------------------------------- a round
 
 
-@settings(deadline=None, max_examples=60)
 @given(rows=st.integers(0, 60), size=st.integers(1, 6), seed=st.integers(0, 10**6), wide=st.booleans())
 def test_a_round_is_what_brute_force_finds(rows, size, seed, wide):
     asked = quantities(X, Y, Z) if wide else quantities(X)
@@ -127,6 +123,7 @@ def test_a_round_is_what_brute_force_finds(rows, size, seed, wide):
         np.testing.assert_allclose(np.array(found.sums[place]) * q.grid, exact, atol=len(complete) * q.grid)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("product", [1 << 18, 1, 4000])
 def test_the_cluster_of_a_record_depends_on_nothing_but_the_record(product, monkeypatch):
     asked = quantities(X, Y)
@@ -155,6 +152,7 @@ def all_records(neighbors: str) -> list[tuple[float, float]]:
     return list(itertools.product([0.0, 1.0, 2.0, 3.0, np.nan], [10.0, 11.0, 12.0, np.nan]))
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("contribution", [1, 3])
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize(
@@ -228,7 +226,6 @@ def noisy_round(mechanism: str, neighbors: str, size: int = 4000, rounds: int = 
     return drawn, statistic
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_laplace_noise_has_the_stated_scales_and_no_others(neighbors):
     drawn, _ = noisy_round("laplace", neighbors)
@@ -243,7 +240,6 @@ def test_laplace_noise_has_the_stated_scales_and_no_others(neighbors):
         assert abs(mean / (1.1 * scale) - 1) > tolerance
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_gaussian_noise_is_that_of_one_joint_release_per_round(neighbors):
     from pdprivacy.mechanism import gaussian_delta
@@ -260,7 +256,7 @@ def test_gaussian_noise_is_that_of_one_joint_release_per_round(neighbors):
     assert gaussian_delta(1.0, 1.04 / shift) <= 1e-6 / 3 < gaussian_delta(1.0, 0.96 / shift)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_the_stated_error_is_that_of_the_centres():
     # clusters of equally many records each, on a line
     size, each = 600, 150
@@ -285,6 +281,7 @@ def test_the_stated_error_is_that_of_the_centres():
 # ---------------------------------------------------------------- where rounds start
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("count", "dimensions"), [(1, 1), (2, 1), (5, 2), (5, 6), (40, 3), (200, 2), (300, 1)]
 )
@@ -425,7 +422,6 @@ def test_without_noise_the_rounds_are_those_of_lloyd(monkeypatch):
     assert len(found) == 5
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     epsilon=st.sampled_from([1e-4, 0.1, 1, 1000]),
@@ -513,6 +509,7 @@ def test_columns_that_are_constant_or_truth_values_take_part():
     assert private.dp.kmeans("c", 1, epsilon=1, rng=1)["c"].tolist() == [4]
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("rng", [None, 7, np.random.default_rng(3)])
 @pytest.mark.parametrize("name", ["kmeans", "kmedian"])
 def test_what_can_be_repeated_says_so(name, rng):
@@ -584,6 +581,7 @@ def largest_loss(one: dict[Any, float], other: dict[Any, float]) -> float:
 VALUES = [0, 1, 2, 3, np.nan]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("mechanism", ["exponential", "permute_and_flip"])
 @pytest.mark.parametrize(("start", "steps"), [((1,), 1), ((1,), 2), ((0, 2), 1)])
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
@@ -611,7 +609,7 @@ def test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon(
     assert max(losses) > epsilon * (0.6 if epsilon > 10 and len(start) == 1 else 0.3)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_selections_have_these_probabilities():
     walk, asked, frame = medians((CELLS,), (1,), 1), Choosing(2), line(0, 0, 3)
     asked = Choosing(2, mechanism="exponential")
@@ -643,7 +641,8 @@ def cost_of(walk: Medians, frame: pd.DataFrame, chosen: Any) -> int:
     return total
 
 
-@settings(deadline=None, max_examples=30)
+@pytest.mark.full
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), rows=st.integers(0, 25), size=st.integers(1, 5), steps=st.integers(1, 3))
 def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
     generator = np.random.default_rng(seed)
@@ -669,6 +668,7 @@ def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
         assert walk.found([*selected, last]).tolist() == walk.points[sorted(one)].tolist()
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 199])
 def test_swaps_of_sets_of_any_size_cost_what_they_do_by_definition(size):
     generator = np.random.default_rng(size)
@@ -709,6 +709,7 @@ def test_distances_are_whole_and_the_diameter_is_the_largest():
     assert np.abs(whole * walk.step - true).max() <= walk.step / 2 * (1 + 1e-9)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_no_record_moves_a_cost_further_than_the_sensitivity(neighbors):
     walk = medians(PLANE, (0,), 1, neighbors)
@@ -858,6 +859,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.usefixtures("unread")
 @pytest.mark.parametrize(("name", "args", "options", "error", "words"), REFUSED)
 def test_a_refusal_comes_before_anything_is_charged_or_read(name, args, options, error, words):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pdprivacy
@@ -159,7 +159,6 @@ def drawn(data, names: list[str], kinds: list[str]) -> str:
     return written.getvalue()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.lists(st.sampled_from(sorted(_CELLS)), min_size=2, max_size=4), st.integers(1, 3))
 def test_tables_of_the_same_names_and_kinds_have_the_same_skeleton(data, kinds, at_once):
     names = [f"column {place}" for place in range(len(kinds))]
@@ -345,6 +344,7 @@ def test_odd_names_are_written_as_pandas_reads_them(run, tmp_path):
     assert names_in(text) == list(pd.read_csv(place).columns) == ODD
 
 
+@pytest.mark.full
 def test_names_are_written_so_that_python_reads_them_whatever_the_output_is(tmp_path):
     place = tmp_path / "table.csv"
     with place.open("w", encoding="utf-8", newline="") as file:
@@ -372,7 +372,6 @@ sys.exit(main(sys.argv[1:]))
         assert names_in(text) == ODD
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=8), min_size=2, max_size=4))
 def test_any_names_are_those_of_pandas_or_refused(names):
     written = io.StringIO()
@@ -534,6 +533,7 @@ def test_the_output_file_is_new_and_whole(run, table, tmp_path):
     assert "cannot be written" in run(table, "--output", tmp_path / "no" / "schema.py").stderr
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_output_that_is_full_is_told(table):
     with open("/dev/full", "w") as full:
@@ -547,6 +547,7 @@ def test_an_output_that_is_full_is_told(table):
     )
 
 
+@pytest.mark.full
 def test_the_command_of_the_readme_makes_a_file_that_imports(table, tmp_path):
     place = tmp_path / "schema.py"
     with place.open("w") as output:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy import Budget, Column, Domain, risk
+from pdprivacy import Budget, Column, Domain, Pure, risk
 from pdprivacy.errors import (
     DeclarationError,
     MetadataError,
@@ -22,9 +22,10 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.privacy import Confidential, Pure, rational
+from pdprivacy.privacy import Confidential, rational
 from pdprivacy.protection import find
 from pdprivacy.utility import total_variation
+from tests.support.cases import each
 
 AGES, TOWNS, SEXES = tuple(range(10)), ("Aa", "Bb", "Cc"), ("f", "m")
 ILLS, JOBS = ("flu", "gout", "no"), ("a", "b")
@@ -126,6 +127,7 @@ def noise_of(name, epsilon, l1=1, l2=1.0):
     return (Laplace if name == "laplace" else Geometric)(epsilon, l1)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", ["laplace", "geometric", "gaussian"])
 def test_the_risk_is_that_of_the_noise_the_table_would_get(name, neighbors):
@@ -160,6 +162,7 @@ MEASURES = [
 ]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("options", MEASURES, ids=str)
 def test_every_measure_is_that_of_the_array_function(private, options):
     table = counted(BY, "ill").to_numpy()
@@ -199,6 +202,7 @@ def test_nulls_are_a_label(private):
     assert expected != pytest.approx(risk.dr_ha(table.iloc[:, :2].to_numpy(), Geometric(1)), rel=1e-3)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("overall", ["max", "sum"])
 @pytest.mark.parametrize("joint", [True, False])
 def test_several_sensitive_columns_count_per_cell(private, overall, joint, monkeypatch):
@@ -277,6 +281,7 @@ def test_the_ends_of_a_curve_are_counted_by_hand(private):
     assert near.iloc[2].tolist() == pytest.approx(near.iloc[3].tolist(), abs=1e-9)
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
 @pytest.mark.parametrize(
@@ -330,6 +335,7 @@ def alone(labels) -> pd.DataFrame:
     return PEOPLE.iloc[:rows].assign(age=1, town="Aa", ill=pd.array(labels, dtype=object))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("average", ["cells", "records"])
 @pytest.mark.parametrize("options", [{}, {"mechanism": "laplace"}, {"measure": "expected"}], ids=str)
 def test_the_chosen_epsilon_is_the_last_that_keeps_the_risk(average, options):
@@ -504,6 +510,7 @@ def per_record(frame, by, sensitive, noise, overall="max") -> pd.Series:
     return found
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("average", ["cells", "records"])
 @pytest.mark.parametrize("overall", ["max", "sum"])
 def test_publications_add_up_over_the_cells_that_hold_a_record(private, overall, average):
@@ -707,7 +714,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_arguments_are_refused_before_the_data_is_read(private, name, monkeypatch):
     call, error, match = BAD[name]
 
@@ -821,6 +828,7 @@ def test_a_filtered_frame_is_asked_like_any_other():
     assert few.dp.dr_ha(BY, "ill", 1) == pytest.approx(expected)
 
 
+@pytest.mark.full
 def test_pictures_are_of_these_frames_alone(private):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports itself
@@ -982,6 +990,7 @@ def two_columns(cells, labels, **options):
     return pd.DataFrame({"g": list(cells), "y": list(labels)}).dp.protect(domain, epsilon=9, **options)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("attack", ["plurality", "probabilistic"])
 @pytest.mark.parametrize("noise", [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-3}])
 def test_clamped_counts_are_clamped_at_the_number_of_rows_too(noise, attack):
@@ -1028,6 +1037,7 @@ def test_simulation_of_a_frame_takes_what_is_done_to_the_noisy_table(private):
 # ---------------------------------------------------------------- curves that fall and rise
 
 
+@pytest.mark.full
 def test_an_epsilon_within_a_dip_of_the_curve_is_found():
     # Pure noise makes up risks in the mixed cell, no noise discloses the other one.
     private = protect(pd.concat([alone(["no", "flu"] * 4), alone(["flu"]).assign(age=2)], ignore_index=True))

@@ -28,6 +28,7 @@ SOURCES = sorted([*PAGES, *DOCS.glob("api/*.rst")])
 ABSENT = [name for name in ("sphinx", "myst_parser", "furo") if importlib.util.find_spec(name) is None]
 
 builds = [
+    pytest.mark.full,
     pytest.mark.skipif(bool(ABSENT), reason=f"the extra docs is not installed: {', '.join(ABSENT)}"),
     pytest.mark.skipif(
         pd.__version__.startswith("2."), reason="one build suffices, that with the newest pandas"
@@ -192,6 +193,7 @@ METHODS = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", [name for name, text in METHODS.items() if ">>>" in text])
 def test_examples_of_methods_run_as_they_are_shown(name):
     """Copied from the page, without what the module around them imports."""

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdprivacy.domain import MAX_INTEGER_CELLS, Column, Domain, declaration_hint
+from pdprivacy import Column, Domain
+from pdprivacy.domain import MAX_INTEGER_CELLS, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError
 
 AGE = Column("age", "integer", lower=18, upper=65, bins=(18, 30, 45, 65), role="quasi_identifier")
@@ -210,6 +211,7 @@ def test_the_fingerprint_sees_every_field_and_the_order():
     )
 
 
+@pytest.mark.full
 def test_the_fingerprint_is_the_same_in_every_process():
     class Colour(enum.Enum):
         RED = "r"

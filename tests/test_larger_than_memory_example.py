@@ -21,8 +21,8 @@ ENGINES = [
 ]
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.skipif(find_spec("narwhals") is None, reason="the example needs narwhals"),
-    pytest.mark.once,
 ]
 
 

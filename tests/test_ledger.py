@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from pdprivacy import ZCDP, Approx, Budget, Ledger, Pure, Unit
 from pdprivacy.errors import BudgetError, BudgetExceeded, LedgerError, ParameterError
-from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 
 
 @pytest.fixture
@@ -109,8 +108,6 @@ def test_the_refusal_says_what_was_asked_and_what_is_left():
     assert caught.value.hint is None
 
 
-@pytest.mark.storage
-@settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000),
     st.fractions(min_value=0, max_value=Fraction(1, 10), max_denominator=1000),
@@ -366,7 +363,7 @@ def test_what_is_read_while_others_charge_is_consistent(busy):
     assert len(budget.entries) == 300
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_the_summary_agrees_with_the_rows_while_others_charge(busy):
     budget = Budget(epsilon=1000)
 

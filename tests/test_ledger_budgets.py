@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from pdprivacy import Budget, Ledger
+from pdprivacy import ZCDP, Approx, Budget, Column, Domain, Ledger, Pure, Unit
 from pdprivacy.accounting import Event, GaussianNoise
 from pdprivacy.errors import (
     AlreadyCharged,
@@ -38,7 +38,6 @@ from pdprivacy.errors import (
 from pdprivacy.ledger.chain import ROOT, canonical, digest, link
 from pdprivacy.ledger.entry import Account, Entry, Terms
 from pdprivacy.ledger.records import charge_text, entry_of, terms_body, terms_of
-from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 
 SCHEMA = pa.DataFrameSchema(
     {
@@ -81,7 +80,7 @@ def test_a_budget_outlives_its_objects(path):
     assert Ledger(path).entries("survey")["answered"].tolist() == [True] * 3
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_another_process_goes_on_where_this_one_stopped(path):
     protect(Ledger(path), epsilon=1).dp.count(epsilon=0.25)
     code = (
@@ -105,6 +104,7 @@ def test_budgets_of_a_ledger_do_not_mix(ledger):
     }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("accounting", ["basic", "filter", "zcdp"])
 def test_a_ledger_and_memory_keep_the_same_accounts(path, accounting):
     cap = Approx(3, 1e-5)
@@ -141,8 +141,6 @@ LOSSES = (
 )
 
 
-@pytest.mark.storage
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(LOSSES, st.integers(1, 10**6)), min_size=1, max_size=4),
     st.text(max_size=30).filter(lambda text: text.isprintable()),
@@ -196,6 +194,7 @@ def test_neighbors_are_declared_anew_only_before_the_first_charge(ledger):
     ledger.audit()
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -318,6 +317,42 @@ def test_nothing_is_released_where_the_answer_cannot_be_noted(ledger, monkeypatc
     assert private.dp.budget.entries[["epsilon", "answered"]].to_numpy().tolist() == [[0.25, False]]
 
 
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize("damage", ["gone", "held", "other"])
+def test_an_answer_that_cannot_be_noted_says_which_charge_is_entered(path, damage):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    pytest.importorskip("pdprivacy.polars", reason="narwhals is not installed")
+    reads = []
+
+    def read(batch):
+        """What happens to the ledger while the data is read, which is after the charge."""
+        if reads:
+            Path(path).rename(f"{path}-moved")
+            if damage == "other":
+                Path(path).write_bytes(b"no ledger at all " * 100)
+            if damage == "held":
+                Path(path).mkdir()
+        return batch
+
+    frame = polars.LazyFrame({"age": [20, 30, 40]}).map_batches(read)
+    domain = Domain((Column("age", "integer", lower=0, upper=120),))
+    private = frame.dp.protect(domain, epsilon=1, budget=Ledger(path), name="survey")
+    private.dp.mean("age", epsilon=0.25)
+    reads.append(True)
+    with pytest.raises(LedgerError) as caught:
+        private.dp.mean("age", epsilon=0.25)
+    text = str(caught.value)
+    assert text.startswith("Charge 2 of the budget 'survey' is entered, but its answer was not handed out")
+    assert "Nothing was entered" not in text
+    assert "again" not in text
+    reads.clear()
+    if damage != "gone":
+        Path(path).rmdir() if damage == "held" else Path(path).unlink()
+    Path(f"{path}-moved").rename(path)
+    code = "import sys, pdprivacy; print(*pdprivacy.Ledger(sys.argv[1]).entries('survey')['answered'])"
+    assert subprocess.check_output([sys.executable, "-c", code, path], text=True).split() == ["True", "False"]
+
+
 def test_nothing_is_read_where_the_charge_cannot_be_entered(ledger, monkeypatch):
     private = protect(ledger, epsilon=1)
     monkeypatch.setattr(
@@ -333,10 +368,23 @@ def test_nothing_is_read_where_the_charge_cannot_be_entered(ledger, monkeypatch)
 # ---------------------------------------------------------------- what an audit finds
 
 
-def raw(path: Path) -> sqlite3.Connection:
-    """The file as an intruder opens it: without the triggers that refuse changes."""
-    connection = sqlite3.connect(path)
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+class Intruder(sqlite3.Connection):
+    """Without the triggers that refuse changes, which are put back in the end."""
+
+    triggers: list[tuple[str, str]]
+
+    def close(self) -> None:
+        for _, statement in self.triggers:
+            self.execute(statement)
+        self.commit()
+        super().close()
+
+
+def raw(path: Path) -> Intruder:
+    connection = sqlite3.connect(path, factory=Intruder)
+    query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+    connection.triggers = connection.execute(query).fetchall()
+    for name, _ in connection.triggers:
         connection.execute(f'DROP TRIGGER "{name}"')
     return connection
 
@@ -374,7 +422,7 @@ def filled(path, content) -> Path:
     return path
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_a_ledger_as_it_was_entered_passes(filled):
     found = Ledger(filled).audit()
     assert (found.records, found.charges, found.budgets, found.unanswered) == (15, 6, 2, 0)
@@ -382,7 +430,7 @@ def test_a_ledger_as_it_was_entered_passes(filled):
     assert Ledger(filled).audit(found.head) == found
 
 
-@pytest.mark.storage
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("number", range(1, 16))
 def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
     connection = raw(filled)
@@ -413,7 +461,6 @@ def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
     Ledger(filled).audit()
 
 
-@pytest.mark.storage
 @pytest.mark.parametrize(
     "change",
     [
@@ -457,7 +504,6 @@ def rewritten(path: Path, change) -> None:
     connection.close()
 
 
-@pytest.mark.storage
 @pytest.mark.parametrize("field", ["loss", "spent", "charge", "asked"])
 def test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain(filled, field):
     def cheaper(number, body):
@@ -477,7 +523,6 @@ def test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain(f
         Ledger(filled).audit()
 
 
-@pytest.mark.storage
 def test_charges_above_the_cap_are_found_in_a_whole_new_chain(filled):
     def smaller(number, body):
         if body["kind"] == "open":
@@ -489,7 +534,6 @@ def test_charges_above_the_cap_are_found_in_a_whole_new_chain(filled):
         Ledger(filled).audit()
 
 
-@pytest.mark.storage
 def test_only_a_head_kept_elsewhere_tells_a_whole_new_chain(filled, monkeypatch):
     head = Ledger(filled).audit().head
     monkeypatch.setattr("pdprivacy.ledger.durable._seen", {})  # as another process
@@ -499,7 +543,7 @@ def test_only_a_head_kept_elsewhere_tells_a_whole_new_chain(filled, monkeypatch)
         Ledger(filled).audit(head)
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_an_older_copy_is_told_by_the_head(filled, tmp_path):
     older = tmp_path / "older.db"
     older.write_bytes(filled.read_bytes())
@@ -523,7 +567,6 @@ def test_an_older_copy_is_told_by_the_head(filled, tmp_path):
             use()
 
 
-@pytest.mark.storage
 @pytest.mark.parametrize(
     "head", ["", "x", "1:", "0:" + "0" * 64, "1:" + "0" * 63, 3, "1:" + "G" * 64, "1:" + "0" * 64 + "\n"]
 )
@@ -534,7 +577,6 @@ def test_a_head_is_what_the_ledger_gave(filled, head):
         Ledger(filled).audit("99:" + "0" * 64)
 
 
-@pytest.mark.storage
 def test_an_altered_last_charge_is_refused_before_the_next_one(filled):
     connection = raw(filled)
     (body,) = connection.execute("SELECT body FROM records WHERE number = 7").fetchone()
@@ -559,7 +601,7 @@ def test_a_budget_in_a_ledger_goes_to_other_processes(ledger):
     assert pickle.loads(pickle.dumps(ledger)).address == ledger.address
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_what_was_seen_goes_along(filled, tmp_path):
     older = tmp_path / "older.db"
     older.write_bytes(filled.read_bytes())
@@ -590,7 +632,7 @@ def _spend(path, times, asked, answers):
     answers.put((accepted, longest))
 
 
-@pytest.mark.storage
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_many_processes_never_spend_more_than_the_total(path):
     processes, times = 16, 80
@@ -671,7 +713,7 @@ print(len(told), len(entries), len(answered), len(lost))
 """
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_killed_process_loses_nothing_that_it_told(path):
     """100 kills at random moments (fixed seed) of charging and releasing; no false alarms."""
@@ -698,7 +740,6 @@ def test_what_is_no_ledger_is_not_taken_for_a_new_one(path):
     assert path.read_text() == "no database\n" * 100
 
 
-@pytest.mark.storage
 @pytest.mark.parametrize("kind", ["open", "charge"])
 def test_an_altered_total_is_refused_before_it_is_used(filled, kind):
     connection = raw(filled)
@@ -738,7 +779,7 @@ def forged(path: Path, kind: str, change) -> None:
 PAID = {"charge": 4, "asked": ["1/2", "0"]}
 
 
-@pytest.mark.storage
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize(
     "change",
     [
@@ -777,14 +818,47 @@ def test_a_forged_charge_at_the_end_is_found(filled, change):
             use()  # nothing else is raised
 
 
-@pytest.mark.storage
 def test_a_forged_total_at_the_end_is_refused(filled):
     forged(filled, "open", {"kind": "open", "total": {"count": 1, "loss": {"epsilon": "9"}}})
     with pytest.raises(TamperedLedgerError):
         Ledger(filled).audit()
 
 
-@pytest.mark.storage
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DROP TRIGGER records_stay", "the trigger 'records_stay' is missing"),
+        ("DROP TRIGGER records_follow", "the trigger 'records_follow' is missing"),
+        ("DROP INDEX records_by_kind", "the index 'records_by_kind' is missing"),
+        ("DROP INDEX records_by_release", "the index 'records_by_release' is missing"),
+        ("CREATE TRIGGER more AFTER INSERT ON records BEGIN SELECT 1; END", "a trigger was added"),
+    ],
+)
+def test_an_audit_finds_what_no_longer_guards_the_records(filled, statement, words):
+    connection = sqlite3.connect(filled)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with pytest.raises(TamperedLedgerError, match=words):
+        Ledger(filled).audit()
+
+
+def test_an_audit_finds_an_index_that_lacks_a_release(filled):
+    """The records are as they were entered: the damage is to what looks them up alone."""
+    content = bytearray(filled.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    for start in range(size, len(content), size):
+        page = content[start : start + size]
+        if page[0] == 10 and page.count(b"oner0") == 1:  # the leaf of an index of budgets and releases
+            content[start + page.index(b"oner0") + 4] ^= 1
+            break
+    else:
+        pytest.fail("there is no such page")
+    filled.write_bytes(content)
+    with pytest.raises(TamperedLedgerError, match="SQLite finds damage"):
+        Ledger(filled).audit()
+
+
 def test_an_index_that_hides_the_last_charge_is_found(filled):
     connection = raw(filled)
     connection.execute("DROP INDEX records_by_kind")
@@ -801,5 +875,5 @@ def test_an_index_that_hides_the_last_charge_is_found(filled):
     connection.close()
     with Ledger(filled).chain.reading() as reader:
         assert reader.latest("one", "charge").number == 5
-    with pytest.raises(TamperedLedgerError, match="record 7 is not found where it is looked up"):
+    with pytest.raises(TamperedLedgerError, match="SQLite finds damage"):
         Ledger(filled).audit()

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import pytest
 
 import pdprivacy
-from pdprivacy import Pure
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.command import ledger as tool
 from pdprivacy.command.main import main
 from pdprivacy.ledger import text
-from pdprivacy.privacy import ZCDP, Approx
 
 HANG = 120  # seconds after which a process is taken to hang
 POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -189,8 +188,8 @@ def test_what_could_move_a_cursor_is_spelled_out(run, path):
     assert len(done.stdout.splitlines()) == 4 + 1
 
 
+@pytest.mark.full
 @POSIX
-@pytest.mark.storage
 def test_names_are_escaped_where_the_output_is_ascii(path):
     given = [["show"], ["show", "--name", NAME], ["audit"], ["export"], ["show", "--name", "süd"]]
     done = processes([["", "ledger", first, path, *more] for first, *more in given], PYTHONIOENCODING="ascii")
@@ -411,8 +410,8 @@ def unwritten(tmp_path_factory) -> dict[tuple[str, str], Done]:
     return dict(zip(given, done, strict=True))
 
 
+@pytest.mark.full
 @POSIX
-@pytest.mark.storage
 @pytest.mark.parametrize("name", ["show", "audit", "export", "help"])
 def test_a_pipe_that_nobody_reads_is_no_error(unwritten, name):
     done = unwritten["broken", name]
@@ -420,7 +419,7 @@ def test_a_pipe_that_nobody_reads_is_no_error(unwritten, name):
     assert done.returncode in ((0, 141) if name == "help" else (141,))  # argparse may drop it by itself
 
 
-@pytest.mark.storage
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("name", ["show", "audit", "export"])
 def test_an_output_that_is_full_is_told(unwritten, name):
@@ -429,8 +428,8 @@ def test_an_output_that_is_full_is_told(unwritten, name):
     assert done.stderr == "The output could not be written: No space left on device.\n"
 
 
+@pytest.mark.full
 @POSIX
-@pytest.mark.storage
 def test_outputs_that_are_closed_are_told(path):
     audit = '"$0" -m pdprivacy ledger audit "$1"'
     script = f"{audit} >&-; echo $?; {audit} >&- 2>&-; echo $?"
@@ -445,8 +444,8 @@ def test_outputs_that_are_closed_are_told(path):
     assert done.stderr == "There is no output to write to.\n"
 
 
+@pytest.mark.full
 @POSIX
-@pytest.mark.storage
 def test_an_interrupt_is_quiet(path):
     code = (
         "import os, signal, sys; from pdprivacy.command import ledger, main;"

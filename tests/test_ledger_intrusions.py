@@ -19,7 +19,7 @@ from pdprivacy.ledger import files
 ROOT = Path(pdprivacy.__file__).parents[1]
 
 pytestmark = [
-    pytest.mark.storage,
+    pytest.mark.full,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals and locks of Linux"),
 ]
 

@@ -39,6 +39,7 @@ from pdprivacy.ledger.chain import ROOT, check, link
 from pdprivacy.ledger.postgres import PAGE, refused
 from pdprivacy.ledger.server import ServerStore
 from pdprivacy.ledger.store import Row, Store
+from tests.support.processes import STORE_ALONE
 
 SECRET = "s3cr3t-pass"  # the password of every user of the test server
 NOTHING = "Nothing was entered."
@@ -202,15 +203,8 @@ def _refusal(match: str, effect: str = NOTHING, kind: type[Exception] = LedgerEr
     assert "psycopg." not in text.replace("+psycopg", "")
 
 
-# the modules that store records, without the rest of the package, which takes longer to import; and what
-# they use of others at once, so that no forked process imports it by itself
-STORE_ALONE = """
-import os, sys, types
-for name in ("pdprivacy", "pdprivacy.ledger"):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [os.path.join(os.environ["PYTHONPATH"], *name.split("."))]
-import sqlalchemy.dialects.postgresql.psycopg, psycopg
-"""
+# imported at once, so that no forked process imports them by itself
+DRIVERS = "import sqlalchemy.dialects.postgresql.psycopg, psycopg\n"
 
 PREAMBLE = """
 import contextlib, json, os, signal, sys, threading, time
@@ -251,7 +245,7 @@ def children(count, work):
 def _process(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A Python of its own, which is gone at the end."""
     root = str(Path(pdprivacy.__file__).parents[1])
-    alone = "" if "from pdprivacy import" in code else STORE_ALONE
+    alone = "" if "from pdprivacy import" in code else STORE_ALONE + DRIVERS
     process = subprocess.Popen(
         [sys.executable, "-c", alone + PREAMBLE + code, *arguments],
         env={**os.environ, "PYTHONPATH": root}, text=True, bufsize=1,
@@ -287,6 +281,7 @@ def _said(process: subprocess.Popen[str]) -> str:
 # Records
 
 
+@pytest.mark.full
 def test_records_come_back_as_they_were_entered(store):
     long = "é" * 100
     with store.writing() as writer:
@@ -317,6 +312,7 @@ def test_records_come_back_as_they_were_entered(store):
             assert reader.budgets() == ["B", "a", long, "%(x)s :y ? \\ '\""]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [-(10**30), -(2**63) - 1, -1, 0, 2, 2**31, 2**63 - 1, 2**63, 10**30])
 def test_numbers_without_a_record(records, number):
     with records.reading() as reader:
@@ -324,6 +320,7 @@ def test_numbers_without_a_record(records, number):
         assert [row.number for row in reader.rows(after=number)] == ([1] if number < 1 else [])
 
 
+@pytest.mark.full
 def test_many_records_come_in_pages(store):
     count = 2 * PAGE + 1
     with store.writing() as writer:
@@ -375,6 +372,7 @@ def test_a_number_that_the_server_cannot_hold(records):
 # Blocks
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, StopIteration, GeneratorExit, LedgerError])
 def test_an_error_of_the_block_goes_through_and_nothing_is_entered(records, kind):
     raised = kind("of the caller")
@@ -470,7 +468,7 @@ def test_writers_wait_for_one_that_holds_only_the_row(records, server, schema, o
 # Many at once
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_sixteen_processes_never_spend_more_than_the_total(server, schema):
     code = """
 from pdprivacy import Ledger, Pure
@@ -520,7 +518,7 @@ def test_a_budget_on_a_server_is_that_of_every_process(server, schema):
     copy.close()
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_threads_share_a_store(records):
     failed = []
 
@@ -542,7 +540,7 @@ def test_threads_share_a_store(records):
     assert len(_whole(records)) == 201
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_processes_that_make_the_ledger_at_once(server, schema, store):
     code = "assert children(8, lambda index: add(ServerStore(sys.argv[1]), index=index)) == [0] * 8"
     _run(code, server.url(schema))
@@ -550,7 +548,7 @@ def test_processes_that_make_the_ledger_at_once(server, schema, store):
     assert server.sql(schema, "SELECT format, turn FROM pdprivacy_ledger") == [(1, 8)]
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_both_sides_of_a_fork(server, schema, store):
     code = """
 store = ServerStore(sys.argv[1])
@@ -581,7 +579,7 @@ store.close()
     assert sum(body.get("child", False) for body in bodies) == 30
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_a_child_that_leaves_the_block_of_its_parent_does_not_end_it(server, schema, store):
     code = """
 store = ServerStore(sys.argv[1])
@@ -605,7 +603,7 @@ else:
 # What ends suddenly
 
 
-@pytest.mark.storage
+@pytest.mark.full
 @pytest.mark.parametrize("orphan", [False, True], ids=["alone", "with a child that lives on"])
 def test_a_killed_writer_lets_go_and_leaves_nothing(server, schema, records, open_store, orphan):
     """At once, not only when the server takes the turn from a writer that does nothing."""
@@ -651,7 +649,7 @@ def test_idle_connections_that_the_server_ended_are_replaced(server, schema, rec
     assert _add(records).number == 2
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_what_was_reported_survives_a_crash_of_the_server(server, schema, records):
     """Even for a user whose commits do not wait for the disk elsewhere."""
     server.sql(schema, f"CREATE ROLE careless LOGIN SUPERUSER PASSWORD '{SECRET}'")
@@ -681,6 +679,47 @@ assert children(4, work) == [0] * 4
         for number, process in (map(int, line.split()) for line in reported):
             assert rows[number] == process, crash
     _add(records)
+
+
+def test_an_answer_that_the_server_does_not_take_says_which_charge_is_entered(server, schema):
+    ledger = Ledger(server.url(schema))
+    budget = ledger.open("survey", pdprivacy.Pure(1))
+    entry = budget.charge(pdprivacy.Pure("0.25"), "count")
+    server.stop("immediate")
+    try:
+        with pytest.raises(LedgerError) as caught:
+            budget.answered(entry.number)
+    finally:
+        server.start()
+    text = str(caught.value)
+    assert text.startswith("Charge 1 of the budget 'survey' is entered, but its answer was not handed out")
+    assert NOTHING not in text
+    assert "again" not in text
+    assert budget.entries["answered"].tolist() == [False]
+    assert budget.spent == (0.25, 0)
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DROP TRIGGER pdprivacy_append_only ON pdprivacy_records", "the trigger .* is missing"),
+        ("ALTER TABLE pdprivacy_records DISABLE TRIGGER USER", "the trigger .* is missing"),
+        ("DROP INDEX pdprivacy_records_kind", "the index 'pdprivacy_records_kind' is missing"),
+        (
+            "CREATE OR REPLACE FUNCTION pdprivacy_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RETURN NULL; END'",
+            "the trigger .* was changed",
+        ),
+    ],
+)
+def test_an_audit_finds_what_no_longer_guards_the_records(server, schema, statement, words):
+    with Ledger(server.url(schema)) as ledger:
+        ledger.open("survey", pdprivacy.Pure(1)).charge(pdprivacy.Pure("0.25"), "count")
+        assert ledger.audit().charges == 1
+        server.sql(schema, statement)
+        with pytest.raises(TamperedLedgerError, match=words):
+            ledger.audit()
 
 
 # What cannot be used
@@ -764,6 +803,7 @@ def test_a_server_that_takes_no_writes(server, schema, records, open_store):
     assert len(_whole(open_store("standby"))) == 1
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -780,6 +820,7 @@ def test_records_are_neither_changed_nor_removed(server, schema, records, statem
     assert _whole(records) == before
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     "change",
     [
@@ -877,6 +918,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch, module, what):
         ServerStore("postgresql+psycopg://host/db")
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("how", ["closed", "collected"])
 def test_a_store_lets_go_of_its_connections(server, schema, records, how):
     connected = f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{schema}'"

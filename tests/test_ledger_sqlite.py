@@ -26,8 +26,7 @@ import pytest
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger import chain, database, files, locks, shared
 from pdprivacy.ledger.sqlite import SQLiteStore
-
-pytestmark = pytest.mark.storage
+from tests.support.processes import STORE_ALONE
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -545,7 +544,8 @@ def test_a_backup_is_a_ledger(path, tmp_path):
     with pytest.raises(LedgerError, match="does not exist"):
         store.backup(tmp_path / "no" / "copy.db")
     assert set(os.listdir(tmp_path)) == names
-    store.check()
+    with store.reading() as reader:
+        assert reader.damage() == []
 
 
 def test_a_copy_by_vacuum_becomes_a_ledger_that_is_durable(path, tmp_path):
@@ -579,6 +579,7 @@ COPIES: dict[str, Callable[[str], None]] = {
 }
 
 
+@pytest.mark.full(keep=2)
 @forks
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("reading", [False, True])
@@ -654,14 +655,6 @@ def test_locks_lost_by_a_copy_are_taken_again(tmp_path, copy):
     append(store, text="A5")
     assert texts(path) == ["A1", "A2", "A3", "A4", "B", "A5"]
 
-
-# the modules that store records, without the rest of the package, which takes longer to import
-STORE_ALONE = """
-import os, sys, types
-for name in ("pdprivacy", "pdprivacy.ledger"):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [os.path.join(os.getcwd(), *name.split("."))]
-"""
 
 REPLACED = """
 import gc, os, sys
@@ -974,6 +967,7 @@ def appends_with_others(path, name, finished):
     return number
 
 
+@pytest.mark.full
 @forks
 def test_sixteen_processes_append_in_turn_and_none_starves(path, tmp_path):
     """Each has its fifty records before all together have ten times as many, while all go on; and every
@@ -1002,6 +996,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.full
 def test_processes_that_were_started_anew_append_in_turn(path):
     command = [sys.executable, "-c", STORE_ALONE + SCRIPT, path, "60"]
     started = [subprocess.Popen(command, cwd=Path(__file__).parents[1]) for _ in range(3)]
@@ -1068,6 +1063,7 @@ def test_processes_of_multiprocessing_append(path):
     assert len(whole(path)) == 85
 
 
+@pytest.mark.full
 @forks
 def test_a_fork_beside_a_thread_that_appends(path):
     append(SQLiteStore(path))
@@ -1257,7 +1253,7 @@ def killed() -> Iterator[Callable[..., list[int]]]:
 
 
 @forks
-@pytest.mark.statistical
+@pytest.mark.full
 def test_what_was_told_to_be_entered_outlives_a_kill(path, killed):
     chance = random.Random(1)
     last = append(SQLiteStore(path))
@@ -1281,7 +1277,7 @@ def test_what_was_told_to_be_entered_outlives_a_kill(path, killed):
 
 
 @forks
-@pytest.mark.statistical
+@pytest.mark.full
 def test_a_kill_leaves_a_whole_ledger_or_none(tmp_path, killed):
     chance = random.Random(2)
     start = time.monotonic()

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pdprivacy import noise
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Approx, Budget, Column, Domain, Pure, Unit, noise
 from pdprivacy.errors import BudgetExceeded, ParameterError
-from pdprivacy.ledger import Budget
 from pdprivacy.measure import measure
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta, noise_multiplier
 from pdprivacy.noise import discrete_laplace
-from pdprivacy.privacy import Approx, Pure, Unit
 from pdprivacy.request import Request
 from pdprivacy.statistic import Answer, Part
 
@@ -190,7 +187,6 @@ EPSILONS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(drawn=PARTS, epsilon=EPSILONS)
 def test_laplace_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
     parts = drawn_parts(drawn)
@@ -212,7 +208,6 @@ def test_laplace_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
     assert spent <= epsilon
 
 
-@settings(deadline=None, max_examples=100)
 @given(drawn=PARTS, epsilon=EPSILONS)
 def test_geometric_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
     parts = tuple(
@@ -228,7 +223,6 @@ def test_geometric_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
     assert spent == epsilon
 
 
-@settings(deadline=None, max_examples=60)
 @given(drawn=PARTS, epsilon=EPSILONS, delta=st.sampled_from([Fraction(1, 10**6), Fraction(1, 20)]))
 def test_gaussian_scales_follow_from_sensitivity_and_weight(drawn, epsilon, delta):
     assume(epsilon >= Fraction(1, 10**5))  # below, Gaussian noise is refused
@@ -333,7 +327,6 @@ def test_noise_finer_than_the_unit_is_added_before_anything_is_rounded(large, as
         ]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     numbers=st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=5),
     power=st.integers(-40, 10),
@@ -365,6 +358,7 @@ def test_an_empty_vector_is_released_as_one():
     assert measured.noisy[0].values.tolist() == []
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("moves", [1, 2])
 def test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for(mechanism, moves, monkeypatch):

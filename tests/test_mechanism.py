@@ -2,7 +2,7 @@
 
 Distributions are summed or integrated here from the exponential alone, privacy losses are worked
 out from the integer law that is drawn, and deltas are integrals that the package does not use.
-Every statistical test has a fixed seed and a false-alarm rate of 1e-6 per test made.
+Every statistical test has a fixed seed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from pdprivacy import noise
+from pdprivacy import Approx, Pure, noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
-from pdprivacy.privacy import Approx, Pure
+from tests.support.cases import each
+from tests.support.statistics import Distribution, accepts_only, discrete
 
-FALSE_ALARM = 1e-6
 MANY = 200_000
 CALIBRATIONS = ("analytic", "classic", "pdp")
 GRID = Fraction(1, 2**20)
@@ -61,6 +61,12 @@ def named(mechanism: object) -> str:
 # References.
 
 
+def integer_law(mechanism: Geometric | DiscreteGaussian, factor: float = 1.0) -> Distribution:
+    """The distribution on the integers at ``factor`` times the claimed scale, from the definition."""
+    z, weights = masses(mechanism, factor)
+    return discrete(z, weights)
+
+
 def masses(mechanism: Geometric | DiscreteGaussian, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Integers and their probabilities at ``factor`` times the claimed scale, from the definition."""
     scale = mechanism.scale * factor
@@ -71,20 +77,6 @@ def masses(mechanism: Geometric | DiscreteGaussian, factor: float = 1.0) -> tupl
         z = np.arange(-math.ceil(10 * scale) - 2, math.ceil(10 * scale) + 3)
         weights = np.exp(-((z / scale) ** 2) / 2)
     return z, weights / math.fsum(weights)
-
-
-def chi_square(drawn: np.ndarray, z: np.ndarray, p: np.ndarray) -> float:
-    """p-value of integer draws; integers expected fewer than ten times are counted together."""
-    often = p * drawn.size >= 10
-    low, high = z[often].min(), z[often].max()
-    counts = np.bincount(np.clip(drawn, low - 1, high + 1) - (low - 1), minlength=high - low + 3)
-    shares = np.concatenate([[p[z < low].sum()], p[often], [p[z > high].sum()]])
-    counts[1] += counts[0]
-    counts[-2] += counts[-1]
-    shares[1] += shares[0]
-    shares[-2] += shares[-1]
-    counts, shares = counts[1:-1], shares[1:-1] / shares[1:-1].sum()
-    return float(stats.chisquare(counts, shares * drawn.size).pvalue)
 
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -144,6 +136,7 @@ def lattice_delta(epsilon: Fraction, sigma: Fraction, shift: int) -> float:
     return math.exp(-outer) * (tail(sigma, near) - math.exp(inner) * tail(sigma, far)) / whole
 
 
+@pytest.mark.full
 def test_the_references_agree_with_the_textbook_formula_and_with_each_other():
     for epsilon, multiplier in [(1, Fraction(37, 10)), (Fraction(1, 2), Fraction(7, 10)), (3, Fraction(2))]:
         m = float(multiplier)
@@ -159,7 +152,7 @@ def test_the_references_agree_with_the_textbook_formula_and_with_each_other():
 # 1. The claimed scale is accepted, 0.9 and 1.1 times of it are rejected, by the same test.
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -172,31 +165,19 @@ def test_the_references_agree_with_the_textbook_formula_and_with_each_other():
 def test_draws_have_the_claimed_scale_and_no_other(mechanism):
     drawn = mechanism.sample(np.full(MANY, 5.0), rng=101) - 5.0
     law = stats.laplace if mechanism.name == "laplace" else stats.norm
-
-    def p_value(factor: float) -> float:
-        return float(stats.kstest(drawn, law(scale=factor * mechanism.scale).cdf, method="asymp").pvalue)
-
-    assert p_value(1.0) > FALSE_ALARM
-    assert p_value(0.9) < FALSE_ALARM
-    assert p_value(1.1) < FALSE_ALARM
+    accepts_only(drawn, lambda factor: law(scale=factor * mechanism.scale).cdf)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", [Laplace(0.3, 1), Gaussian(2, 1e-6, 0.5)], ids=named)
 def test_draws_on_the_default_grid_have_the_claimed_scale_and_no_other(mechanism):
     generator = np.random.default_rng(102)
     drawn = np.concatenate([mechanism.sample(np.full(1024, 0.1), rng=generator) for _ in range(45)]) - 0.1
     law = stats.laplace if mechanism.name == "laplace" else stats.norm
-
-    def p_value(factor: float) -> float:
-        return float(stats.kstest(drawn, law(scale=factor * mechanism.scale).cdf, method="asymp").pvalue)
-
-    assert p_value(1.0) > FALSE_ALARM
-    assert p_value(0.9) < FALSE_ALARM
-    assert p_value(1.1) < FALSE_ALARM
+    accepts_only(drawn, lambda factor: law(scale=factor * mechanism.scale).cdf)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -211,12 +192,9 @@ def test_draws_on_the_default_grid_have_the_claimed_scale_and_no_other(mechanism
 )
 def test_integer_draws_have_the_claimed_scale_and_no_other(mechanism):
     drawn = mechanism.sample(np.full(MANY, 1000), rng=103) - 1000
-    assert chi_square(drawn, *masses(mechanism)) > FALSE_ALARM
-    assert chi_square(drawn, *masses(mechanism, 0.9)) < FALSE_ALARM
-    assert chi_square(drawn, *masses(mechanism, 1.1)) < FALSE_ALARM
+    accepts_only(drawn, lambda factor: integer_law(mechanism, factor))
 
 
-@pytest.mark.statistical
 def test_noise_is_independent_of_the_value_and_between_coordinates():
     # Correlations of MANY pairs have standard error MANY**-0.5; five of them: false alarm below 1e-6.
     values = np.repeat([0.0, 1.0], MANY // 2)
@@ -253,6 +231,7 @@ def fine(scale: Fraction) -> Fraction:
     return Fraction(1, 2 ** max(2, 21 - math.floor(math.log2(scale))))
 
 
+@pytest.mark.full(keep=40)
 @pytest.mark.parametrize("epsilon", [*EPSILONS, Fraction(1, 3), 0.1, "0.7"])
 @pytest.mark.parametrize("sensitivity", [1, 3, Fraction(5, 4), 2048])
 def test_laplace_on_a_given_grid_loses_epsilon_exactly(epsilon, sensitivity):
@@ -264,6 +243,7 @@ def test_laplace_on_a_given_grid_loses_epsilon_exactly(epsilon, sensitivity):
     assert mechanism.loss == Pure(epsilon)
 
 
+@pytest.mark.full(keep=40)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("sensitivity", [0.1, 1, "1/3", 1e-9, 12345.678])
 def test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values(epsilon, sensitivity):
@@ -276,6 +256,7 @@ def test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values(epsilon,
     assert mechanism.scale == pytest.approx(float(plain), rel=2.0**-19)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1, 1, 30, 1e5])
 def test_rounding_moves_neighbours_a_step_per_coordinate_and_no_further(epsilon):
     mechanism = Laplace(epsilon, 1)
@@ -324,6 +305,7 @@ def coarsest(epsilon: Fraction, delta: Fraction, calibration: str) -> Gaussian:
     return mechanism
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("epsilon", "delta"), LATTICE)
 def test_analytic_gaussian_noise_has_its_delta_on_the_grid(epsilon, delta):
     mechanism = coarsest(epsilon, delta, "analytic")
@@ -332,6 +314,7 @@ def test_analytic_gaussian_noise_has_its_delta_on_the_grid(epsilon, delta):
     assert lattice_delta(epsilon, mechanism.steps * Fraction(9, 10), moved) > delta
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("calibration", ["classic", "pdp"])
 @pytest.mark.parametrize(("epsilon", "delta"), LATTICE[:2])
 def test_other_gaussian_noise_has_at_most_its_delta_on_the_grid(epsilon, delta, calibration):
@@ -373,7 +356,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), EXACT)
 def test_discrete_gaussian_noise_has_at_most_its_delta(epsilon, delta, sensitivity):
     mechanism = DiscreteGaussian(epsilon, delta, sensitivity)
@@ -381,6 +364,7 @@ def test_discrete_gaussian_noise_has_at_most_its_delta(epsilon, delta, sensitivi
     assert mechanism.loss == Approx(epsilon, delta)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("30", "1e-3"), ("300", "0.1")])
 def test_a_smaller_change_than_the_sensitivity_loses_less(epsilon, delta):
     mechanism = DiscreteGaussian(epsilon, delta, 12)
@@ -389,6 +373,7 @@ def test_a_smaller_change_than_the_sensitivity_loses_less(epsilon, delta):
     assert losses[-1] <= Decimal(delta)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "sensitivity"),
     [
@@ -409,7 +394,7 @@ def test_discrete_gaussian_noise_is_not_two_percent_too_large(epsilon, delta, se
     assert discrete_delta(Fraction(epsilon), sigma * Fraction(98, 100), sensitivity) > Decimal(delta)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 def test_wide_discrete_gaussian_noise_has_at_most_its_delta():
     epsilon, delta = Fraction(1, 10**4), Fraction(1, 10**3)
     for sensitivity in (40, 2000):  # sigma below and above 2^16
@@ -421,6 +406,7 @@ def test_wide_discrete_gaussian_noise_has_at_most_its_delta():
 # 3. Scales are safe and tight over the whole range.
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_analytic_scales_are_safe_and_tight(epsilon):
     for delta in DELTAS:
@@ -430,6 +416,7 @@ def test_analytic_scales_are_safe_and_tight(epsilon):
         assert gaussian_delta(epsilon, mechanism.multiplier * (1 - Fraction(1, 10**6))) > delta
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_probabilistic_scales_are_safe(epsilon):
     # The tail of the privacy loss on both sides, N(m^2/2, m^2), holds at most delta; hence so does
@@ -520,7 +507,6 @@ def test_density_integrates_to_the_distribution_function_and_the_deviation(mecha
     assert mechanism.std == pytest.approx(math.sqrt(2 * half) * b, rel=1e-9)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.sampled_from(CONTINUOUS), st.floats(min_value=-30, max_value=5))
 def test_quantiles_invert_the_distribution_function(mechanism, place):
     x = place * mechanism.scale
@@ -528,7 +514,6 @@ def test_quantiles_invert_the_distribution_function(mechanism, place):
     assert float(mechanism.cdf(-x)) == pytest.approx(1 - float(mechanism.cdf(x)), abs=1e-15)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.sampled_from(CONTINUOUS), st.floats(min_value=1e-6, max_value=1 - 1e-9))
 def test_central_intervals_hold_their_level(mechanism, level):
     lower, upper = mechanism.interval(level)
@@ -569,7 +554,6 @@ def test_distribution_functions_are_silent_and_right_far_out(mechanism):
         assert mechanism.pmf(far + 1000) == 0
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.sampled_from(INTEGER), st.floats(min_value=1e-12, max_value=1 - 1e-9))
 def test_integer_quantiles_are_the_smallest_integers_that_reach(mechanism, q):
     k = float(mechanism.ppf(q))
@@ -581,7 +565,6 @@ def test_integer_quantiles_are_the_smallest_integers_that_reach(mechanism, q):
     assert below[index - 1] < q + 1e-13
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.sampled_from(INTEGER), st.integers(min_value=-50, max_value=30))
 def test_integer_quantiles_invert_the_distribution_function(mechanism, k):
     at = float(mechanism.cdf(k))
@@ -589,7 +572,6 @@ def test_integer_quantiles_invert_the_distribution_function(mechanism, k):
         assert float(mechanism.ppf(at)) == k
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.sampled_from(INTEGER), st.floats(min_value=1e-6, max_value=1 - 1e-9))
 def test_integer_intervals_are_the_smallest_that_hold_their_level(mechanism, level):
     lower, upper = mechanism.interval(level)
@@ -651,6 +633,7 @@ def on_grid(values: np.ndarray, grid: Fraction) -> bool:
     return all((Fraction(value) / grid).denominator == 1 for value in np.ravel(values).tolist())
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("mechanism", FLOATS, ids=named)
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1 / 3, -1e-9, math.pi * 1000])
 def test_every_output_is_a_multiple_of_the_grid(mechanism, value):
@@ -660,6 +643,7 @@ def test_every_output_is_a_multiple_of_the_grid(mechanism, value):
     assert on_grid(drawn, mechanism.grid)
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("epsilon", [1e-5, 1, 1e5])
 @pytest.mark.parametrize("sensitivity", [0.1, 1, 1e6])
 def test_grids_are_far_below_scale_and_sensitivity(epsilon, sensitivity):
@@ -669,7 +653,7 @@ def test_grids_are_far_below_scale_and_sensitivity(epsilon, sensitivity):
         assert on_grid(mechanism.sample(np.full(200, sensitivity / 3), rng=1), mechanism.grid)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_low_bits_do_not_tell_the_value():
     # Mironov's attack: which doubles occur at all depends on the value under naive noise.
     def share(outputs: np.ndarray, bits: int) -> float:
@@ -739,21 +723,22 @@ MAKERS = {
 NO_NUMBERS = [math.inf, -math.inf, math.nan, True, None, "one", "1/0", "nan", [1], 1j, np.bool_(True)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "name"),
     [(kind, name) for kind, make in MAKERS.items() for name in inspect.signature(make).parameters],
 )
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+@each("value", NO_NUMBERS)
 def test_what_is_no_number_is_refused(kind, name, value):
     with pytest.raises(ParameterError, match=f"^'{name}' must be a finite number"):
         MAKERS[kind](**{name: value})
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("name", ["epsilon", "sensitivity"])
-@pytest.mark.parametrize("value", [0, -1, -0.0, "-1/3", Fraction(-1, 10**9)])
+@each("kind", MAKERS)
+@each("name", ["epsilon", "sensitivity"])
+@each("value", [0, -1, -0.0, "-1/3", Fraction(-1, 10**9)])
 def test_what_is_not_positive_is_refused(kind, name, value):
-    with pytest.raises(ParameterError, match=rf"^'{name}' must be positive \(got {value}\)\.$"):
+    shown = "Fraction" if isinstance(value, Fraction) else repr(value)
+    with pytest.raises(ParameterError, match=rf"^'{name}' must be positive \(got {shown}\)\.$"):
         MAKERS[kind](**{name: value})
 
 

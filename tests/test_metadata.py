@@ -61,6 +61,7 @@ def plain(value) -> bool:
     return value is None or type(value) in (str, int, float, bool)
 
 
+@pytest.mark.full(keep=2)
 @every_release
 def test_attrs_hold_plain_json_and_little_of_it(private, release):
     result = release(private)
@@ -87,6 +88,7 @@ def test_a_table_of_five_by_four_says_it_in_little():
         assert len(json.dumps(table.attrs["dp"])) < 4096
 
 
+@pytest.mark.full(keep=3)
 @every_release
 def test_the_typed_view_is_what_is_stored(private, release):
     result = release(private)
@@ -126,6 +128,7 @@ def once(request):
     return made
 
 
+@pytest.mark.full(keep=13)
 @every_release
 @pytest.mark.parametrize("way", HARMLESS.values(), ids=HARMLESS)
 def test_the_same_numbers_verify(once, release, way):
@@ -158,6 +161,7 @@ def _set(released, change):
     return made
 
 
+@pytest.mark.full(keep=25)
 @every_release
 @pytest.mark.parametrize("change", CHANGES)
 def test_other_numbers_do_not_verify(once, release, change):
@@ -257,6 +261,7 @@ def test_whole_numbers_that_are_floats_may_become_some():
     assert metadata.fingerprint(table[["i"]]) != metadata.fingerprint(table[["i"]].astype(np.float64))
 
 
+@pytest.mark.full(keep=2)
 @every_release
 def test_a_parquet_round_trip_keeps_all(private, release, tmp_path):
     pytest.importorskip("pyarrow")
@@ -299,6 +304,7 @@ def test_results_can_be_put_together(private):
 # ------------------------------------------------------------------ interval
 
 
+@pytest.mark.full(keep=2)
 @every_release
 def test_an_interval_surrounds_each_number(private, release):
     result = release(private)
@@ -327,6 +333,7 @@ def test_an_interval_surrounds_each_number(private, release):
     assert metadata.verify(result)  # looking changes nothing
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("mechanism", "delta", "kind"),
     [("geometric", 0, Geometric), ("laplace", 0, Laplace), ("gaussian", 1e-6, Gaussian)],
@@ -365,6 +372,7 @@ def _absorb(monkeypatch) -> None:
     monkeypatch.setattr(Geometric, "draw", wide_counts)
 
 
+@pytest.mark.full(keep=3)
 @every_release
 def test_attrs_are_a_function_of_declared_facts_and_released_numbers(schema, survey, release, monkeypatch):
     """Two data sets of other sizes and cells, with the same released numbers, leave the same attrs."""
@@ -452,6 +460,7 @@ ASKED_FOR = {field.name for field in dataclasses.fields(Metadata)} - {
 }
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", sorted(KEYS - {"statistic"} - ASKED_FOR))
 def test_metadata_that_lacks_a_part_names_it(private, name):
     result = private.dp.mean("age", epsilon=1)
@@ -461,6 +470,7 @@ def test_metadata_that_lacks_a_part_names_it(private, name):
             use()
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(
     "error",
     [{}, None, 1, {"level": 0.95}, {"level": 0.95, "standard_error": "x", "plus_minus": [1, 2, 3]}],

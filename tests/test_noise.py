@@ -12,18 +12,18 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import erf, gammaincc
+from scipy.special import erf
 
 from pdprivacy.errors import ParameterError
 from pdprivacy.noise import Source, discrete_gaussian, discrete_laplace, source, tables
 from pdprivacy.noise.bits import Pool
 from pdprivacy.noise.exact import FEW, MARGIN, SLIP, exponential
+from tests.support.statistics import accepts, accepts_counts, accepts_only, accepts_share
 
 Law = tables._Law
 FULL = 2**64 - 1
-FALSE_ALARM = 1e-6  # of every statistical test below, on its own
 
 SMALL_SCALES = [
     Fraction(1, 3),
@@ -106,7 +106,7 @@ def unfold(j: int) -> int:
 # The exactness of what draws are compared with.
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_thresholds_are_the_floor_of_the_distribution_function(law):
     thresholds = tables._table(law, law.shift).thresholds.tolist()
@@ -117,7 +117,7 @@ def test_thresholds_are_the_floor_of_the_distribution_function(law):
     assert FULL not in thresholds[:-1]
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("law", [Law(1, Fraction(3, 7)), Law(2, Fraction(121, 2)), STRIPS[1]], ids=str)
 @pytest.mark.parametrize("bits", [8, 128, 300])
 def test_thresholds_at_other_numbers_of_bits(law, bits):
@@ -135,7 +135,6 @@ def test_thresholds_do_not_depend_on_the_working_precision(law):
 positive = st.fractions(min_value=Fraction(1, 50), max_value=150, max_denominator=10**6)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(positive, st.sampled_from(["laplace", "gaussian"]))
 def test_more_bits_refine_fewer_bits(scale, name):
     law = law_of(name, scale)
@@ -144,6 +143,7 @@ def test_more_bits_refine_fewer_bits(scale, name):
     assert coarse == [t >> 128 for t in fine[: len(coarse)]]
 
 
+@pytest.mark.full(keep=15)
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_buckets_of_16_bits_agree_with_the_thresholds(law):
     table = tables._table(law, law.shift)
@@ -156,7 +156,6 @@ def test_buckets_of_16_bits_agree_with_the_thresholds(law):
     np.testing.assert_array_equal(table.lookup[~undecided], values[~undecided])
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=0, max_value=400, max_denominator=2**60),
     st.integers(min_value=1, max_value=400),
@@ -169,7 +168,6 @@ def test_exponentials_are_bounded_from_both_sides(x, bits):
     assert exponential(Fraction(0), bits) == 2**bits
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=128, max_value=2**52, max_denominator=1000),
     st.sampled_from(["laplace", "gaussian"]),
@@ -220,7 +218,7 @@ def threshold(law: tables._Law, place: int) -> int:
         return int([*cumulative(law, place + 1)][place] * 2**128)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=6)
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
 @pytest.mark.parametrize("place", [0, 1, 5, -2, -1])
 @pytest.mark.parametrize("offset", [-1, 1, -(2**30), 2**30])
@@ -241,6 +239,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
     assert tape.data == b""
 
 
+@pytest.mark.full(keep=11)
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
 @pytest.mark.parametrize("offset", [-1, 1])
 def test_a_tie_of_128_bits_draws_further_bits(law, offset):
@@ -256,7 +255,7 @@ def test_a_tie_of_128_bits_draws_further_bits(law, offset):
     assert tape.data == b""
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("law", NEARLY_ZERO + TIE_LAWS, ids=str)
 @pytest.mark.parametrize("tail", [0, 1, 2**63, FULL - 2**40, FULL - 1000])
 def test_the_tail_beyond_64_bits(law, tail):
@@ -289,6 +288,7 @@ def proposal(law: tables._Law, strip: int, step: int, coin: int, *parts: np.ndar
     return drawn
 
 
+@pytest.mark.full(keep=25)
 @pytest.mark.parametrize("law", STRIPS, ids=str)
 @pytest.mark.parametrize("strip", [0, -1, 3, -40, 77])
 @pytest.mark.parametrize("fraction", [Fraction(1, 7), Fraction(1)])
@@ -324,6 +324,7 @@ def test_the_member_nearest_to_zero_is_never_rejected(law):
 # The strips make up the distribution.
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [Fraction(128), Fraction(1500, 7), Fraction(900)])
 def test_strips_and_steps_reach_every_integer_once_with_its_probability(name, scale):
@@ -359,7 +360,7 @@ def within_first_half(name: str, units: int) -> float:
     return float(np.diff(below)[::2].sum())
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [2**24, 2**38])
 def test_acceptance_shapes_the_inside_of_strips(name, scale):
@@ -375,27 +376,19 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
     assert abs(share - 0.5) > 5 * error
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("law", [law for law in STRIPS if law.shift >= 8], ids=str)
 def test_low_bits_are_uniform_and_independent(law):
     drawn = tables._many(law, 400_000, seeded(2))
     # The probability varies by less than 1e-5 over 16 neighbours at these scales.
     joint = np.bincount((drawn & 15) * 2 + (drawn >= 0), minlength=32)
-    assert goodness(joint, np.full(32, 1 / 32)) > FALSE_ALARM
+    assert accepts_counts(joint, np.full(32, 1 / 32))
 
 
 # Accept the claimed scale, reject 0.9 and 1.1 of it, by the same test.
 
 
-def goodness(observed: np.ndarray, probabilities: np.ndarray) -> float:
-    """The p-value of Pearson's chi-square test."""
-    expected = observed.sum() * probabilities
-    assert expected.min() > 15
-    statistic = ((observed - expected) ** 2 / expected).sum()
-    return float(gammaincc((len(expected) - 1) / 2, statistic / 2))
-
-
-def distribution(name: str, scale: Fraction) -> Callable[[np.ndarray], np.ndarray]:
+def distribution(name: str, scale: Fraction | float) -> Callable[[np.ndarray], np.ndarray]:
     """P(Z <= z) in doubles."""
     s = float(scale)
     if name == "laplace":
@@ -412,47 +405,26 @@ def distribution(name: str, scale: Fraction) -> Callable[[np.ndarray], np.ndarra
     return lambda z: below[np.clip(z, -reach, reach).astype(int) + reach]
 
 
-def agrees(drawn: np.ndarray, name: str, scale: Fraction) -> bool:
-    """Whether draws may come from the distribution of this scale; false alarm rate 1e-6."""
-    cdf = distribution(name, scale)
-    # At most 40 edges, evenly spaced where the values are few and everything is of size scale.
-    reach = max(2, math.ceil(5 * scale))
-    edges = np.unique(np.round(np.linspace(-reach, reach, 41)))
-    shares = np.diff(cdf(edges), prepend=0.0, append=1.0)
-    while len(edges) > 1 and shares.min() * len(drawn) < 20:
-        smallest = int(shares.argmin())
-        edges = np.delete(edges, min(smallest, len(edges) - 1))
-        shares = np.diff(cdf(edges), prepend=0.0, append=1.0)
-    observed = np.bincount(np.searchsorted(edges, drawn), minlength=len(edges) + 1)
-    return goodness(observed, shares) > FALSE_ALARM
-
-
-def verdicts(draw: Callable[..., np.ndarray], name: str, scale: Fraction, n: int) -> list[bool]:
-    factors = (Fraction(1), Fraction(9, 10), Fraction(11, 10))
-    return [
-        agrees(draw(law_of(name, scale * factor), n, seeded(i)), name, scale)
-        for i, factor in enumerate(factors)
-    ]
-
-
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_one_by_one_has_the_claimed_scale_and_no_other(name, scale):
     n = 15_000 if name == "laplace" else 8000  # the heavier the tails, the less a draw says of the scale
-    assert verdicts(tables._few, name, scale, n) == [True, False, False]
+    drawn = tables._few(law_of(name, scale), n, seeded(0))
+    accepts_only(drawn, lambda factor: distribution(name, factor * float(scale)))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_tables_and_strips_have_the_claimed_scale_and_no_other(name, scale):
-    assert verdicts(tables._many, name, scale, 20_000) == [True, False, False]
+    drawn = tables._many(law_of(name, scale), 20_000, seeded(0))
+    accepts_only(drawn, lambda factor: distribution(name, factor * float(scale)))
     # A larger sample of the claimed scale: finer deviations would show.
-    assert agrees(tables._many(law_of(name, scale), 10**6, seeded(3)), name, scale)
+    assert accepts(tables._many(law_of(name, scale), 10**6, seeded(3)), distribution(name, scale))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [Fraction(3, 7), Fraction(5), 2**20 + Fraction(1, 3)], ids=str)
 @pytest.mark.parametrize("rng", [None, 5])
@@ -467,10 +439,10 @@ def test_the_public_functions_draw_what_they_say(name, scale, rng):
         )
         assert drawn.shape == (size,)
         assert drawn.dtype == np.int64
-        assert agrees(drawn, name, scale)
+        assert accepts(drawn, distribution(name, scale))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("law", [Law(1, Fraction(5)), Law(2, Fraction(50)), Law(1, Fraction(5000))], ids=str)
 def test_draws_are_independent_of_their_neighbours(law):
     drawn = tables._many(law, 10**6, seeded(4)).astype(float)
@@ -491,7 +463,7 @@ def test_a_tiny_scale_draws_zeros_and_a_huge_one_fits():
 # Privacy loss, from the distribution that the thresholds make.
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(7, 2)])
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
@@ -507,6 +479,7 @@ def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
         assert abs(max(losses) - exact) < Decimal(10) ** -30
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("scale", [Fraction(128), Fraction(1000, 3)])
 def test_the_privacy_loss_across_strips_is_epsilon(scale):
     law = Law(1, scale)
@@ -528,6 +501,7 @@ def test_the_privacy_loss_across_strips_is_epsilon(scale):
         assert abs(max(losses) - exact) < Decimal(10) ** -30
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(4), Fraction(121, 4)])
 @pytest.mark.parametrize("alpha", [2, 3, 5])
 def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alpha):
@@ -547,6 +521,7 @@ def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alp
 # Where bits come from.
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize(
     "law", [Law(1, Fraction(1000)), Law(2, Fraction(10**6)), Law(1, Fraction(5))], ids=str
 )
@@ -610,7 +585,6 @@ def test_words_are_the_bytes_of_the_source():
     assert len(source(None).bytes(33)) == 33
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.integers(min_value=1, max_value=2**700), st.integers(min_value=0))
 def test_below_is_below(n, seed):
     assert 0 <= source(seed).below(n) < n
@@ -627,15 +601,15 @@ def test_below_rejects_what_does_not_fit():
     assert tape.data == b""
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_below_and_bernoulli_are_uniform():
     bits = seeded(6)
     for n in (2, 5, 7, 3 * 2**64 // 2):
         drawn = np.array([bits.below(n) * 10 // n if n > 10 else bits.below(n) for _ in range(20_000)])
         bins = min(n, 10)
-        assert goodness(np.bincount(drawn, minlength=bins), np.full(bins, 1 / bins)) > FALSE_ALARM
+        assert accepts_counts(np.bincount(drawn, minlength=bins), np.full(bins, 1 / bins))
     hits = sum(bits.bernoulli(3, 7) for _ in range(20_000))
-    assert goodness(np.array([hits, 20_000 - hits]), np.array([3 / 7, 4 / 7])) > FALSE_ALARM
+    assert accepts_share(hits, 20_000, 3 / 7)
 
 
 def test_bernoulli_is_certain_at_the_ends():
@@ -644,7 +618,6 @@ def test_bernoulli_is_certain_at_the_ends():
     assert not any(bits.bernoulli(0, 9) for _ in range(50))
 
 
-@pytest.mark.statistical
 def test_decays_has_the_probability_of_an_exponential():
     pool = Pool(seeded(8))
     for numerator, denominator in ((0, 1), (1, 3), (1, 1), (5, 2)):

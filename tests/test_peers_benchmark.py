@@ -17,7 +17,7 @@ from scipy import stats
 
 from pdprivacy.errors import DeclarationWarning
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
 PAGE = (HERE.parent / "docs" / "peers.md").read_text()
@@ -77,7 +77,7 @@ def test_exact_numbers_are_those_of_pandas_and_numpy(peers):
     assert peers.exact("count", frame)[0] == (frame["health"] == "no").sum()
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("noise", ["laplace", "geometric"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_true_cost_is_found(peers, noise, epsilon):
@@ -98,7 +98,7 @@ def test_the_true_cost_is_found(peers, noise, epsilon):
         assert peers.shown_cost(told, epsilon, loose=False).startswith("**")
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_the_bound_is_below_the_truth_as_often_as_it_says(peers):
     generator = np.random.default_rng(3)
     high, low, draws = 0.5, 0.5 / math.e, 400

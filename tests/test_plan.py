@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import DeclarationWarning, ParameterError, PrivacyError
 
@@ -96,6 +96,7 @@ LAWS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("name", "scope", "law"),
     # every two of them together
@@ -130,6 +131,7 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     assert (found["interval"].dropna() >= 0).all()
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize(
     ("name", "scope", "law", "bounding"),
     # every release with every law and bounding, in one scope or another, and in every scope with each of them
@@ -348,7 +350,7 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
         )
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
@@ -405,5 +407,6 @@ def test_a_constrained_table_with_margins_has_its_errors():
     table = dp.plan(
         "crosstab", "g", "b", epsilon=1, bounding="bit", normalize=True, constraint="simplex", margins=True
     )
-    assert np.isfinite(table[["bias", "rmse", "interval"]]).to_numpy().all()
-    assert table[["worst_bias", "worst_rmse"]].isna().to_numpy().all()
+    assert np.isfinite(table["interval"]).all()
+    # biases of bounded counts add up, and depend on the exact counts
+    assert table[["bias", "rmse", "worst_bias", "worst_rmse"]].isna().to_numpy().all()

@@ -167,6 +167,7 @@ def across(ax):
     return [(line.get_ydata()[0], line.get_color(), line.get_linestyle()) for line in found]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CURVES)
 def test_a_curve_is_drawn_through_the_finite_rows(name):
     frame = CURVES[name]
@@ -181,6 +182,7 @@ def test_a_curve_is_drawn_through_the_finite_rows(name):
     assert labels == [f"average over {column}" for column in frame]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", CURVES)
 def test_the_limits_are_dashed_lines_of_the_colour_of_their_curve(name):
     frame = CURVES[name]
@@ -211,6 +213,7 @@ def test_each_limit_is_named_with_its_value_at_its_line():
     assert colours["as epsilon → 0: 18 % of records"] == records
 
 
+@pytest.mark.full
 def test_a_limit_is_named_where_its_curve_is_not_in_the_way():
     (rising,) = (text for text in picture("curve, one").texts if "∞" in text.get_text())
     assert (rising.xy[0], rising.get_ha()) == (1.0, "right")  # the side where epsilon is large, above all
@@ -224,6 +227,7 @@ def boxes(ax):
     return {**found, "": ax.get_legend().get_window_extent()}
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("name", "size"),
     [(name, "default") for name in FRAMES]
@@ -247,6 +251,7 @@ def test_no_text_lies_on_another_or_out_of_the_axes(name, size):
         assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1, label.get_text()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", [name for name in FRAMES if "distances" not in name])
 def test_no_line_lies_under_a_text(name):
     ax = picture(name)
@@ -260,6 +265,7 @@ def test_no_line_lies_under_a_text(name):
             assert not ((points > low) & (points < high)).all(axis=1).any(), text
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", FRAMES)
 def test_the_axis_begins_at_nothing_and_ends_just_above_what_is_drawn(name):
     ax = picture(name)
@@ -270,6 +276,7 @@ def test_the_axis_begins_at_nothing_and_ends_just_above_what_is_drawn(name):
     assert all(tick <= 1 for tick in ax.get_yticks())
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("grid", [[0.2, 0.4, 0.9], [0.31, 0.32], [0.3, 3, 4], [0.02, 1.9], [0.3, 40], GRID])
 def test_epsilon_is_read_from_plain_numbers_however_narrow_its_range(grid):
     ax = bare(curve((0.2, 0.7), names=["cells"], grid=grid))
@@ -280,12 +287,14 @@ def test_epsilon_is_read_from_plain_numbers_however_narrow_its_range(grid):
         assert float(label.get_text()) == pytest.approx(label.get_position()[0])
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("top", [0.0004, 0.405, 0.61, 0.81, 1.7])
 def test_ticks_do_not_widen_the_axis(top):
     ax = bare(curve((0.1 * top, top), names=["cells"]))
     assert ax.get_yticks()[-1] <= ax.get_ylim()[1] < 1.3 * top
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", FRAMES)
 def test_every_picture_is_marked_confidential_and_says_what_its_axes_are(name):
     ax = picture(name)
@@ -307,6 +316,7 @@ def test_a_curve_says_which_risk_and_which_noise_in_percent():
     assert bare(frame).get_ylabel() == "disclosure risk by homogeneity attack"
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("share", "said"),
     [
@@ -324,6 +334,7 @@ def test_a_share_is_said_in_percent(share, said):
     assert f"as epsilon → 0: {said} of cells" in texts(ax)
 
 
+@pytest.mark.full
 def test_without_the_limits_there_are_no_dashed_lines_and_rows_come_in_any_order():
     frame = CURVES["close below"].iloc[1:-1].sample(frac=1, random_state=3)
     ax = bare(frame)
@@ -341,6 +352,7 @@ def test_what_is_drawn_can_be_told_without_colour():
     assert len({patch.get_hatch() for patch in picture("distances").patches}) == 3
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("risk", [0.3, 0.0])
 def test_a_single_row_is_a_point(risk):
     frame = curve((risk, risk), names=["cells"], grid=[0.5])
@@ -375,6 +387,7 @@ def test_there_is_a_box_for_each_order_at_each_epsilon():
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0.1", "1", "10"]
 
 
+@pytest.mark.full
 def test_the_boxes_are_of_the_distances_of_their_order_and_epsilon():
     epsilon = (10.0, 0.1, 1.0)  # drawn in ascending order
     frame = distances(epsilon)
@@ -431,6 +444,7 @@ def test_the_limits_are_dotted_and_named():
     assert heights["max_tvd = 0.125"] == 0.125
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("runs", [[(2, 5)], [(0, 1), (4, 7)], [(0, 8)], [(3, 3)], [(1, 1), (3, 4), (8, 8)]])
 def test_the_recommended_rows_are_shaded_and_named(runs):
     rows = [row for first, last in runs for row in range(first, last + 1)]
@@ -470,6 +484,7 @@ def test_limits_that_are_not_known_are_not_drawn():
 # ------------------------------------------------------------------ axes, settings, refusals
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", ["curve, close below", "distances", "some recommended"])
 def test_given_axes_are_drawn_on_and_returned(name):
     figure, (left, right) = plt.subplots(1, 2)
@@ -485,6 +500,7 @@ def test_axes_may_be_those_of_a_subfigure():
     assert inner.get_lines()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["curve, one", "distances"])
 def test_without_axes_there_is_a_new_figure_each_time(name):
     first, second = plot.draw(FRAMES[name]), plot.draw(FRAMES[name])
@@ -494,6 +510,7 @@ def test_without_axes_there_is_a_new_figure_each_time(name):
     assert first.figure.get_layout_engine() is not None
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["curve, close below", "distances", "some recommended"])
 def test_no_setting_is_changed_nothing_is_shown_and_the_frame_stays(name, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("shown"))
@@ -656,6 +673,7 @@ def test_a_comparison_whose_rows_hold_nothing_has_no_picture():
             bare(changed)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pairs", [False, True])
 def test_a_comparison_is_marked_and_no_text_lies_on_another(pairs):
     for size in SIZES.values():

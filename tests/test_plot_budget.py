@@ -13,13 +13,11 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import plot
-from pdprivacy.domain import Column, Domain
+from pdprivacy import ZCDP, Approx, Column, Domain, Pure, plot
 from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
 from pdprivacy.plot import planned
 from pdprivacy.plot.canvas import luminance
-from pdprivacy.privacy import ZCDP, Approx, Pure
-from pdprivacy.releases import planning
+from pdprivacy.recognition import PLAN
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -143,6 +141,7 @@ def test_a_budget_in_rho_is_drawn_in_rho():
     assert "total rho 0.5, left 0.355" in said(ax)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("accounting", ["zcdp", "filter"])
 def test_where_squares_are_counted_what_is_left_is_told_in_words(accounting):
     private = protect(epsilon=2, delta=1e-5, accounting=accounting)
@@ -157,6 +156,7 @@ def test_where_squares_are_counted_what_is_left_is_told_in_words(accounting):
     assert f"left {delta:.6g}" in said(ax)
 
 
+@pytest.mark.full
 def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
     private = protect(epsilon=100)
     for _ in range(150):
@@ -196,6 +196,7 @@ def test_a_secret_part_and_a_partition_sum_to_what_was_spent():
     assert left == pytest.approx(private.dp.budget.left[0])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [(3, 2.6), (12, 4)])
 def test_no_text_of_a_budget_lies_on_another_or_out_of_the_figure(size):
     private = protect(epsilon=2, delta=1e-6)
@@ -213,6 +214,7 @@ def test_no_text_of_a_budget_lies_on_another_or_out_of_the_figure(size):
             assert not box.padded(-1.5).overlaps(taken.padded(-1.5)), (text, other)
 
 
+@pytest.mark.full
 def test_a_protected_frame_and_its_budget_have_the_same_picture():
     private = protect(epsilon=2)
     private.dp.count(epsilon=0.5)
@@ -277,6 +279,7 @@ def lines(ax):
     return found
 
 
+@pytest.mark.full
 def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
     ax = bare(share)
     above, below = ax.child_axes
@@ -300,6 +303,7 @@ def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
     assert "laplace noise" in said(ax)
 
 
+@pytest.mark.full
 def test_the_ticks_of_a_plan_are_plain_numbers(share):
     for part in bare(share).child_axes:
         texts = [label.get_text() for label in part.get_yticklabels()]
@@ -308,6 +312,7 @@ def test_the_ticks_of_a_plan_are_plain_numbers(share):
         assert [float(text.replace("−", "-")) for text in texts] == pytest.approx(places)
 
 
+@pytest.mark.full
 def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
     some = share.loc[[0.05, 0.5], ["bias", "rmse", "interval"]].round(4)
     ax = bare(some)
@@ -317,6 +322,7 @@ def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
     assert all(len(points) == 1 for points in lines(one.child_axes[0]).values())
 
 
+@pytest.mark.full
 def test_numbers_of_different_units_have_axes_of_their_own():
     plan = protect(epsilon=1).dp.plan("mean", ["age", "year"], epsilon=[0.1, 1], rows=300)
     ax = bare(plan)
@@ -329,6 +335,7 @@ def test_numbers_of_different_units_have_axes_of_their_own():
     assert lines(only)["none"][:, 1] == pytest.approx(plan["rmse"].xs("year", level=2).to_numpy())
 
 
+@pytest.mark.full
 def test_numbers_that_are_alike_share_axes():
     plan = protect(epsilon=1).dp.plan("value_counts", "region", epsilon=[0.1, 1], rows=300)
     ax = bare(plan)
@@ -340,6 +347,7 @@ def test_numbers_that_are_alike_share_axes():
     assert curve.name == "north and 1 more"
 
 
+@pytest.mark.full
 def test_a_plan_of_too_many_numbers_is_drawn_one_by_one():
     columns = tuple(Column(f"x{place}", "float", lower=0, upper=2.0**place) for place in range(6))
     frame = pd.DataFrame({column.name: [0.3, 0.4] for column in columns})
@@ -378,17 +386,17 @@ def test_a_plan_whose_numbers_are_not_there_is_refused(share, name):
     assert plt.get_fignums() == []
 
 
+@pytest.mark.full
 def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     private = protect(epsilon=1).dp.query("age >= 30")
     guess = private.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33)
     assert guess.attrs == {
-        planning.PLAN: {
+        PLAN: {
             "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "filters": ["age >= 30"],
             "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
         }
     }  # fmt: skip
     json.dumps(guess.attrs)
-    assert planning.PLAN == planned.PLAN
     other = FRAME.iloc[: ROWS // 2].dp.protect(DOMAIN, epsilon=1).dp.query("age >= 30")
     assert other.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33).attrs == guess.attrs
     assert "where age >= 30" in said(bare(guess))

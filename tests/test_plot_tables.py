@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain
 from pdprivacy.plot.canvas import luminance
 
 if find_spec("matplotlib") is None:
@@ -98,6 +98,7 @@ def number(text):
     return float(text.get_text().replace(",", "").replace("−", "-"))
 
 
+@pytest.mark.full
 def test_the_cells_are_those_of_the_table_as_it_is_printed(private):
     released = private.dp.crosstab("region", "sex", epsilon=1)
     ax = drawn(released)
@@ -113,6 +114,7 @@ def test_the_cells_are_those_of_the_table_as_it_is_printed(private):
     }
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 2])
 def test_the_note_says_the_noise_of_a_count(private, epsilon):
     released = private.dp.crosstab("region", "sex", epsilon=epsilon)
@@ -123,6 +125,7 @@ def test_the_note_says_the_noise_of_a_count(private, epsilon):
     assert f"epsilon {epsilon:g}, geometric noise" in note
 
 
+@pytest.mark.full
 def test_cells_within_the_noise_are_hatched_and_paler(private):
     released = private.dp.crosstab("region", ["sex", "age"], epsilon=0.05, rng=4)
     half = released.attrs["dp"]["error"]["plus_minus"]
@@ -143,6 +146,7 @@ def test_cells_within_the_noise_are_hatched_and_paler(private):
     assert "hatched" not in said(ax)
 
 
+@pytest.mark.full
 def test_numbers_can_be_read_on_their_cells(private):
     ax = drawn(private.dp.crosstab("region", ["sex", "age"], epsilon=0.5))
     (image,) = ax.images
@@ -153,6 +157,7 @@ def test_numbers_can_be_read_on_their_cells(private):
         assert (light + 0.05) / (dark + 0.05) > 4.5  # of contrast, as WCAG asks for
 
 
+@pytest.mark.full
 def test_larger_counts_are_darker_in_grey(private):
     (image,) = drawn(private.dp.crosstab("region", "sex", epsilon=1)).images
     grey = [luminance(image.cmap(share)) for share in np.linspace(0, 1, 50)]
@@ -161,6 +166,7 @@ def test_larger_counts_are_darker_in_grey(private):
     assert image.norm.vmin == 0
 
 
+@pytest.mark.full
 def test_sums_are_written_and_have_no_colour(private):
     released = private.dp.crosstab("region", "sex", epsilon=1, margins=True)
     ax = drawn(released)
@@ -175,6 +181,7 @@ def test_sums_are_written_and_have_no_colour(private):
     assert f"sums ± {halves[0, -1]:.2g} to {halves[-1, -1]:.2g}" in said(ax)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("way", "which"), [("index", (-1, None)), ("columns", (None, -1)), ("all", (-1, -1))]
 )
@@ -205,6 +212,7 @@ def test_shares_are_written_in_percent(private):
     assert "(shares of each row)" in ax.get_title(loc="left")
 
 
+@pytest.mark.full
 def test_a_series_of_several_columns_is_a_table(private):
     for released in (
         private.dp.value_counts(["age", "sex"], epsilon=1),
@@ -221,6 +229,7 @@ def test_a_series_of_several_columns_is_a_table(private):
                 assert array(ax)[row, column] == counts[age, sex]
 
 
+@pytest.mark.full
 def test_three_columns_are_rows_by_the_first_two(private):
     released = private.dp.value_counts(["region", "sex", "age"], epsilon=1, sort=False)
     ax = drawn(released, (8, 9))
@@ -229,6 +238,7 @@ def test_three_columns_are_rows_by_the_first_two(private):
     assert ax.get_ylabel() == "region, sex"
 
 
+@pytest.mark.full
 def test_releases_of_a_table_are_side_by_side(private):
     released = private.dp.crosstab("region", "sex", epsilon=3, releases=2)
     ax = drawn(released, (9, 5))
@@ -249,6 +259,7 @@ def test_a_constraint_is_named(private):
     assert "errors as before constraint='nonnegative'" in said(drawn(released))
 
 
+@pytest.mark.full
 def test_a_large_table_has_colours_and_no_numbers():
     codes = tuple(f"c{place:02}" for place in range(40))
     frame = pd.DataFrame({"a": [codes[place % 31] for place in range(900)]})
@@ -268,6 +279,7 @@ def test_a_large_table_has_colours_and_no_numbers():
 # ---------------------------------------------------------------- matrices
 
 
+@pytest.mark.full
 def test_correlations_have_colours_from_minus_one_to_one(private):
     released = private.dp.corr(["age", "weight", "height"], epsilon=1000)
     ax = drawn(released)
@@ -282,6 +294,7 @@ def test_correlations_have_colours_from_minus_one_to_one(private):
     assert labels(ax.xaxis) == labels(ax.yaxis) == ["age", "weight", "height"]
 
 
+@pytest.mark.full
 def test_where_no_number_fits_negative_ones_are_lined(private):
     released = private.dp.corr(["age", "weight", "height"], epsilon=1000)
     ax = drawn(released, (1.2, 1.1))
@@ -292,6 +305,7 @@ def test_where_no_number_fits_negative_ones_are_lined(private):
     assert not hatched(drawn(released), "-")
 
 
+@pytest.mark.full
 def test_covariances_are_coloured_around_zero(private):
     released = private.dp.cov(["age", "weight", "height"], epsilon=1000)
     ax = drawn(released)
@@ -303,6 +317,7 @@ def test_covariances_are_coloured_around_zero(private):
     assert f"to {halves.max():.2g} with 95 %" in said(ax)
 
 
+@pytest.mark.full
 def test_a_correlation_that_does_not_exist_is_grey_and_says_so(private):
     for seed in range(40):
         released = private.dp.corr(["age", "weight"], epsilon=0.005, rng=seed)

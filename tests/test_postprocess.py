@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize
@@ -16,6 +16,7 @@ from scipy import optimize
 from pdprivacy import postprocess
 from pdprivacy.errors import ParameterError
 from pdprivacy.postprocess import Tree, hierarchy
+from tests.support.cases import each
 
 CELLS = st.floats(-1e6, 1e6).map(lambda value: round(value, 6))
 LINES = st.lists(CELLS, min_size=1, max_size=12)
@@ -122,7 +123,6 @@ def test_the_simplex_point_meets_the_conditions_of_the_nearest_one(values, total
     assert (np.asarray(values)[result == 0] <= gaps.min() + 1e-14 * size).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 3.0]))
 def test_the_simplex_point_is_that_of_a_general_optimiser(values, total):
     found = optimize.minimize(
@@ -191,6 +191,7 @@ def test_all_but_one_keeps_every_bound(values, total):
     np.testing.assert_allclose(result, one_after_the_other(values, total), atol=1e-14 * total)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("closed", CLOSED)
 @given(table=TABLES, total=TOTALS, place=st.integers(-3, 2))
 def test_along_an_axis_each_line_is_closed_by_itself(closed, table, total, place):
@@ -204,6 +205,7 @@ def test_along_an_axis_each_line_is_closed_by_itself(closed, table, total, place
     assert (whole.ravel() == closed(table.ravel(), total)).all()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("closed", CLOSED)
 @given(line=LINES, total=TOTALS)
 def test_cells_that_are_consistent_come_back_unchanged(closed, line, total):
@@ -212,6 +214,7 @@ def test_cells_that_are_consistent_come_back_unchanged(closed, line, total):
     assert closed(line, 0).tolist() == [0.0] * len(line)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("closed", [postprocess.rescale, postprocess.simplex])
 @given(line=LINES, total=TOTALS, rotation=st.integers(1, 11))
 def test_the_order_and_the_unit_of_cells_do_not_matter(closed, line, total, rotation):
@@ -302,7 +305,6 @@ def reference(tree, nodes, total, variances):
     return np.array(parents, dtype=float)
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES, st.integers(0, 200), st.data())
 def test_the_hierarchy_is_the_procedure_in_exact_arithmetic(tree, total, data):
     whole = st.lists(st.integers(-30, 60), min_size=tree.nodes, max_size=tree.nodes)
@@ -334,7 +336,6 @@ def least_squares(tree, nodes, total, variances):
     return start + free @ np.linalg.lstsq(lhs, rhs, rcond=None)[0]
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES, st.integers(0, 2**32 - 1))
 def test_the_hierarchy_is_weighted_least_squares(tree, seed):
     rng = np.random.default_rng(seed)
@@ -392,6 +393,7 @@ def test_the_example_of_four_proportions():
     np.testing.assert_allclose(result, np.array(expected, dtype=float), rtol=1e-14)
 
 
+@pytest.mark.full
 @given(TREES, st.data())
 def test_a_consistent_tree_comes_back_unchanged(tree, data):
     leaves = np.array(data.draw(st.lists(st.integers(0, 999), min_size=tree.cells, max_size=tree.cells)))
@@ -403,6 +405,7 @@ def test_a_consistent_tree_comes_back_unchanged(tree, data):
     np.testing.assert_allclose(again, result, rtol=1e-12, atol=1e-9)
 
 
+@pytest.mark.full
 @given(TREES, st.data())
 def test_only_ratios_of_variances_matter(tree, data):
     whole = st.lists(st.integers(-30, 60), min_size=tree.nodes, max_size=tree.nodes)
@@ -524,7 +527,6 @@ def assert_nearest(matrix, result, tolerance):
     assert np.abs(multiplier @ result).max() <= tolerance
 
 
-@settings(max_examples=150, deadline=None)
 @given(SYMMETRIC, st.sampled_from([0.25, 1.0, 2.5]))
 def test_the_nearest_correlation_matrix_meets_the_optimality_conditions(matrix, size):
     matrix = matrix * size
@@ -534,6 +536,7 @@ def test_the_nearest_correlation_matrix_meets_the_optimality_conditions(matrix, 
     assert (postprocess.nearest_correlation(result) == result).all()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("size", [3, 10, 40])
 def test_no_correlation_matrix_is_nearer(size):
     rng = np.random.default_rng(size)
@@ -549,7 +552,6 @@ def test_no_correlation_matrix_is_nearer(size):
     assert all(np.linalg.norm(matrix - other) >= least for other in others)
 
 
-@settings(max_examples=30, deadline=None)
 @given(SYMMETRIC, st.randoms(use_true_random=False))
 def test_order_and_sign_of_variables_do_not_matter(matrix, random):
     order = list(range(len(matrix)))
@@ -566,13 +568,11 @@ def test_a_correlation_matrix_comes_back_unchanged(seed, size, columns):
     assert (postprocess.nearest_correlation(matrix) == matrix).all()
 
 
-@settings(deadline=None)
 @given(SYMMETRIC, st.integers(0, 3))
 def test_an_iteration_that_is_cut_short_still_gives_a_correlation_matrix(matrix, iterations):
     assert_correlation(postprocess.nearest_correlation(matrix, iterations=iterations))
 
 
-@settings(deadline=None)
 @given(SYMMETRIC)
 def test_the_nearest_covariance_matrix_keeps_variances_and_is_semidefinite(matrix):
     result = postprocess.nearest_psd(matrix)
@@ -598,7 +598,6 @@ def test_a_semidefinite_covariance_matrix_comes_back_unchanged(seed, size, colum
     np.testing.assert_allclose(postprocess.nearest_psd(matrix), matrix, rtol=1e-15)
 
 
-@settings(deadline=None)
 @given(SYMMETRIC)
 def test_units_of_variables_do_not_matter(matrix):
     units = 2.0 ** np.arange(-10, 10, 4)[: len(matrix)].repeat(2)[: len(matrix)]
@@ -633,6 +632,7 @@ def calls(values, matrix):
 CALLS = tuple(calls(None, None))
 
 
+@pytest.mark.full(keep=40)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint16", "float32", "float64"])
 def test_the_input_is_left_alone_and_not_handed_out(name, dtype):
@@ -651,10 +651,8 @@ def test_the_input_is_left_alone_and_not_handed_out(name, dtype):
 SECRET = 7654321.25
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize(
-    "bad", ["text", "none", "flag", "ragged", "nan", "complex", "object"], ids=lambda bad: bad
-)
+@each("name", CALLS)
+@each("bad", ["text", "none", "flag", "ragged", "nan", "complex", "object"])
 def test_what_is_no_array_of_numbers_is_refused_without_a_value(name, bad):
     replaced = {
         "text": str(SECRET),
@@ -735,7 +733,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_bad_input_is_refused_without_a_value(name):
     with pytest.raises(ParameterError) as caught:
         REFUSED[name]()

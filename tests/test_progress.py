@@ -226,6 +226,7 @@ def test_these_are_the_functions_with_a_bar():
         assert "progress" in inspect.getdoc(methods[name]), name
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_bar_changes_no_answer_and_tells_no_count(private, open_terminal, name):
@@ -247,6 +248,7 @@ def test_a_bar_changes_no_answer_and_tells_no_count(private, open_terminal, name
     assert terminal.seen == ""
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_no_choice_of_a_bar_is_refused_before_anything_is_spent(private, monkeypatch, name):
@@ -258,6 +260,7 @@ def test_what_is_no_choice_of_a_bar_is_refused_before_anything_is_spent(private,
     assert private.dp.budget.entries.empty
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_nothing_needs_tqdm_that_was_not_asked_to_show_a_bar(private, monkeypatch, name):
@@ -281,6 +284,7 @@ def test_an_audit_has_a_bar(tmp_path, open_terminal):
 # Risks that are computed some at a time.
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -323,13 +327,18 @@ def test_risks_do_not_depend_on_how_many_are_computed_at_a_time(survey, schema, 
 def interrupting(after):
     """What tqdm is for a test: an interrupt comes while the bar moves on."""
 
-    def bar(items, **_):
-        yield from itertools.islice(items, after)
-        raise KeyboardInterrupt
+    class Bar:
+        def __init__(self, items, **_):
+            self.items = items
 
-    return SimpleNamespace(tqdm=bar)
+        def __iter__(self):
+            yield from itertools.islice(self.items, after)
+            raise KeyboardInterrupt
+
+    return SimpleNamespace(tqdm=Bar)
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("kept", ["memory", "ledger"])
 @pytest.mark.parametrize("after", [0, 1, 5])
 @pytest.mark.parametrize("name", ["kmeans", "kmedian"])
@@ -405,7 +414,7 @@ def interrupted(action, at):
     return None
 
 
-@pytest.mark.storage
+@pytest.mark.full
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # Python closes what was just opened
@@ -438,7 +447,7 @@ def test_an_interrupt_at_any_call_within_a_charge_leaves_a_ledger_whole(tmp_path
 
 
 SERVER = r"""
-import gc, json, os, random, signal, sys, time
+import faulthandler, gc, json, os, random, signal, sys, time
 import numpy as np, pandas as pd, scipy.special  # and what else a child would be interrupted in importing
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.command.main import main
@@ -490,10 +499,12 @@ JOBS = {
 def attempt(job, number, moment):
     # the exit code, and what was printed, of a process that is interrupted at the moment after it began
     read, write = os.pipe()
+    faulthandler.cancel_dump_traceback_later()  # whose thread a fork would not have
     child = os.fork()
     if child == 0:
         os.dup2(write, 1)
         os.dup2(write, 2)
+        faulthandler.dump_traceback_later(60, exit=True)  # whatever waits for ever says where
         signal.signal(signal.SIGINT, signal.default_int_handler)
         private = frame.dp.protect(domain, epsilon=10**6, budget=Ledger(path), name=NAME)
         os.write(1, b"begun\n")
@@ -501,6 +512,7 @@ def attempt(job, number, moment):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("done", flush=True)
         sys.exit()
+    faulthandler.dump_traceback_later(120, exit=True)
     os.close(write)
     with open(read, "rb") as output:
         printed = output.readline()
@@ -538,8 +550,49 @@ print(json.dumps(facts))
 """
 
 
+HELD = r"""
+import faulthandler, io, os, signal, sys, tqdm
+from pdprivacy import Ledger, Pure
+faulthandler.dump_traceback_later(60, exit=True)
+if sys.argv[2] == "shown":
+    sys.stderr = type("Terminal", (io.StringIO,), {"isatty": lambda _: True})()
+list(tqdm.tqdm(range(3), file=io.StringIO()))       # somebody's own bar, before the fork
+ledger = Ledger(sys.argv[1])
+ledger.open("survey", Pure(9)).charge(Pure(1), "count")
+ledger.audit()
+ledger.close()
+faulthandler.cancel_dump_traceback_later()
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    tqdm.tqdm.get_lock().acquire()                  # as an interrupt leaves it
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+faulthandler.dump_traceback_later(20, exit=True, file=sys.__stderr__)
+print(ledger.audit().charges)
+os._exit(sys.stdout.flush() or 0)                   # tqdm itself waits for ever at the end
+"""
+
+
+@pytest.mark.full
 @POSIX
-@pytest.mark.storage
+@pytest.mark.parametrize("bar", [pytest.param("shown", marks=pytest.mark.full), "hidden"])
+def test_a_lock_of_tqdm_that_another_process_holds_holds_nobody_up(tmp_path, bar):
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HELD, str(tmp_path / "budget.db"), bar],
+        env={**{k: v for k, v in os.environ.items() if k != "TQDM_DISABLE"}, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "1"
+
+
+@pytest.mark.full
+@POSIX
 def test_interrupts_at_random_moments_lose_no_charge(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SERVER, str(tmp_path / "budget.db"), "30", "1"],
@@ -579,6 +632,7 @@ private.dp.utility(["a", "b"], epsilon=[0.1, 1, 10], draws=100_000)
 """
 
 
+@pytest.mark.full
 @POSIX
 def test_control_c_in_a_terminal_wipes_the_bar_off(tmp_path):
     pytest.importorskip("tqdm", reason="tqdm is not installed")

@@ -77,6 +77,7 @@ def test_two_protections_are_two_frames(survey, schema):
     assert first.attrs["dp"] != second.attrs["dp"]
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("index", [[7] * 40, list("ab") * 20, pd.date_range("2020", periods=40)])
 def test_any_index_will_do(survey, schema, index):
     plain = survey.dp.protect(schema, epsilon=100)
@@ -166,6 +167,7 @@ DERIVED = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("make", DERIVED.values(), ids=DERIVED)
 def test_a_derived_frame_is_refused(private, make, quietly):
     derived: list[pd.DataFrame] = []
@@ -188,6 +190,7 @@ def test_a_derived_frame_is_refused(private, make, quietly):
     assert released(private)  # the protected frame itself is as good as before
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", ["filter", "copy", "head", "assign", "sort_values", "pickle", "deepcopy"])
 def test_what_carries_the_mark_is_not_protected_with_a_new_budget(private, schema, name):
     derived = DERIVED[name](private)
@@ -235,6 +238,7 @@ def test_marks_can_be_neither_copied_nor_lost(survey, private):
     assert released(private) == before
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("attrs", [{"dp": 1}, {"dp": None}, {"dp": ["protected"]}, {"dp": {}}, {1: 2}])
 def test_attrs_of_ones_own_are_no_mark(survey, schema, attrs):
     survey.attrs = attrs
@@ -328,6 +332,7 @@ WRITES = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_frame_changed_in_place_is_refused(survey, schema, change, writing, quietly):
     private = survey.dp.protect(schema, epsilon=100)
@@ -352,6 +357,7 @@ def test_a_frame_changed_in_place_is_refused(survey, schema, change, writing, qu
     assert len(stands.budget.entries) == spent
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("schemed", [True, False], ids=["schema", "domain"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_no_write_to_memory_reaches_a_release(survey, schema, write, schemed, writing, quietly):
@@ -368,6 +374,7 @@ def test_no_write_to_memory_reaches_a_release(survey, schema, write, schemed, wr
         assert not private.equals(survey)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("change", "schemed"),
     # what writes to memory is tried on both, what pandas changes on either in turn
@@ -459,6 +466,7 @@ def _of_kind(kind: str) -> tuple[pd.DataFrame, Domain, object]:
     return frame, Domain((column, Column("y", "integer", lower=0, upper=9))), other
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_column_of_any_kind_is_known_again_and_its_changes_are_seen(kind, writing, quietly):
     frame, domain, other = _of_kind(kind)
@@ -518,6 +526,7 @@ def test_the_same_cells_put_back_give_the_same_numbers(private, writing):
 # ------------------------------------------------------------------ the registry
 
 
+@pytest.mark.full
 def test_what_stands_behind_a_frame_dies_with_it(survey, schema, collected):
     private = survey.dp.protect(schema, epsilon=1)
     private.dp.mean("age", epsilon=0.1)
@@ -546,6 +555,7 @@ def test_a_new_frame_at_an_old_place_is_not_mistaken(survey, schema):
     pytest.skip("no two frames met at one place")
 
 
+@pytest.mark.full
 def test_a_query_outlives_the_frame_it_was_made_of(survey, schema, collected):
     older = survey.dp.protect(schema, epsilon=5).dp.query("age >= 30")
     collected()
@@ -644,6 +654,7 @@ def test_a_declared_bound_that_is_the_datas_own_is_warned_about(survey):
 DOMAIN = Domain((Column("age", "integer", lower=18, upper=90), Column("pay", "float", lower=0, upper=10)))
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("dtype", ["int64", "float64", "object", "Int64"])
 @pytest.mark.parametrize("outlier", [100_000, -100_000, 2**62])
@@ -737,6 +748,7 @@ def _spy(monkeypatch, look) -> None:
     monkeypatch.setattr(PandasEngine, "rows", property(lambda self: (look(), rows(self))[1]))
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_charge_comes_before_the_first_read(survey, schema, call, neighbors, monkeypatch):
@@ -751,6 +763,7 @@ def test_the_charge_comes_before_the_first_read(survey, schema, call, neighbors,
     assert private.dp.budget.spent == (0.5, 0.0)  # one epsilon is the whole cost
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_what_fails_after_the_charge_stays_charged(private, call, monkeypatch):
     def fail():
@@ -762,6 +775,7 @@ def test_what_fails_after_the_charge_stays_charged(private, call, monkeypatch):
     assert private.dp.budget.spent == (0.5, 0.0)
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_what_the_budget_refuses_is_not_read(survey, schema, call, monkeypatch):
     private = survey.dp.protect(schema, epsilon=0.25)

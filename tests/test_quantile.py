@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pdprivacy import measure
-from pdprivacy.domain import Column
+from pdprivacy import Column, measure
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import ExponentialMechanism
 from pdprivacy.noise import source
 from pdprivacy.statistic import Quantile, Scope, ladder, share
+from tests.support.statistics import accepts, accepts_counts
 
 ONE = Fraction(1)
-FALSE_ALARM = 1e-6
 POINTS = range(4)
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10)]
 DIGITS = Column("x", "integer", True, 0, 3)
@@ -95,6 +94,7 @@ def pairs(most: int, neighbors: str) -> list[tuple[tuple[Any, ...], tuple[Any, .
 # ---------------------------------------------------------------- sensitivity
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_a_record_moves_no_score_further_than_is_stated(q, end, neighbors):
@@ -104,6 +104,7 @@ def test_a_record_moves_no_score_further_than_is_stated(q, end, neighbors):
     assert Fraction(worst, PARTS) == choice.sensitivity
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 def test_a_unit_of_two_records_moves_no_score_further_than_is_stated(q, end):
     for neighbors in ("add_remove", "replace_one"):
@@ -133,6 +134,7 @@ def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: Exponential
     return found / found.sum()
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_a_quantile_loses_no_more_than_is_stated(q, end, neighbors):
@@ -154,6 +156,7 @@ WIDE = Column("x", "integer", False, 0, 10**9)
 PLACES = (0, 1, 2, 3, 4, 10**9 - 3, 10**9 - 2, 10**9 - 1, 10**9)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, neighbors):
@@ -190,7 +193,6 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
 # ---------------------------------------------------------------- what is drawn
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.integers(0, 12) | st.none(), max_size=40),
     st.sampled_from(CHOICES),
@@ -219,7 +221,6 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
         assert least >= near.deficits[near.lengths > 0].min()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.floats(-5, 20) | st.just(float("nan")), max_size=60), st.integers(-5, 70), st.integers(0, 30)
 )
@@ -238,14 +239,11 @@ def test_windows_hold_their_records(data, first, width):
     assert window.high == grid.high or (steps <= window.high).sum() >= min(first + width, len(steps))
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("hardly", [100 * math.log(2), -math.log(10)])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkeypatch):
-    """Ties, nulls, and with a reach of nothing the points left out, which are drawn all the same.
-
-    Pearson's test; false alarms one in a million per case.
-    """
+    """Ties, nulls, and with a reach of nothing the points left out, which are drawn all the same."""
     monkeypatch.setattr(measure, "HARDLY", hardly)
     data = [2] * 3 + [3] * 2 + [5] * 4 + [9] * 2 + [None] * 4
     column = Column("x", "integer", True, 0, 9)
@@ -258,18 +256,14 @@ def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkey
             for score in scores(tuple(data), choice, range(10), mechanism.scale)
         ]
         expected = np.exp(np.array(exponents) - max(exponents))
-        expected *= 3000 / expected.sum()
         bits = source(8)
         drawn = [
             step
             for _ in range(100)
             for step in measure._ranked(choice, mechanism, choice.read(engine), 30, bits)
         ]
-        seen = np.bincount([int(choice.value(step)) for step in drawn], minlength=10)
-        often = expected >= 5
-        seen = np.append(seen[often], seen[~often].sum())[: often.sum() + (not often.all())]
-        hoped = np.append(expected[often], expected[~often].sum())[: len(seen)]
-        assert stats.chi2.sf(((seen - hoped) ** 2 / hoped).sum(), len(seen) - 1) > FALSE_ALARM
+        counts = np.bincount([int(choice.value(step)) for step in drawn], minlength=10)
+        assert accepts_counts(counts, expected)
 
 
 def test_only_what_is_near_is_sorted():
@@ -321,7 +315,7 @@ def test_hardly_any_records_are_enough(data):
         assert min(drawn) >= 0
         assert max(drawn) <= 10
         if 4.0 not in data:  # nothing is known, so that any number is as good
-            assert stats.kstest(np.array(drawn) / 10, "uniform").pvalue > FALSE_ALARM
+            assert accepts(np.array(drawn) / 10, stats.uniform.cdf)
 
 
 # ---------------------------------------------------------------- candidates

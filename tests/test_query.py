@@ -8,12 +8,13 @@ import traceback
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, reject, settings
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError, QueryError
 from pdprivacy.query import Query, parse
+from tests.support.cases import each
 
 LABELS = ("south", "north", "it's", "a`b", "&|")
 DOMAIN = Domain(
@@ -146,7 +147,6 @@ PLAIN = {
 }
 
 
-@settings(max_examples=200, deadline=None)
 @given(frames(nulls=False, dtypes=PLAIN), filters)
 def test_the_mask_is_what_dataframe_query_selects(frame, text):
     query = parsed(text)
@@ -243,7 +243,6 @@ def check_impossible(text: str, frame: pd.DataFrame) -> None:
     assert either.mask(frame).tolist() == alone.mask(frame).tolist()
 
 
-@settings(max_examples=300, deadline=None)
 @given(frames(nulls=True), filters, st.randoms())
 def test_a_filter_means_of_each_row_alone_what_it_says_for_every_dtype(frame, text, random):
     """Four facts of the same frames and filters, which are costly to draw.
@@ -278,7 +277,7 @@ def test_a_query_says_what_it_reads():
         query.text = ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason", "hint"),
     [
         ("", "the filter is empty", "a filter compares"),
@@ -595,6 +594,7 @@ BIG = 2**53
 LIMITS = [-(2**63), -BIG - 1, 0, BIG, BIG + 1, 2**63 - 1]
 
 
+@pytest.mark.full(keep=17)
 @pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "object", "category"])
 @pytest.mark.parametrize(
     "text",
@@ -661,6 +661,7 @@ def test_a_date_is_written_as_a_string(unit):
     assert parse("day == '2020-01-01'", date).mask(pd.DataFrame({"day": [dt.date(2020, 1, 1)]})).all()
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize(
     "cells",
     [

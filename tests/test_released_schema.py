@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pandera.errors import SchemaErrors
 
@@ -18,7 +18,6 @@ from pdprivacy import Column, Domain, metadata
 from pdprivacy.errors import MetadataError
 from pdprivacy.schema.released import released_schema, violations
 
-FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BANDS = [0, 500, 1000]
 
 RELEASES = {
@@ -94,6 +93,7 @@ def with_labels(axis: pd.Index, label) -> pd.Index:
     return pd.Index([label, *labels[1:]], name=axis.name, tupleize_cols=False)
 
 
+@pytest.mark.full(keep=2)
 @every_release
 def test_a_release_meets_its_schema(private, release):
     released = release(private)
@@ -104,6 +104,7 @@ def test_a_release_meets_its_schema(private, release):
     assert violations(released, schema) == ()
 
 
+@pytest.mark.full(keep=1)
 @every_release
 def test_other_labels_and_dtypes_do_not(private, release):
     released = release(private)
@@ -139,6 +140,7 @@ def _numeric(released) -> bool:
 LABELLED = {"a mode", "modes of two kinds", "a truth", "the first"}
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", [name for name in RELEASES if name not in LABELLED])
 def test_a_null_is_no_released_number(private, name):
     released = RELEASES[name](private)
@@ -147,6 +149,7 @@ def test_a_null_is_no_released_number(private, name):
     assert refused(released.dp.schema(), holed)
 
 
+@pytest.mark.full
 @every_bounded
 def test_numbers_outside_their_bounds_are_refused(private, release):
     released = release(private)
@@ -236,7 +239,6 @@ def domains(draw):
     return Domain(tuple(columns))
 
 
-@FAST
 @given(domains(), st.sampled_from(["a", "b", ["a", "b"]]), st.booleans())
 def test_labels_of_any_kind_are_labels(domain, rows, sorts):
     frame = pd.DataFrame({name: np.array([None], dtype=object)[:0] for name in "ab"})
@@ -281,7 +283,6 @@ def bounded(draw):
     return released, pairs
 
 
-@FAST
 @given(bounded(), st.data())
 def test_bounds_are_those_of_the_metadata(made, data):
     released, pairs = made

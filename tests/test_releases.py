@@ -18,8 +18,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import noise
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain, noise
 from pdprivacy.errors import BudgetExceeded, DeclarationError, DeclarationWarning, ParameterError
 
 NAN = float("nan")
@@ -165,6 +164,7 @@ def test_counts_are_those_of_pandas(silent):
         )
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("method", ["sum", "mean", "var", "std"])
 def test_moments_are_those_of_pandas(method, private, cost):
     expected = getattr(PLAIN[NUMERIC], method)()
@@ -182,6 +182,7 @@ def test_moments_are_those_of_pandas(method, private, cost):
     assert every.index.tolist() == [column.name for column in DOMAIN.columns if column.lower is not None]
 
 
+@pytest.mark.full(keep=15)
 @pytest.mark.parametrize("names", [WITHOUT_NULLS, ["int64", "bool"]], ids=["all", "two"])
 @pytest.mark.parametrize("method", ["cov", "corr"])
 def test_covariances_and_correlations_are_those_of_pandas(method, names, private, cost):
@@ -202,6 +203,7 @@ def test_a_covariance_matrix_leaves_out_records_with_any_null(silent):
     np.testing.assert_allclose(released, expected, atol=GRID * 43**2)
 
 
+@pytest.mark.full(keep=13)
 @pytest.mark.parametrize("name", [*LABELS, *TRUTHS])
 def test_proportions_are_those_of_pandas(name, private, cost):
     known = PLAIN[name][(PLAIN[name] != "(null)") & PLAIN[name].notna()]
@@ -212,6 +214,7 @@ def test_proportions_are_those_of_pandas(name, private, cost):
         assert released.index.name == name
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", [*LABELS, "bool", "int8"])
 def test_value_counts_are_those_of_pandas(name, silent):
     private = protected(VALID, DOMAIN)
@@ -249,6 +252,7 @@ def bins_of(released: pd.Series[Any], column: Column) -> list[int]:
     return released.tolist()
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", [*NUMBERS, "bool"])
 @pytest.mark.parametrize(
     "bins",
@@ -341,6 +345,7 @@ def check_table(released: pd.DataFrame, expected: pd.DataFrame, index: list[str]
     np.testing.assert_allclose(released.to_numpy(dtype=float), table.to_numpy(dtype=float), atol=1e-12)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("margins", [False, True])
 @pytest.mark.parametrize("normalize", [False, True, "all", "index", "columns"])
 @pytest.mark.parametrize(
@@ -375,6 +380,7 @@ def test_a_label_and_a_list_of_one_label_are_the_same_crosstab(silent):
 # ---------------------------------------------------------------- groups
 
 
+@pytest.mark.full(keep=7)
 @pytest.mark.parametrize("by", [["group"], ["object"], ["string arrow", "bool"]], ids=str)
 @pytest.mark.parametrize("method", ["count", "sum", "mean", "var"])
 def test_groups_are_those_of_pandas(method, by, cost, private):
@@ -409,6 +415,7 @@ def pooled(names: list[str], by: str, frame: pd.DataFrame) -> pd.DataFrame:
     return centred.T @ centred / (len(complete) - len(labels_of(by)))
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize(
     ("names", "by"),
     [(["int64", "float32", "bool"], "group"), (["uint8", "decimal"], "object")],
@@ -538,6 +545,7 @@ def neighbourly(kind: str, query: str | None) -> pd.DataFrame:
     return private if query is None else private.dp.query(query)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", RELEASES)
 @pytest.mark.parametrize("query", [None, "x >= 0 or s"])
 def test_all_but_the_numbers_of_a_release_is_the_same_for_every_table(name, query):
@@ -553,6 +561,7 @@ def test_all_but_the_numbers_of_a_release_is_the_same_for_every_table(name, quer
     assert all(facts == seen["ordinary"] for facts in seen.values())
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])
 def test_the_order_of_released_counts_is_the_order_of_the_released_numbers(mechanism):
     delta = "0.01" if mechanism == "gaussian" else 0
@@ -716,6 +725,7 @@ def test_the_number_of_rows_is_public_under_replacement():
     assert private.dp.query("age >= 40").dp.count(epsilon=1).attrs["dp"]["sensitivity"] == 1
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e5"])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", RELEASES)
@@ -746,6 +756,7 @@ def test_any_epsilon_between_a_hundred_thousandth_and_a_hundred_thousand(name, n
     assert private.dp.budget.spent[0] == float(epsilon)
 
 
+@pytest.mark.full(keep=7)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("ends", [(-1e89, 1e89), (0.0, 1e-89), (1e80, 2e80)])
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "cov", "corr", "pooled_var", "pooled_cov"])
@@ -830,6 +841,7 @@ RISKS = pd.DataFrame(
 )
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])
 def test_the_curators_risk_is_that_of_the_confidential_counts(mechanism, neighbors):
@@ -859,6 +871,7 @@ def test_the_curators_risk_is_that_of_the_confidential_counts(mechanism, neighbo
     assert several.iloc[1] == private.dp.dr_ha("q", "s", 1, mechanism=mechanism, delta=delta)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric"])
 def test_the_risk_that_is_published_follows_from_the_released_counts(mechanism, neighbors):
@@ -909,6 +922,7 @@ def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
     assert Fraction(private.dp.budget.left[0]) == 10**9
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
 def test_sums_far_from_zero_are_as_exact_as_their_interval_says(bounding):
     """With a public number of rows the terms are taken from the middle of their bounds."""

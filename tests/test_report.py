@@ -159,6 +159,7 @@ def numbers_of(cells: list[str]) -> list[float]:
     return [float(cell.replace(",", "")) for cell in cells]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["sums", "means", "by group", "margins", "wide", "several", "shares"])
 def test_a_row_per_number_with_its_half_width(released, name):
     one = released[name]
@@ -268,7 +269,7 @@ LOSSES = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(LOSSES)
 def test_the_total_is_that_of_the_accounting(losses):
     releases = [fabricated(*loss, number=place) for place, loss in enumerate(losses)]
@@ -347,6 +348,7 @@ def test_a_charge_pays_for_what_it_says_alone(schema, survey):
         assert epsilon >= 1
 
 
+@pytest.mark.full
 def test_a_plan_is_paid_once(private):
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.05})] * 60, delta=1e-6)
     releases = plan.release()
@@ -475,7 +477,6 @@ def test_a_large_epsilon_is_called_loose():
     assert "loose" not in page(fabricated(epsilon=1)).text
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.fractions(Fraction(1, 10**15), 10**8), st.integers(1, 9))
 def test_costs_are_rounded_up_and_hardly(number, digits):
     text = figures.cost(number, digits)
@@ -489,7 +490,6 @@ def test_costs_are_rounded_up_and_hardly(number, digits):
     assert number <= told <= number * (1 + Fraction(10) ** (1 - digits))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))
 def test_half_widths_are_rounded_up(half, value):
     places = figures.decimals_of(half)
@@ -857,10 +857,15 @@ CURATED = {
     "risk of cells": lambda p: p.dp.dr_ha(*BY, epsilon=[0.1, 1], average=None),
     "one risk": lambda p: p.dp.dr_ha(*BY, epsilon=1),
     "repeated": lambda p: p.dp.repeated_risk([{"by": BY[0], "sensitive": BY[1], "epsilon": 1}]),
+    "sampled": lambda p: p.dp.compare_sampling("mean", "age", epsilon=1, rates=[0.5], repetitions=3, rng=1),
+    "suppressed": lambda p: p.dp.compare_suppression(
+        "mean", "age", epsilon=1, spreads=[(0.5, 0.5)], repetitions=3, rng=1
+    ),
     "chosen": lambda p: p.dp.choose_epsilon(*BY, max_risk=0.9),
 }
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", CURATED)
 def test_confidential_figures_are_refused_by_name_or_shown_as_such(private, name, tmp_path):
     figure = CURATED[name](private)
@@ -873,6 +878,15 @@ def test_confidential_figures_are_refused_by_name_or_shown_as_such(private, name
     found = page({"count": count, name: figure}, edition="curator")
     assert any(caption.startswith(f"{name} (confidential)") for caption in found.tables)
     assert f"{name} (confidential)" not in page({"count": count}, edition="curator").text
+
+
+@pytest.mark.parametrize("name", ["curve", "exchange", "distances", "sampled", "suppressed"])
+def test_figures_that_lost_their_attrs_are_confidential_all_the_same(private, name):
+    figure = CURATED[name](private)
+    count, figure.attrs = private.dp.count(epsilon=1), {}
+    with pytest.raises(ParameterError, match="is made of exact counts, CONFIDENTIAL"):
+        page([count, figure])
+    assert f"{name} (confidential)" in page({"count": count, name: figure}, edition="curator").text
 
 
 def test_figures_alone_are_no_report(private):
@@ -993,7 +1007,6 @@ ALLOWED = {
 }
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXT, TEXT, TEXT, TEXT, st.sampled_from(["public", "curator"]))
 def test_no_text_becomes_markup(key, column, label, step, edition):
     facts = {
@@ -1037,6 +1050,7 @@ def test_a_title_is_text(private):
     assert found.all("b") == []
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("edition", ["public", "curator"])
 def test_the_page_is_well_made_and_needs_nothing_else(released, private, edition):
     options = {"ledger": private.dp.budget, "declaration": private, "edition": edition}
@@ -1062,12 +1076,14 @@ def test_the_page_is_well_made_and_needs_nothing_else(released, private, edition
     assert "default-src 'none'" in next(one["content"] for one in found.all("meta") if "http-equiv" in one)
 
 
+@pytest.mark.full
 def test_the_same_report_twice_is_the_same_page(released):
     drawn = {name: released[name] for name in ("means",)}
     first, second = (pdprivacy.report(drawn, pictures=DRAWN).html for _ in range(2))
     assert first == second
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not DRAWN, reason="pictures need matplotlib")
 def test_pictures_tell_their_numbers_in_words(released):
     found = Page(pdprivacy.report({"means": released["means"], "top": released["top"]}).html)
@@ -1080,6 +1096,7 @@ def test_pictures_tell_their_numbers_in_words(released):
     np.testing.assert_allclose(numbers_of([one[2].rstrip(".") for one in told]), half, rtol=0.1)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not DRAWN, reason="pictures need matplotlib")
 def test_drawing_leaves_no_figure_and_no_setting_behind(released):
     import matplotlib
@@ -1173,6 +1190,7 @@ def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
     assert "The declared columns" not in Page((tmp_path / "page.html").read_text("utf-8")).tables
 
 
+@pytest.mark.full(keep=2)
 @PARQUET
 @pytest.mark.parametrize(
     ("text", "words"),

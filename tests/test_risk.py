@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import (
@@ -136,6 +136,7 @@ def simulated(counts, name, rng, draws):
 # Local risk
 
 
+@pytest.mark.full(keep=32)
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("noise", MECHANISMS.values(), ids=MECHANISMS)
 @pytest.mark.parametrize("labels", CELLS)
@@ -145,7 +146,7 @@ def test_local_risk_is_its_definition(noise, labels, partial):
     assert found == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", NOISE)
 @pytest.mark.parametrize("labels", CELLS)
 def test_local_risk_is_what_happens(name, labels):
@@ -165,6 +166,7 @@ def test_figures_where_published_bounds_fail():
     assert round(local(large, laplace(scale=1), method="published"), 3) == 0.211
 
 
+@pytest.mark.full(keep=13)
 @pytest.mark.parametrize("noise", [laplace(scale=1e9), norm(scale=1e9), risk.OnlyNoise()])
 @pytest.mark.parametrize("cell", [cell for cells in CELLS.values() for cell in cells])
 def test_without_information_the_risk_is_a_coin_per_label(noise, cell):
@@ -197,6 +199,7 @@ def test_threshold_is_where_a_count_reads_as_empty(function):
     assert moved == pytest.approx(function(counts, laplace(loc=-2, scale=scale)), rel=1e-12)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("noise", [Geometric(1, 1), DiscreteGaussian(0.7, 1e-3, 1), risk.NoNoise()])
 def test_a_count_at_a_whole_threshold_is_not_below_it(noise):
     # whole released counts below 1 are those below one half
@@ -217,8 +220,7 @@ small_tables = arrays.arrays(
 ).filter(lambda table: table.any())
 
 
-@pytest.mark.mathematics
-@settings(max_examples=40, deadline=None)
+@pytest.mark.full
 @given(small_tables, st.randoms(use_true_random=False), st.sampled_from(sorted(NOISE)))
 def test_order_of_cells_and_labels_is_irrelevant(counts, random, name):
     rows = random.sample(range(counts.shape[0]), counts.shape[0])
@@ -231,7 +233,6 @@ def test_order_of_cells_and_labels_is_irrelevant(counts, random, name):
         np.testing.assert_array_equal(function(shuffled, NOISE[name], None), each[rows])
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     small_tables,
     st.sampled_from(sorted(NOISE)),
@@ -252,7 +253,7 @@ def test_averages_weight_the_non_empty_cells(counts, name, measure):
 # Expected risk
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("noise", [*NOISE.values(), laplace(scale=100), *MECHANISMS.values()])
 def test_expected_risk_is_the_sum_over_all_tables(noise, partial):
@@ -262,6 +263,7 @@ def test_expected_risk_is_the_sum_over_all_tables(noise, partial):
         assert expected([cell], noise, partial=partial) == pytest.approx(wanted, rel=1e-11, abs=1e-14)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("cell", [(40, 3, 2), (14, 13, 12), (8, 7, 0, 6)])
 def test_expected_risk_of_larger_cells(cell):
     for noise in (NOISE["laplace"], laplace(scale=100)):
@@ -269,6 +271,7 @@ def test_expected_risk_of_larger_cells(cell):
         assert expected([cell], noise) == pytest.approx(wanted, rel=1e-10, abs=1e-14)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("size", "first"), [(50, 25), (1000, 20), (10_000, 5), (10_000, 3000), (100_000, 9), (10**7, 3)]
 )
@@ -285,7 +288,7 @@ def test_expected_risk_of_two_labels_is_a_binomial_sum(size, first, epsilon):
     )
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", NOISE)
 @pytest.mark.parametrize("cell", [(6, 3, 1), (300, 4, 2, 2), (3, 2, 2, 1, 1, 0)])
 def test_expected_risk_is_what_happens(name, cell):
@@ -305,6 +308,7 @@ def test_expected_risk_of_homogeneous_cells_is_the_local_risk():
     np.testing.assert_allclose(other, one, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_expected_risk_shares_work_between_cells_without_mixing_them():
     counts = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(2) for d in range(4)][1:]
     together = expected(counts, laplace(scale=3), None)
@@ -312,6 +316,7 @@ def test_expected_risk_shares_work_between_cells_without_mixing_them():
     np.testing.assert_allclose(together, alone, atol=1e-15)
 
 
+@pytest.mark.full
 def test_expected_risk_does_not_depend_on_how_many_noises_are_asked_for():
     counts = [(3, 1, 0), (2, 2, 2), (40, 3, 1), (7, 0, 0)]
     noises = [laplace(scale=scale) for scale in np.logspace(-2, 3, 60)]
@@ -319,11 +324,13 @@ def test_expected_risk_does_not_depend_on_how_many_noises_are_asked_for():
     assert together == pytest.approx([expected(counts, noise) for noise in noises], abs=1e-15)
 
 
+@pytest.mark.full
 def test_expected_risk_of_large_mixed_cells_vanishes():
     assert expected([[3000, 2000, 4000]], laplace(scale=1)) < 1e-13
     assert expected([[10**9, 10**9, 0]], laplace(scale=1)) < 1e-10
 
 
+@pytest.mark.full
 def test_many_distinct_cells_cost_little():
     rng = np.random.default_rng(3)
     sizes = np.exp(rng.uniform(0, math.log(1e4), 3000)).astype(int)
@@ -346,6 +353,7 @@ def test_expected_cost_counts_equal_cells_once_and_grows_with_them():
 # Shrinkage risk
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("alpha", [(1, 1), (0.2, 3), (1.5, 0.3, 2.0), (0.4, 0.4, 5, 1), (900.0, 300.0)])
 @pytest.mark.parametrize("noise", [laplace(scale=0.3), norm(scale=2), MECHANISMS["geometric, truncated"]])
@@ -371,6 +379,7 @@ def test_shrinkage_risk_of_two_labels_is_a_beta_binomial_sum(alpha):
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-13)
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("alpha", [1e-300, 1e-18, 1e-12, 1e-9, 1e-6, 0.1, 1e15])
 @pytest.mark.parametrize("size", [1, 2040, 2048, 3000, 20_000])
 def test_shrinkage_risk_of_extreme_priors(alpha, size):
@@ -421,7 +430,7 @@ def marginal_by_enumeration(cell, law, noise, partial, most=13):
     return total, law.sf(most)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("noise", [laplace(scale=0.3), laplace(scale=40), MECHANISMS["laplace, truncated"]])
 def test_marginal_risk_is_the_sum_over_all_sizes(noise, partial):
@@ -461,6 +470,7 @@ def test_marginal_risk_over_poisson_sizes_is_a_product_of_independent_labels():
     assert found == pytest.approx(wanted, rel=1e-9, abs=1e-13)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("sizes", ["observed", "poisson", "negative_binomial"])
 @pytest.mark.parametrize("zero_truncated", [True, False])
 def test_marginal_risks_average_over_the_fitted_sizes(sizes, zero_truncated):

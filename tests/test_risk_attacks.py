@@ -94,7 +94,7 @@ def test_every_table_of_bounded_noise(mechanism, counts):
     assert of_one(probabilistic_risk, counts, mechanism) == pytest.approx(soft, abs=1e-12)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize(
     "mechanism",
@@ -130,6 +130,7 @@ def two_labels(counts, cdf, top):
     return (counts[0] * won[0] + counts[1] * won[1]) / sum(counts)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("mechanism", "top"),
     [
@@ -148,7 +149,7 @@ def test_plurality_of_two_labels_read_by_read(mechanism, top):
         assert of_one(plurality_risk, counts, mechanism) == pytest.approx(exact, abs=1e-12)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 @pytest.mark.parametrize(
     "mechanism",
     [Laplace(epsilon=0.02, sensitivity=1), Geometric(epsilon=0.02), stats.norm(scale=150)],
@@ -197,6 +198,7 @@ def test_noise_alone(risk):
         assert of_one(risk, counts, OnlyNoise()) == pytest.approx((1 - 0.5**labels) / labels, abs=1e-14)
 
 
+@pytest.mark.full(keep=1)
 @BOTH
 def test_published_curves_of_homogeneous_cells_with_two_labels(risk):
     """As the source says of such cells: up to 1, down to a limit above 1/4. The limit is 3/8."""
@@ -243,7 +245,7 @@ def test_order_and_company_do_not_matter(risk, monkeypatch):
 
 
 @BOTH
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["laplace", "normal"])
 def test_simulated_with_the_samplers_of_numpy(risk, kind):
     # each of 12 comparisons at 5 standard errors: 7e-6 false alarms in all

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.optimize import minimize
@@ -59,6 +59,7 @@ TABLES = {
 }
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", TABLES)
 def test_alpha_is_the_best_of_an_optimiser_from_several_starts(name):
     table = TABLES[name]
@@ -109,7 +110,7 @@ def test_two_labels_are_the_beta_binomial_of_scipy():
     np.testing.assert_allclose(np.exp(best.x), alpha, rtol=1e-5)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("alpha", [[0.4, 1.2], [0.05, 0.1, 0.3], [3.0, 8.0, 1.0, 2.0]])
 def test_a_known_alpha_is_recovered(alpha):
     # 9 comparisons at 5 standard errors: one false alarm in 190,000 choices of the seed.
@@ -125,7 +126,6 @@ small_tables = arrays.arrays(
 ).filter(lambda table: table.any())
 
 
-@settings(max_examples=60, deadline=None)
 @given(small_tables, st.randoms(use_true_random=False), st.integers(2, 5))
 def test_order_copies_and_empty_cells_do_not_matter(table, random, copies):
     alpha = reason = None
@@ -146,7 +146,6 @@ def test_order_copies_and_empty_cells_do_not_matter(table, random, copies):
         np.testing.assert_allclose(dirichlet_alpha(other[:, labels]), alpha[labels], rtol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     arrays.arrays(np.int64, st.tuples(st.integers(2, 8), st.just(2)), elements=st.integers(0, 9)).filter(
         lambda table: table.any()
@@ -253,7 +252,6 @@ def test_bad_counts_are_refused_as_elsewhere():
         dirichlet_alpha([[1, -1], [2, 3]])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=10),
     st.lists(st.integers(1, 10**7), max_size=6),
@@ -373,6 +371,7 @@ def test_a_truncated_rate_near_zero_keeps_its_digits():
     assert rate == pytest.approx(2 * excess - 2 * excess**2 / 3, rel=1e-9)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("truncated", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_negative_binomial_is_the_best_of_an_optimiser(name, truncated):
@@ -398,7 +397,7 @@ def test_the_negative_binomial_is_the_best_of_an_optimiser(name, truncated):
     np.testing.assert_allclose(found.chances, law.pmf(found.values) / total, rtol=1e-9)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("truncated", [True, False])
 @pytest.mark.parametrize(("r", "chance"), [(0.5, 0.1), (4.0, 0.6)])
 def test_known_sizes_are_recovered(r, chance, truncated):
@@ -427,7 +426,6 @@ def test_known_sizes_are_recovered(r, chance, truncated):
 size_lists = st.lists(st.integers(0, 30), min_size=2, max_size=30).filter(any)
 
 
-@settings(max_examples=100, deadline=None)
 @given(size_lists, st.booleans(), st.sampled_from(["poisson", "negative_binomial"]))
 def test_fitted_laws_have_the_observed_mean_and_all_their_mass(sizes, truncated, model):
     try:
@@ -450,7 +448,6 @@ def test_fitted_laws_have_the_observed_mean_and_all_their_mass(sizes, truncated,
         assert -1e-13 < missing / share < 1.5e-13
 
 
-@settings(max_examples=100, deadline=None)
 @given(size_lists, st.integers(1, 3))
 def test_a_plain_negative_binomial_exists_if_the_variance_exceeds_the_mean(sizes, copies):
     records, pairs, cells = sum(sizes), sum(n * (n - 1) for n in sizes), len(sizes)
@@ -464,7 +461,6 @@ def test_a_plain_negative_binomial_exists_if_the_variance_exceeds_the_mean(sizes
         assert caught.value.hint == 'sizes="poisson".'
 
 
-@settings(max_examples=60, deadline=None)
 @given(size_lists)
 def test_a_truncated_negative_binomial_beats_a_grid_or_else_a_limit_does(sizes):
     filled = np.array([size for size in sizes if size])
@@ -554,6 +550,7 @@ def test_single_records_have_no_truncated_law(model):
     assert size_distribution([1, 0, 1, 1], "poisson", zero_truncated=False).parameters == {"lambda": 0.75}
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("truncated", [True, False])
 def test_sizes_up_to_a_million(truncated):
     rng = np.random.default_rng(33)
@@ -641,6 +638,7 @@ def test_alpha_of_real_cells_is_a_maximum(count_rows, name, labels):
     assert (np.linalg.eigvalsh(information(alpha, counts)) > 0).all()
 
 
+@pytest.mark.full
 def test_the_models_load_no_scipy():
     code = "import sys, pdprivacy.risk.prior, pdprivacy.risk.sizes; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -135,7 +135,7 @@ def truth(measure, reading, table=TABLE):
     return np.array([enumerated(measure, row, READINGS[reading], KNOWN) for row in filled])
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_simulation_is_what_enumeration_says(measure, reading):
@@ -154,7 +154,6 @@ def test_simulation_is_what_enumeration_says(measure, reading):
         assert abs(found.risk - value) < 5 * found.standard_error < 0.1 * value + 0.02
 
 
-@pytest.mark.statistical
 def test_order_of_labels_decides_what_alpha_means():
     # One comparison of each of two means at 5 standard errors: one false alarm in a million.
     seen = []
@@ -204,7 +203,7 @@ def test_sizes_that_are_all_zero_have_no_risk():
 # The standard error.
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_standard_error_is_the_spread_over_seeds():
     # The variance of 3000 z-scores varies by 0.026; the mean by 0.018. At 5 of these, with the 1 % that
     # estimating the error from 200 draws adds: one false alarm in a million.
@@ -218,6 +217,7 @@ def test_standard_error_is_the_spread_over_seeds():
     assert abs(np.mean(scores)) < 0.1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("numbers", [12, 2**18])
 def test_standard_error_of_a_cell_is_that_of_a_proportion(monkeypatch, numbers):
     monkeypatch.setattr(simulation, "NUMBERS", numbers)  # 12: blocks of 4 cells
@@ -226,7 +226,7 @@ def test_standard_error_of_a_cell_is_that_of_a_proportion(monkeypatch, numbers):
     assert found.standard_error == pytest.approx(np.sqrt(found.risk * (1 - found.risk) / 300), rel=1e-9)
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("numbers", [1, 12, 100])
 def test_blocks_and_batches_leave_nothing_out(monkeypatch, numbers):
     # 27 comparisons at 5 standard errors of proportions of 200, the least of them 0.1, whose upper tail
@@ -263,7 +263,7 @@ if hasattr(stats, "Normal"):
     MECHANISMS["scipy, newer"] = stats.Normal(mu=0.0, sigma=1.7)
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_is_simulated_with_its_own_law(name):
     # 14 comparisons at 5 standard errors: one false alarm in 100,000 choices of the seed. 1200 values
@@ -299,7 +299,7 @@ def consistent(noisy):
     return noisy + (np.array([4, 1]) - noisy.sum(axis=0)) / 2
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 @pytest.mark.parametrize("reading", ["homogeneity", "plurality"])
 def test_postprocessing_of_the_whole_table_is_enumerated(reading):
     # Two comparisons at 5 standard errors: one false alarm in a million.
@@ -386,13 +386,17 @@ def test_what_is_no_seed_is_refused(rng):
 def test_progress_shows_every_batch_and_changes_nothing(monkeypatch):
     shown = []
 
-    def bar(batches, **_):
-        for batch in batches:
-            yield batch
-            shown.append(batch)
-        assert len(shown) == len(batches)
+    class Bar:
+        def __init__(self, batches, **_):
+            self.batches = batches
 
-    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=bar))
+        def __iter__(self):
+            for batch in self.batches:
+                yield batch
+                shown.append(batch)
+            assert len(shown) == len(self.batches)
+
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=Bar))
     monkeypatch.setattr(simulation, "NUMBERS", 100)
     silent = simulate(TABLE, NOISE, draws=100, rng=1)
     assert not shown
@@ -406,6 +410,7 @@ def test_progress_needs_tqdm(monkeypatch):
         simulate(TABLE, NOISE, progress=True)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("cells", "choice"),
     [

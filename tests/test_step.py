@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pdprivacy
@@ -48,7 +48,6 @@ from pdprivacy.step.texts import text_of
 
 pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
 
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAME = "survey"
 CELLS = (31, 54, 27, 39)
 
@@ -217,6 +216,7 @@ def test_releases_that_are_not_returned_stay_charged_and_stored(pipeline, ages):
     assert kept.attrs["dp"]["statistic"] == "count"
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("way", ["path", "text", "ledger"])
 def test_the_ledger_may_be_named_in_each_way(pipeline, ages, way):
     path = pipeline.folder / "budget.db"
@@ -234,6 +234,7 @@ def test_the_total_need_not_be_stated_again(pipeline, ages):
 # ------------------------------------------------------------------ cut short
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_step_goes_on_where_it_failed(pipeline, ages, after):
     step = pipeline.step(pipeline.failing(after))
@@ -412,6 +413,7 @@ CALLS = {
 }
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("change", CALLS)
 def test_another_call_in_its_place_is_refused(pipeline, ages, change):
     spent, files = _at_work(pipeline, ages, finished=False)
@@ -572,6 +574,7 @@ def test_every_method_is_admitted_or_refused():
     assert len(REFUSED) + len(ADMITTED) == len(names)
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_kept_is_refused_by_name(pipeline, ages, name):
     args, options = ARGUMENTS.get(name, (("age", "health"), {"epsilon": [1.0]}))
@@ -724,6 +727,7 @@ def _elsewhere():
     return frame.dp.protect(declared(), epsilon=2)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", BODIES)
 def test_only_releases_of_the_step_are_results(pipeline, ages, name):
     def body(private):
@@ -751,6 +755,7 @@ def test_only_releases_of_the_step_are_results(pipeline, ages, name):
     assert made["age"].dp.verify()
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "a/b", "a\\b", ".hidden", "a:b", "con", "NUL.txt", " a", "a.", "x" * 151, "a\n", 3, None],
@@ -770,7 +775,6 @@ def test_names_that_are_no_files_are_refused(pipeline, ages, name):
     assert sorted(path.name for path in (pipeline.to / ".steps").iterdir()) == ["a"]
 
 
-@FAST
 @given(st.text(max_size=20))
 def test_a_name_stays_in_its_folder(name):
     try:
@@ -878,6 +882,7 @@ def body_of_all(private):
     }
 
 
+@pytest.mark.full
 def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, monkeypatch):
     seen = []
     keep = pdprivacy.step.opened.Opened.keep
@@ -935,7 +940,6 @@ PAIRS = st.tuples(st.integers(0, 9), st.text("ab", max_size=2))
 LABELS = st.one_of(SCALARS, INTERVALS, PAIRS)
 
 
-@FAST
 @given(st.one_of(LABELS, st.tuples(LABELS, st.none())))
 def test_a_label_of_any_kind_is_read_as_it_was(label):
     stored = json.loads(json.dumps(to_json(label)))
@@ -972,7 +976,7 @@ def tables(draw):
     return private.dp.value_counts(chosen, epsilon=1, releases=2 if way == "releases" else 1)
 
 
-@FAST
+@pytest.mark.full
 @given(tables())
 def test_a_table_of_any_labels_is_read_as_it_was(released):
     data, back = to_bytes(released)
@@ -1012,6 +1016,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["1.parquet", "1.json", "step.json"])
 def test_a_damaged_file_on_the_way_is_told(pipeline, ages, name):
     spent, _ = _at_work(pipeline, ages, finished=False)
@@ -1028,6 +1033,7 @@ def test_a_damaged_file_on_the_way_is_told(pipeline, ages, name):
     assert pipeline.spent == 0.8
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("damage", [*DAMAGES, "another release", "gone"])
 def test_a_damaged_result_is_told(pipeline, ages, damage):
     step = pipeline.step()
@@ -1077,6 +1083,7 @@ def test_a_lost_manifest_is_told(pipeline, ages):
     assert pipeline.spent == 0.3
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "cut short"])
 def test_files_of_another_version_are_told(pipeline, ages, finished):
     spent, _ = _at_work(pipeline, ages, finished=finished)
@@ -1170,7 +1177,7 @@ def test_what_cannot_be_stored_at_all_is_told_as_lost(pipeline, ages, monkeypatc
 
 def test_a_file_that_is_no_release_is_told(tmp_path, private):
     path = tmp_path / "a.parquet"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(MetadataError):
         pdprivacy.read_release(path)
     path.write_bytes(b"no Parquet")
     with pytest.raises(MetadataError, match=r"a\.parquet' is damaged, or no Parquet"):
@@ -1305,7 +1312,6 @@ def test_texts_tell_what_differs_and_nothing_else():
     assert text_of(np.array(0.5), "x", arrays=True) == "1/2"
 
 
-@FAST
 @given(
     st.recursive(
         SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
@@ -1557,7 +1563,7 @@ def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
     return last
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_a_killed_step_pays_at_most_once(stories):
     folder, story = stories["killed"]
     last = check_story(folder, story)
@@ -1566,7 +1572,7 @@ def test_a_killed_step_pays_at_most_once(stories):
     assert 0 in last.values()
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_a_step_that_is_stopped_at_any_point_goes_on(stories):
     """Only between a charge and the file of its answer something is lost, and that is told."""
     folder, story = stories["stopped"]
@@ -1576,7 +1582,7 @@ def test_a_step_that_is_stopped_at_any_point_goes_on(stories):
     assert list(last.values()).count(0) > list(last.values()).count(3)
 
 
-@pytest.mark.storage
+@pytest.mark.full
 def test_two_processes_do_not_both_pay(stories):
     folder, story = stories["together"]
     last = check_story(folder, story)

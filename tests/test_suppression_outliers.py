@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy.errors import ParameterError
@@ -63,6 +63,7 @@ def searched(epsilon, m, M):
     return max(best, curves(0.0, epsilon, m, M)[2])
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_epsilons_are_the_maximum_over_p(epsilon):
     for m, M in PAIRS:
@@ -76,7 +77,6 @@ def test_floors_are_the_maximum_over_p_at_epsilon_zero():
     assert outlier_floor(0.3, 0.3) == 0
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_epsilons_are_never_below_a_dense_search(epsilon, one, other):
     m, M = sorted([one, other])
@@ -149,7 +149,6 @@ def test_equal_chances_are_poisson_sampling(epsilon, m):
     assert outlier_target(epsilon, m, m) == min(100, sampling_target(epsilon, rate).epsilon)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(LEVELS, LEVELS, CHANCES, CHANCES)
 def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, low, high):
     low, high = sorted([low, high])
@@ -159,7 +158,6 @@ def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, l
     assert cost >= sampling_epsilon(one, 1 - low).epsilon
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, high):
     low, high = sorted([low, high])
@@ -174,7 +172,6 @@ def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, h
         assert outlier_epsilon(inner * (1 + Fraction(1, 10**15)), low, high) > epsilon
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(LEVELS, CHANCES, CHANCES)
 def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
     low, high = sorted([low, high])
@@ -221,6 +218,7 @@ def suppression(distance, m, M):
     return independent(lambda database: keep_probabilities(scores(list(database), distance), m, M))
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize(("m", "M"), [(0.05, 0.2), (0.3, 0.6), (0.5, 0.51), (0.2, 0.9), (0.8, 0.95)])
 @pytest.mark.parametrize("distance", UNIVERSES)
 def test_the_bound_holds_for_every_small_database(distance, m, M):
@@ -273,6 +271,7 @@ def test_factors_of_single_records_are_the_theorem_by_enumeration():
     assert suppression_bound(universe, 3, law, epsilon).epsilon == pytest.approx(worst, rel=1e-12)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("distance", UNIVERSES)
 def test_the_bound_holds_for_random_databases_of_all_sizes(distance):
     rng = np.random.default_rng(len(distance))

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pdprivacy import Approx, Pure
 from pdprivacy.errors import ParameterError
-from pdprivacy.privacy import Approx, Pure
 from pdprivacy.suppression import (
     exact_delta,
     exact_epsilon,
@@ -75,6 +75,7 @@ def decimal_epsilon(epsilon, rate, digits=400):
         return Fraction((1 + share * (size.exp() - 1)).ln())
 
 
+@pytest.mark.full(keep=26)
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_amplified_epsilons_are_the_formula_rounded_up(epsilon, rate):
@@ -87,6 +88,7 @@ def test_amplified_epsilons_are_the_formula_rounded_up(epsilon, rate):
         assert true < whole.epsilon < true * (1 + Fraction(1, 10**28))
 
 
+@pytest.mark.full(keep=26)
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, rate):
@@ -98,7 +100,6 @@ def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, rate):
     assert inner.epsilon >= asked
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(RATIONALS, SHARES, st.fractions(min_value=0, max_value=1))
 @example(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
 @example(Fraction(10**5), Fraction(1, 10**9), Fraction(0))
@@ -111,7 +112,6 @@ def test_target_and_epsilon_are_inverses(epsilon, rate, part):
     assert back.delta == delta
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(RATIONALS, RATIONALS, SHARES, SHARES)
 def test_more_epsilon_or_a_higher_rate_costs_more(one, other, low, high):
     one, other = sorted([one, other])
@@ -153,6 +153,7 @@ def test_deltas_are_exact_and_kinds_are_told_by_them():
     assert sampling_target("1/3", 1, "1/7") == Approx("1/3", "1/7")
 
 
+@pytest.mark.full(keep=23)
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.2])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("rate", [0.05, 0.5, 0.9])
@@ -170,6 +171,7 @@ def test_poisson_sampling_is_met_exactly_by_the_loudest_mechanism(epsilon, delta
     assert tight == pytest.approx(float(whole.epsilon), rel=1e-9)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("epsilon", [0.2, 1.5])
 @pytest.mark.parametrize("rate", [0.1, 0.7])
 def test_poisson_sampling_of_counts_with_geometric_noise_stays_within_the_bound(epsilon, rate):
@@ -180,6 +182,7 @@ def test_poisson_sampling_of_counts_with_geometric_noise_stays_within_the_bound(
     assert exact == pytest.approx(bound, rel=1e-6)  # at the ends of the output, whatever else is there
 
 
+@pytest.mark.full(keep=13)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize(("sampled", "records"), [(1, 2), (1, 4), (2, 4), (3, 5), (4, 4)])
 def test_sampling_without_replacement_stays_within_the_bound_under_replace_one(epsilon, sampled, records):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -57,28 +57,24 @@ def on_grid(column, pair, most):
     return scores._steps(column, *pair, most).astype(int).tolist()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(ON_GRID, st.sampled_from([(0, 10), (-4, 4), (-5, 12), (3, 4)]))
 def test_absolute_scores_are_the_doubles_next_to_the_rational_ones(values, bounds):
     found = outlier_scores(np.array(values), "absolute", bounds)
     assert found.tolist() == [float(score) for score in exact(values, *bounds)]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(LISTS)
 def test_absolute_scores_of_any_numbers_are_a_step_of_the_grid_off(values):
     found = outlier_scores(np.array(values), "absolute", (0, 10))
     np.testing.assert_allclose(found, brute(values, "absolute", (0, 10)), rtol=0, atol=2.0**-28)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(["a", "b", "c", "dd"]), max_size=30))
 def test_discrete_scores_are_those_of_brute_force(labels):
     found = outlier_scores(labels, "discrete")
     np.testing.assert_array_equal(found, np.array(brute(labels, "discrete", None)))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(arrays.arrays(float, st.tuples(st.integers(0, 15), st.just(3)), elements=st.floats(-2, 3)))
 def test_euclidean_scores_are_three_steps_of_the_grid_off(values):
     bounds = [(0, 1), (-1, 2), (-5, 5)]
@@ -124,6 +120,7 @@ def test_distances_in_whole_steps_are_a_metric():
         assert (direct == 0) == (one == other)
 
 
+@pytest.mark.full
 def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     rng = np.random.default_rng(3)
     table, values = rng.uniform(0, 1, (301, 2)), rng.choice(rng.uniform(0, 1, 200), 301)
@@ -155,6 +152,7 @@ def test_steps_are_the_nearest_and_the_clipping_comes_first():
         assert found[:4] == [0, 2**29, 0, 2**29]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bounds", [(0, 100), (-0.3, 0.9), (0, 1e-320)])
 def test_a_hundred_thousand_scores_are_the_doubles_next_to_the_rational_ones(bounds):
     rng = np.random.default_rng(11)
@@ -172,7 +170,7 @@ def test_a_hundred_thousand_scores_are_the_doubles_next_to_the_rational_ones(bou
         below += step
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 def test_sixteen_million_records_are_as_exact_as_few():
     """The scores of some of 2**24 records, from integers; the last number for which the error is promised."""
     n, most = 2**24, 1000 * 2**19
@@ -263,7 +261,6 @@ def test_no_records_have_no_scores():
     assert keep_probabilities([], 0.1, 0.2).shape == (0,)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
 @given(ON_GRID, st.integers(1, 99), st.integers(1, 99))
 def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(values, one, other):
     """And off by 3 * 2**-53 at most, never above 1 - m; the distances are transformed as in Section 5.3."""
@@ -276,7 +273,7 @@ def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(
         assert len(set(found.tolist())) <= 1
 
 
-@pytest.mark.mathematics
+@pytest.mark.full
 @pytest.mark.parametrize(("m", "M"), CHANCES)
 def test_keep_and_suppress_are_as_near_to_their_probabilities_as_is_said(m, M):
     """Each is off by 300 * 2**-53 of itself at most."""
@@ -322,14 +319,18 @@ def test_rounded_probabilities_cost_little_for_all_kept_sets(distance):
 def test_progress_shows_every_tile_and_changes_nothing(monkeypatch):
     shown = []
 
-    def bar(tiles, total, **_):
-        for tile in tiles:
-            yield tile
-            shown.append(tile)
-        assert len(shown) == total
+    class Bar:
+        def __init__(self, tiles, total, **_):
+            self.tiles, self.total = tiles, total
+
+        def __iter__(self):
+            for tile in self.tiles:
+                yield tile
+                shown.append(tile)
+            assert len(shown) == self.total
 
     table, bounds = np.random.default_rng(16).uniform(0, 1, (95, 2)), [(0, 1), (0, 1)]
-    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=bar))
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=Bar))
     monkeypatch.setattr(scores, "TILE", 10)
     silent = outlier_scores(table, "euclidean", bounds)
     np.testing.assert_array_equal(outlier_scores(table, "euclidean", bounds, progress=False), silent)
@@ -338,6 +339,7 @@ def test_progress_shows_every_tile_and_changes_nothing(monkeypatch):
     assert len(shown) == 55  # of ten by ten, each pair once
     shown.clear()
     monkeypatch.setattr(scores, "LONG", 95)
+    monkeypatch.setattr("pdprivacy.progress._in_terminal", lambda: True)
     np.testing.assert_array_equal(outlier_scores(table, "euclidean", bounds), silent)
     assert len(shown) == 55
 

@@ -8,14 +8,14 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from pdprivacy import transform
+from pdprivacy import Column, Domain, transform
 from pdprivacy.conform import conform
-from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, QueryError, UnstableStepError
 from pdprivacy.transform.cells import BLOCK
+from tests.support.cases import each
 
 LABELS = ("south", "north", "it's")
 DOMAIN = Domain(
@@ -218,7 +218,6 @@ def check_one_more(step, result, data):
     conform(second.apply(result), second.domain, on_invalid="raise")
 
 
-@settings(max_examples=150, deadline=None)
 @given(frames(), steps(), st.data())
 def test_a_step_treats_each_record_by_itself_and_meets_what_is_declared_of_it(frame, step, data):
     """And steps follow each other: three facts of the same frames and steps, which are costly to draw."""
@@ -230,7 +229,6 @@ def test_a_step_treats_each_record_by_itself_and_meets_what_is_declared_of_it(fr
     check_one_more(step, result, data)
 
 
-@settings(max_examples=200, deadline=None)
 @given(steps())
 def test_the_text_of_a_step_makes_the_step(step):
     verbs = {
@@ -287,6 +285,7 @@ def test_clip_is_that_of_pandas(lower, upper):
     same(result["rooms"], PLAIN["rooms"])
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", ["age", "income", "rooms"])
 @pytest.mark.parametrize(
     "edges", [[18, 30, 65], [-1.5, 0, 2.5], [0, 1, 2, 3], (1, 5, math.inf), range(0, 60, 15)]
@@ -595,6 +594,7 @@ def objects(values):
     return pd.Series(held)
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("dtype", ["object", "category"])
 @pytest.mark.parametrize("nulls", [0, 1, 2, 3, 5])
 def test_tuples_are_labels_like_others(dtype, nulls):
@@ -764,8 +764,8 @@ REFUSALS = [
         "one record may change which others pass",
     ),
     (lambda: transform.clip(DOMAIN), ParameterError, "'clip' needs 'lower' or 'upper'"),
-    (lambda: transform.clip(DOMAIN, {"age": 3.5}), ParameterError, "must be a whole number (got 3.5)"),
-    (lambda: transform.clip(DOMAIN, 3, 2), ParameterError, "must not be above 'upper' (got 3 and 2)"),
+    (lambda: transform.clip(DOMAIN, {"age": 3.5}), ParameterError, "must be a whole number (got float)"),
+    (lambda: transform.clip(DOMAIN, 3, 2), ParameterError, "of column 'age' must not be above 'upper'"),
     (lambda: transform.clip(DOMAIN, {"region": 3}), DeclarationError, "is of kind 'category'"),
     (lambda: transform.clip(DOMAIN, 1, columns=["member"]), DeclarationError, "is of kind 'boolean'"),
     (lambda: transform.clip(DOMAIN, {"wage": 3}), DeclarationError, "'wage' is not declared"),
@@ -874,9 +874,9 @@ REFUSALS = [
     (
         lambda: transform.recode(DOMAIN, "region", {"west": "x"}),
         ParameterError,
-        "'west' is not a declared label",
+        "does not declare",
     ),
-    (lambda: transform.recode(DOMAIN, "rooms", {True: 2}), ParameterError, "True is not a declared label"),
+    (lambda: transform.recode(DOMAIN, "rooms", {True: 2}), ParameterError, "does not declare"),
     (lambda: transform.recode(DOMAIN, "region", {None: "x"}), ParameterError, "fillna"),
     (
         lambda: transform.recode(DOMAIN, "region", {"south": ["x"]}),
@@ -894,12 +894,12 @@ REFUSALS = [
     (lambda: transform.fillna(DOMAIN, {"age": 1.5}), ParameterError, "must be a whole number"),
     (lambda: transform.fillna(DOMAIN, {"age": "x"}), ParameterError, "must be a finite number"),
     (lambda: transform.fillna(DOMAIN, {"age": None}), ParameterError, "must not be null"),
-    (lambda: transform.fillna(DOMAIN, {"region": 3}), ParameterError, "of type str (got 3)"),
-    (lambda: transform.fillna(DOMAIN, {"town": 3}), ParameterError, "of type str (got 3)"),
+    (lambda: transform.fillna(DOMAIN, {"region": 3}), ParameterError, "of type str (got int)"),
+    (lambda: transform.fillna(DOMAIN, {"town": 3}), ParameterError, "of type str (got int)"),
     (lambda: transform.fillna(DOMAIN, {"member": 1}), ParameterError, "must be True or False"),
     (lambda: transform.fillna(DOMAIN, {"id": 1}), DeclarationError, "its role is 'identifier'"),
     (lambda: transform.fillna(DOMAIN, PLAIN["income"]), ParameterError, "must be a constant or a mapping"),
-    (lambda: transform.fillna(DOMAIN, 0), ParameterError, "of type str (got 0)"),
+    (lambda: transform.fillna(DOMAIN, 0), ParameterError, "of type str (got int)"),
     (lambda: transform.dropna(DOMAIN, how="none"), ParameterError, "'how' must be one of"),
     (lambda: transform.dropna(DOMAIN, how=None), ParameterError, "'how' must be one of"),
     (lambda: transform.dropna(DOMAIN, ["wage"]), DeclarationError, "'wage' is not declared"),
@@ -912,7 +912,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("run", "error", "part"), REFUSALS)
+@each(("run", "error", "part"), REFUSALS)
 def test_refusals_tell_the_reason_before_a_cell_is_read(run, error, part):
     with pytest.raises(error) as caught:
         run()
@@ -940,7 +940,7 @@ def test_numbers_made_of_confidential_counts_are_no_constants():
         assert "40.25" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", sorted(transform.REFUSED))
+@each("name", sorted(transform.REFUSED))
 def test_steps_that_look_at_other_records_are_refused_by_name(name):
     error = transform.refusal(name)
     assert isinstance(error, UnstableStepError)

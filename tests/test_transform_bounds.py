@@ -7,15 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pdprivacy.domain import Column, Domain
+from pdprivacy import Column, Domain
 from pdprivacy.errors import QueryError
 from pdprivacy.transform import assign, clip, cut, intervals
 from pdprivacy.transform.arithmetic import times
-
-pytestmark = pytest.mark.mathematics
 
 MOST = float(np.finfo(np.float64).max)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
@@ -49,8 +47,7 @@ def within(draw, one):
 # ------------------------------------------------------------------ one operation
 
 
-@pytest.mark.mathematics
-@settings(max_examples=600, deadline=None)
+@pytest.mark.full
 @given(st.sampled_from(sorted(OPERATORS)), ranges() | ranges(MODEST), ranges() | ranges(MODEST), st.data())
 def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
     ends, run = OPERATORS[symbol]
@@ -63,8 +60,7 @@ def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
                 assert math.isnan(value) or low <= value <= high
 
 
-@pytest.mark.mathematics
-@settings(max_examples=600, deadline=None)
+@pytest.mark.full
 @given(st.sampled_from("+-*/"), ranges() | ranges(MODEST), ranges() | ranges(MODEST))
 def test_the_ends_are_attained_at_corners(symbol, one, other):
     ends, run = OPERATORS[symbol]
@@ -74,7 +70,6 @@ def test_the_ends_are_attained_at_corners(symbol, one, other):
     assert ends(one, other) == (min(corners), max(corners))
 
 
-@settings(max_examples=600, deadline=None)
 @given(FLOATS | MODEST, FLOATS | MODEST)
 @example(6.0, 0.1)
 @example(-6.0, 0.1)
@@ -91,8 +86,7 @@ def test_the_ends_of_a_floor_quotient_are_exact_below_what_is_claimed(x, y):
         assert low == high == value == exact
 
 
-@pytest.mark.mathematics
-@settings(max_examples=400, deadline=None)
+@pytest.mark.full
 @given(ranges() | ranges(MODEST), st.integers(0, 12) | st.integers(0, 1000), st.data())
 def test_powers_of_doubles_lie_between_their_ends(one, exponent, data):
     low, high = intervals.power(one, exponent, lambda x, n: times(x, n) if n else 1.0)
@@ -103,7 +97,6 @@ def test_powers_of_doubles_lie_between_their_ends(one, exponent, data):
             assert low <= value <= high
 
 
-@settings(max_examples=200, deadline=None)
 @given(ranges(st.integers(-6, 6)), ranges(st.integers(-6, 6)))
 def test_whole_numbers_have_the_exact_ends(one, other):
     """By trying all of them; for a remainder the ends hold all, and are attained where the divisor is one."""
@@ -164,7 +157,6 @@ def declared(draw):
     return Domain(tuple(columns)), frame
 
 
-@settings(max_examples=400, deadline=None)
 @given(declared(), EXPRESSIONS, ranges(MODEST))
 def test_every_cell_lies_within_the_declared_bounds(data, text, ends):
     """And whole results are exact, and public bounds always give a column."""
@@ -197,7 +189,6 @@ def check_public_bounds(domain, frame, text, ends):
     assert made.dropna().between(column.lower, column.upper).all()
 
 
-@settings(max_examples=200, deadline=None)
 @given(declared(), st.permutations(NAMES), st.lists(st.sampled_from("+-*"), min_size=3, max_size=3))
 def test_the_bounds_are_tight_where_each_column_occurs_once(data, names, symbols):
     """Sums, differences and products are monotone in each operand, so that corners attain the bounds."""
@@ -215,7 +206,6 @@ def test_the_bounds_are_tight_where_each_column_occurs_once(data, names, symbols
         assert (column.lower, column.upper) == (made.min(), made.max())
 
 
-@settings(max_examples=200, deadline=None)
 @given(declared(), st.sampled_from(NAMES), MODEST, MODEST)
 def test_clipping_has_exact_bounds(data, name, first, second):
     domain, frame = data
@@ -229,7 +219,6 @@ def test_clipping_has_exact_bounds(data, name, first, second):
     assert made.tolist() == frame[name].clip(low, high).tolist()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     declared(),
     st.sampled_from(NAMES),

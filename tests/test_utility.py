@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln
@@ -52,7 +52,7 @@ def mean_of_difference(name, mechanism, pieces):
     return np.abs(np.arange(len(masses)) - len(masses) // 2) @ masses
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("pieces", [1, 2])
 @pytest.mark.parametrize("counts", [(3, 0, 1), (1, 1), (0, 2)])
 def test_expected_distance_is_enumerated(counts, pieces):
@@ -72,7 +72,6 @@ def test_expected_distance_is_enumerated(counts, pieces):
     assert abs(found - expected) < 5 * error < 0.07 * expected
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("pieces", [1, 7])
 @pytest.mark.parametrize("name", NOISE)
 def test_two_large_cells_show_the_mean_of_a_difference(name, pieces):
@@ -84,7 +83,6 @@ def test_two_large_cells_show_the_mean_of_a_difference(name, pieces):
     assert abs(found - expected) < 4 * error < 0.05 * expected
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("pieces", [1, 9])
 def test_gaussian_noise_on_a_huge_margin(pieces):
     # To first order the noisy share is off by (e_c - p_c sum(e)) / N, normal with variance
@@ -99,7 +97,7 @@ def test_gaussian_noise_on_a_huge_margin(pieces):
     assert abs(found - expected) < 4 * error < 0.05 * expected
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("pieces", [1, 4])
 @pytest.mark.parametrize("name", NOISE)
 def test_pieces_are_sums_of_samples_of_the_mechanism(name, pieces):
@@ -114,7 +112,7 @@ def test_pieces_are_sums_of_samples_of_the_mechanism(name, pieces):
     assert abs(found - np.mean(plain)) < 5 * math.hypot(error, np.std(plain) / math.sqrt(draws))
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("pieces", [1, 50])
 @pytest.mark.parametrize("name", NOISE)
 def test_sums_have_the_variance_of_their_pieces(name, pieces):
@@ -127,7 +125,7 @@ def test_sums_have_the_variance_of_their_pieces(name, pieces):
     assert (name == "geometric") == (drawn == np.rint(drawn)).all()
 
 
-@pytest.mark.statistical
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("cells", [2, 3, 6])
 @pytest.mark.parametrize("name", NOISE)
 @pytest.mark.parametrize("small", [2e-5, 2**-29, 1e-11])
@@ -154,7 +152,6 @@ def test_one_cell_has_no_distance(name):
     assert total_variation([4], NOISE[name](0.1), rng=1) == (0.0, 0.0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.integers(0, 50), min_size=1, max_size=6).filter(any),
     st.sampled_from(sorted(NOISE)),
@@ -167,7 +164,7 @@ def test_distances_are_shares(counts, name, epsilon, pieces):
     assert 0 <= error <= 0.5
 
 
-@pytest.mark.statistical
+@pytest.mark.full
 def test_standard_error_is_the_spread_over_seeds():
     # The variance of 3000 z-scores varies by 0.027, and estimating the error from 200 draws adds 1 %:
     # at 5 of these, one false alarm in a million choices of the seeds.
@@ -177,7 +174,6 @@ def test_standard_error_is_the_spread_over_seeds():
     assert abs(found[:, 0].mean() - value) < 5 * math.hypot(exact, found[:, 1].mean() / math.sqrt(3000))
 
 
-@pytest.mark.statistical
 def test_batches_leave_nothing_out(monkeypatch):
     # Two comparisons at 5 standard errors: one false alarm in a million choices of the seed.
     whole, first = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=1)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from pdprivacy.accounting.rounding import exp_up, float_up, log_up, root_up
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, positive, rational
 
 __all__ = ["Conversion", "check_slack", "zcdp_delta", "zcdp_epsilon", "zcdp_of", "zcdp_rho"]
@@ -45,7 +45,7 @@ def zcdp_of(item: Loss) -> ZCDP:
     if isinstance(item, ZCDP):
         return item
     if not isinstance(item, Pure | Approx):
-        raise ParameterError(f"A loss must be Pure, Approx or ZCDP (got {got(item)}).")
+        raise ParameterError(f"A loss must be Pure, Approx or ZCDP (got {kind(item)}).")
     if item.delta:
         raise ParameterError(
             "A loss with a positive delta is not zero-concentrated.",
@@ -193,6 +193,5 @@ def _check_rho(rho: Rational) -> Fraction:
 
 
 def _check_conversion(conversion: Conversion) -> Conversion:
-    if conversion not in get_args(Conversion):
-        raise ParameterError(f"'conversion' must be one of 'tight', 'bun_steinke' (got {got(conversion)}).")
+    check_one_of("conversion", conversion, get_args(Conversion))
     return conversion

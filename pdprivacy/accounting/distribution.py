@@ -44,8 +44,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, tally
 from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit, power_down, rounded_down
 from pdprivacy.accounting.rounding import exp_up, float_down, float_up, root_down
-from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError, got
-from pdprivacy.privacy import ZCDP, Rational, rational
+from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
+from pdprivacy.privacy import ZCDP, Rational, check_delta
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -114,9 +114,7 @@ def pld_epsilon(events: Events, delta: Rational) -> float:
         below 1e-10, or too small beside the deltas of the losses; numbers out of dp-accounting's reach.
     MissingExtraError : dp-accounting is not installed.
     """
-    target = rational(delta, "delta")
-    if not 0 <= target < 1:
-        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    target = check_delta(delta)
     parts = _Parts.of(events)
     _library()
     goal = (target - parts.slack.tail) / exp_up(parts.slack.up)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy import checks
+from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, loss, positive, whole
 
 __all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "tally", "to_json"]
@@ -49,10 +49,7 @@ class GaussianNoise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "multiplier", positive(self.multiplier, "multiplier"))
         for name in ("moves", "steps"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-                raise ParameterError(f"{name!r} must be a positive whole number (got {got(value)}).")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, checks.whole(getattr(self, name), name, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +71,12 @@ class Event:
         ):
             raise ParameterError("Events of a group have a name and an epsilon, and no noise.")
         if not isinstance(self.loss, LOSSES):
-            raise ParameterError(f"The loss of an event must be Pure, Approx or ZCDP (got {got(self.loss)}).")
+            raise ParameterError(
+                f"The loss of an event must be Pure, Approx or ZCDP (got {kind(self.loss)})."
+            )
         if self.noise is not None and not isinstance(self.noise, GaussianNoise):
             raise ParameterError(
-                f"The noise of an event must be GaussianNoise or None (got {got(self.noise)})."
+                f"The noise of an event must be GaussianNoise or None (got {kind(self.noise)})."
             )
 
 
@@ -101,7 +100,7 @@ def tally(events: Events) -> list[tuple[Event, int]]:
     if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
         raise _no_events(events)
     counts: Counter[Event] = Counter()
-    for pair in events:
+    for pair in checks.items(events, "events"):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Event):
             raise _no_events(pair)
         counts[pair[0]] += whole(pair[1])
@@ -188,7 +187,7 @@ def _order(event: Event) -> tuple[Any, ...]:
 
 def _no_events(value: object) -> ParameterError:
     return ParameterError(
-        f"'events' must be a list of pairs of an event and a count (got {got(value)}).",
+        f"'events' must be a list of pairs of an event and a count (got {kind(value)}).",
         "[(Event(Pure(0.1)), 3)].",
     )
 

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from pdprivacy.accounting.rounding import DOWN, decimal_up, float_down, float_up
 from pdprivacy.accounting.sums import Losses, counted
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import ZCDP, Rational, rational
+from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 
 __all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
 
@@ -99,9 +99,7 @@ def optimal_epsilon(losses: Losses, delta: Rational) -> float:
     >>> round(optimal_epsilon({Pure(0.1): 100}, 1e-6), 4)  # the sum is 10
     4.7746
     """
-    slack = rational(delta, "delta")
-    if not 0 <= slack < 1:
-        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    slack = check_delta(delta)
     problem = _Problem.of(losses)
     target = 1 - (1 - slack) / problem.kept if problem.kept else Fraction(-1)
     if target < 0:

@@ -13,8 +13,8 @@ from pdprivacy.accounting.distribution import pld_epsilon
 from pdprivacy.accounting.events import Event, Events, tally
 from pdprivacy.accounting.optimal import optimal_epsilon
 from pdprivacy.accounting.rounding import float_up
-from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of, got
-from pdprivacy.privacy import ZCDP, Loss, Rational, rational
+from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of
+from pdprivacy.privacy import ZCDP, Loss, Rational, check_delta, rational
 
 __all__ = ["Bound", "Method", "epsilon", "report"]
 
@@ -106,8 +106,7 @@ def _least(bounds: list[Bound]) -> float:
 def _check(events: Events, delta: Rational) -> None:
     if not tally(events):
         raise ParameterError("'events' must hold at least one event.")
-    if not 0 <= rational(delta, "delta") < 1:
-        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    check_delta(delta)
 
 
 def _basic(events: Events, delta: Fraction) -> float:

@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
 from pdprivacy.accounting.rounding import float_down, root_down
 from pdprivacy.accounting.sums import Spent
-from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, rational, show
+from pdprivacy.checks import instance
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, Unshown, rational, show
 
 __all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "rule"]
 
@@ -79,7 +80,9 @@ class Basic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx):
-            raise ParameterError(f"A cap on sums of epsilons must be Pure or Approx (got {got(self.total)}).")
+            raise ParameterError(
+                f"A cap on sums of epsilons must be Pure or Approx (got {kind(self.total)})."
+            )
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         return self.holds(_sum(so_far, [(item, count)]))
@@ -99,7 +102,7 @@ class Basic:
         return Amount(max(ZERO, self.total.epsilon - spent.amount), max(ZERO, self.total.delta - spent.delta))
 
     def _plain(self, so_far: Spent) -> Spent:
-        if so_far.rho:
+        if instance(so_far, Spent, "so_far").rho:
             raise BudgetError(
                 "This budget adds up epsilons, and a loss in rho has none.",
                 'a budget with a delta and accounting="zcdp", or one in rho, takes such losses.',
@@ -123,7 +126,7 @@ class Concentrated:
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, ZCDP):
-            raise ParameterError(f"A cap on sums of rhos must be ZCDP (got {got(self.total)}).")
+            raise ParameterError(f"A cap on sums of rhos must be ZCDP (got {kind(self.total)}).")
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         return self.holds(_sum(so_far, [(item, count)]))
@@ -135,7 +138,7 @@ class Concentrated:
         return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
-        if so_far.delta:
+        if instance(so_far, Spent, "so_far").delta:
             raise BudgetError(
                 "This budget adds up rhos, and a loss with a positive delta has none.",
                 'plain Gaussian noise has one, and noise without delta; accounting="filter" takes others.',
@@ -217,7 +220,7 @@ class Filter:
         return self.holds(_sum(so_far, [(item, count)]))
 
     def holds(self, after: Spent) -> bool:
-        if after.delta and self.slack == self.total.delta:
+        if instance(after, Spent, "after").delta and self.slack == self.total.delta:
             raise BudgetError(
                 "This budget leaves no delta to losses: the conversion of rho takes all of it.",
                 'plain Gaussian noise needs none; accounting="filter" takes other losses with a delta.',
@@ -230,13 +233,14 @@ class Filter:
         return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
-        if not so_far.concentrated:
+        if not instance(so_far, Spent, "so_far").concentrated:
             return Amount(ZERO, so_far.delta)
         # up to the margin of `zcdp_rho`, what fits has spent at most the cap
         epsilon = Fraction(repr(zcdp_epsilon(so_far.concentrated, self.slack, self.conversion)))
         return Amount(epsilon if so_far.rho else min(epsilon, so_far.epsilon), so_far.delta + self.slack)
 
     def left(self, so_far: Spent) -> Amount:
+        instance(so_far, Spent, "so_far")
         room = 2 * (self.largest - so_far.concentrated)
         by_squares = Fraction(repr(float_down(root_down(room)))) if room > 0 else ZERO
         by_sum = ZERO if so_far.rho else self.total.epsilon - so_far.epsilon
@@ -261,7 +265,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     """
     check_one_of("accounting", name, get_args(Accounting))
     if not isinstance(total, Pure | Approx | ZCDP):
-        raise ParameterError(f"A cap must be Pure, Approx or ZCDP (got {got(total)}).")
+        raise ParameterError(f"A cap must be Pure, Approx or ZCDP (got {kind(total)}).")
     if isinstance(total, ZCDP):
         if name == "filter":
             raise ParameterError(
@@ -288,18 +292,19 @@ def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -
     if enforced.holds(after):
         return after
     left, total = enforced.left(so_far), enforced.total
+    stated = [getattr(item, name, None) for item, _ in listed for name in ("epsilon", "delta", "rho")]
+    told = not any(isinstance(number, Unshown) for number in stated)
     if isinstance(total, ZCDP):
-        raise _too_much("rho", asked.concentrated, left.amount, total.rho)
+        raise _too_much("rho", asked.concentrated if told else None, left.amount, total.rho)
     if asked.delta > left.delta:
         raise BudgetExceeded(
-            f"The release asks for delta {show(asked.delta)}, but {show(left.delta)} of "
-            f"{show(total.delta)} is left.",
+            _fact("delta", asked.delta if told else None, left.delta, total.delta),
             'mechanism="laplace" and mechanism="geometric" need no delta, nor do their plans (delta=0).',
         )
     if asked.rho and isinstance(enforced, Filter):
         room = max(ZERO, enforced.largest - so_far.concentrated)
-        raise _too_much("rho", asked.concentrated, room, None)
-    raise _too_much("epsilon", asked.epsilon, left.amount, total.epsilon)
+        raise _too_much("rho", asked.concentrated if told else None, room, None)
+    raise _too_much("epsilon", asked.epsilon if told else None, left.amount, total.epsilon)
 
 
 def _at_most(one: Fraction, other: Fraction) -> bool:
@@ -309,19 +314,29 @@ def _at_most(one: Fraction, other: Fraction) -> bool:
 
 def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
     """The sums with these losses."""
+    instance(so_far, Spent, "so_far")
     for item, count in losses:
         if not isinstance(item, Pure | Approx | ZCDP):
             raise BudgetError(
-                f"A budget counts losses (got {got(item)}).",
+                f"A budget counts losses (got {kind(item)}).",
                 "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
             )
         so_far = so_far.add(item, count)
     return so_far
 
 
-def _too_much(currency: str, asked: Fraction, left: Fraction, total: Fraction | None) -> BudgetExceeded:
-    whole = "" if total is None else f" of {show(total)}"
-    fact = f"The release asks for {currency} {show(asked)}, but {show(left)}{whole} is left."
+def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:
+    """What is left, and what is asked for where that may be told."""
+    rest = show(left) + ("" if total is None else f" of {show(total)}")
+    if asked is None:
+        return f"The release asks for more {currency} than is left: {rest}."
+    return f"The release asks for {currency} {show(asked)}, but {rest} is left."
+
+
+def _too_much(
+    currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None
+) -> BudgetExceeded:
+    fact = _fact(currency, asked, left, total)
     if currency == "rho":
         return BudgetExceeded(
             fact, f"ZCDP({show(left)}) fits; private.dp.remaining(delta) tells which epsilon does."

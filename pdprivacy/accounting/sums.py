@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import instance, items
+from pdprivacy.errors import ParameterError, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, loss, rational, whole
 
 __all__ = ["Losses", "Spent", "compose", "counted", "shares", "times"]
@@ -27,13 +28,13 @@ def counted(losses: Losses) -> Counter[Loss]:
     if isinstance(losses, Mapping):
         found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
-        listed = list(losses)
+        listed = items(losses, "losses")
         for item in listed:
             _check_loss(item)
         found = Counter(listed)
     else:
         raise ParameterError(
-            f"'losses' must be a list of losses (got {got(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
+            f"'losses' must be a list of losses (got {kind(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
         )
     for item in found:
         _check_loss(item)
@@ -42,7 +43,7 @@ def counted(losses: Losses) -> Counter[Loss]:
 
 def _check_loss(item: object) -> None:
     if not isinstance(item, LOSSES):
-        raise ParameterError(f"'losses' must hold Pure, Approx or ZCDP losses (got {got(item)}).")
+        raise ParameterError(f"'losses' must hold Pure, Approx or ZCDP losses (got {kind(item)}).")
 
 
 def compose(losses: Losses) -> Loss | None:
@@ -159,9 +160,10 @@ def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, 
     >>> [str(share) for share in shares([2, 1])]
     ['2/3', '1/3']
     """
+    instance(name, str, "name")
     if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
-        raise ParameterError(f"{name!r} must hold positive weights (got {got(weights)}).", f"{name}=[2, 1].")
-    numbers = [rational(weight, name) for weight in weights]
+        raise ParameterError(f"{name!r} must hold positive weights (got {kind(weights)}).", f"{name}=[2, 1].")
+    numbers = [rational(weight, name) for weight in items(weights, name)]
     if not numbers or min(numbers) <= 0:
         raise ParameterError(f"{name!r} must hold positive weights.")
     total = sum(numbers)

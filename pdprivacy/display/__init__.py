@@ -7,10 +7,9 @@ from pdprivacy.display.notebook import (
     register_where_running,
     unload_ipython_extension,
 )
-from pdprivacy.display.standing import LINEAGE, Standing
+from pdprivacy.display.standing import Standing
 
 __all__ = [
-    "LINEAGE",
     "Standing",
     "load_ipython_extension",
     "of_frame",

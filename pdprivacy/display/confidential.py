@@ -16,7 +16,7 @@ from pdprivacy.display.grid import Grid, Window, joined
 from pdprivacy.markup import Markup
 from pdprivacy.metadata import KEY
 
-__all__ = ["MARK", "html", "kind_of", "pages_of", "text"]
+__all__ = ["MARK", "html", "pages_of", "text"]
 
 Frame: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,38 +24,11 @@ Floats: TypeAlias = NDArray[np.float64]
 NAME = "confidential"
 MARK = "CONFIDENTIAL: made of exact counts, for the curator alone"
 
-NAMED = {f"dr_ha ({NAME})", f"epsilon ({NAME})"}
-"""Of frames that carry no mark but this name of their columns, or of themselves."""
-
-COLUMNS = {
-    *("clipped", "null", "unseen", "dropped"),
-    *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
-    *("cells", "records", "share of records", "label", "share"),
-}
-"""Of frames whose columns are named "confidential" alone, which those of anybody's table might be, too."""
-
 NORMAL = 1.959963984540054
 MOST_BARS = 200
 SIMULATED = "bars: 1.96 standard errors of the simulation around each number"
 COMPARED = "bars: from lower to upper"
 DIGITS = 6
-
-
-def kind_of(frame: object) -> str | None:
-    """What a frame of exact counts is of, or None for any other one."""
-    if not isinstance(frame, pd.DataFrame | pd.Series):
-        return None
-    stored = frame.attrs.get(KEY)
-    if isinstance(stored, Mapping) and NAME in stored:
-        return markup.printable(stored[NAME])
-    if isinstance(frame, pd.Series):
-        names: list[Hashable] = [frame.name]
-    else:
-        names = list(frame.columns.names)
-        if names == [NAME] and len(frame.columns) and set(frame.columns) <= COLUMNS:
-            return NAME
-    found = [name for name in names if isinstance(name, str) and name in NAMED]
-    return found[0] if found else None
 
 
 def html(frame: Frame, kind: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,9 +10,9 @@ from pdprivacy import markup
 from pdprivacy.display import confidential as curators
 from pdprivacy.display import standing as steps
 from pdprivacy.display.released import Release
-from pdprivacy.display.standing import LINEAGE, Standing
+from pdprivacy.display.standing import Standing
 from pdprivacy.errors import MetadataError, PrivacyError
-from pdprivacy.metadata import KEY
+from pdprivacy.recognition import recognized
 
 __all__ = ["of_frame", "page", "text"]
 
@@ -28,12 +27,12 @@ def of_frame(frame: pd.DataFrame | pd.Series[Any]) -> str | None:
 
     A release that was changed since has none: what it said no longer holds of its numbers.
     """
-    kind = curators.kind_of(frame)
-    if kind is not None:
-        return curators.html(frame, kind)
-    if isinstance(frame, pd.DataFrame) and _is_lineage(frame):
+    known = recognized(frame)
+    if known.what == "confidential":
+        return curators.html(frame, known.kind)
+    if known.what == "lineage" and isinstance(frame, pd.DataFrame):
         return steps.lineage(frame)
-    release = _release(frame) if len(frame) <= MOST_CHECKED else None
+    release = Release.of(frame) if known.what == "release" and len(frame) <= MOST_CHECKED else None
     return release.html() if release is not None and release.unchanged else None
 
 
@@ -42,12 +41,12 @@ def page(frame: Any, standing: Standing | PrivacyError) -> str:
     if isinstance(standing, Standing):
         return standing.html()
     try:
-        kind, release = curators.kind_of(frame), _release(frame)
-        if kind is not None:
-            return curators.html(frame, kind)
-        if _is_lineage(frame):
+        known = recognized(frame)
+        if known.what == "confidential":
+            return curators.html(frame, known.kind)
+        if known.what == "lineage":
             return steps.lineage(frame)
-        return _why(standing) if release is None else release.html()
+        return Release.of(frame).html() if known.what == "release" else _why(standing)
     except MetadataError as error:
         return _why(error)
     except Exception as error:  # a damaged mark can hold anything
@@ -59,27 +58,16 @@ def text(frame: Any, standing: Standing | PrivacyError) -> str:
     if isinstance(standing, Standing):
         return standing.text()
     try:
-        kind, release = curators.kind_of(frame), _release(frame)
-        if kind is not None:
-            return curators.text(frame, kind)
-        if _is_lineage(frame):
+        known = recognized(frame)
+        if known.what == "confidential":
+            return curators.text(frame, known.kind)
+        if known.what == "lineage":
             return str(frame.to_string())
-        return str(standing) if release is None else release.text()
+        return Release.of(frame).text() if known.what == "release" else str(standing)
     except MetadataError as error:
         return str(error)
     except Exception as error:  # a damaged mark can hold anything
         return DAMAGED.format(type(error).__name__)
-
-
-def _release(frame: Any) -> Release | None:
-    """The release that a frame says it is; MetadataError where it cannot be read."""
-    stored = frame.attrs.get(KEY)
-    known = isinstance(stored, Mapping) and "statistic" in stored and "confidential" not in stored
-    return Release.of(frame) if known else None
-
-
-def _is_lineage(frame: Any) -> bool:
-    return isinstance(frame, pd.DataFrame) and frame.attrs.get(KEY) == LINEAGE
 
 
 def _why(error: PrivacyError) -> str:

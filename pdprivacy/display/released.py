@@ -286,6 +286,8 @@ def _budget(stored: Mapping[str, Any]) -> str:
 
 def _bias(error: Mapping[str, Any]) -> str:
     """What keeping bounds does to the numbers."""
+    if "note" in error:
+        return str(error["note"])
     worst = error.get("worst_case")
     here = _largest(error.get("bias"))
     said = f"up to {here} at these numbers, from keeping bounds"

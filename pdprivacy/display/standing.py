@@ -15,10 +15,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.markup import Markup
 from pdprivacy.privacy import Unit
 
-__all__ = ["LINEAGE", "Standing", "lineage"]
-
-LINEAGE = {"declared": "lineage"}
-"""The mark of a lineage, which holds declared steps alone."""
+__all__ = ["Standing", "lineage"]
 
 STEPS = (
     "stability: the records of the result that one record can touch; cost: what the whole pays for releases "

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.engine.units import filled, unit_codes
 from pdprivacy.engine_narwhals import duckdb, spark
 from pdprivacy.engine_narwhals.engines import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
@@ -31,7 +32,7 @@ def crowd(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]
         found = [_crowd(units, most) for units in parts]
         return sum(over for over, _ in found), sum(nobody for _, nobody in found)
     if engine == "PyArrow":
-        return _crowd(frame.column(unit).to_pandas(), most)
+        return _crowd(_series(frame.column(unit)), most)
     library = narwhals()
     read = framed(frame.relation() if isinstance(frame, ArrowPieces) else frame)
     name = library.col(unit)
@@ -90,8 +91,13 @@ def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         return numbered.filter(f.col(place) <= most).select(*columns)
     if engine == "Dask":
         return _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
-    units = frame.column(unit).to_pandas()
+    units = _series(frame.column(unit))
     return frame.take(_first(units, noise.shuffled_keys(len(units), noise.source(None)), most))
+
+
+def _series(names: Any) -> pd.Series[Any]:
+    """A column of Arrow without a detour over the types of NumPy, which hold fewer names."""
+    return pd.Series(pd.arrays.ArrowExtensionArray(names))
 
 
 def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
@@ -119,7 +125,7 @@ def _hashed(cells: pd.Series[Any]) -> Words:
     gone = nulls(cells)
     if cells.dtype.kind in "biuf":
         # integers that one double stands for are told apart by nothing else: they may take each other's place
-        numbers = cells.to_numpy(dtype=np.float64, na_value=0.0) + 0.0
+        numbers = filled(cells).astype(np.float64) + 0.0
         numbers[gone] = np.nan
         return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
     texts = np.array([f"{cell}" for cell in cells.astype(object)], dtype=object)
@@ -155,25 +161,15 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     return frame.assign(**{place: _hashed(units)})
 
 
-def _names(units: pd.Series[Any]) -> pd.Series[Any]:
-    """Names that pandas can compare: Arrow tells zeros of two signs apart, and no labels of a dictionary."""
-    if isinstance(units.dtype, pd.ArrowDtype):
-        if units.dtype.kind == "f":
-            return units + 0.0
-        if str(units.dtype).startswith("dictionary"):
-            return units.astype(object)
-    return units
-
-
 def _crowd(units: pd.Series[Any], most: int) -> tuple[int, int]:
-    codes, _ = pd.factorize(_names(units))
+    codes = unit_codes(units)
     sizes = np.bincount(codes[codes >= 0])
-    return int(np.maximum(sizes - most, 0).sum()), int(nulls(units).any())
+    return int(np.maximum(sizes - most, 0).sum()), int((codes < 0).any())
 
 
 def _first(units: pd.Series[Any], keys: Any, most: int) -> Integers:
     """The places of the records with the lowest keys of each unit, in order."""
     order = np.argsort(keys, kind="stable")
-    codes, _ = pd.factorize(_names(units).iloc[order])
+    codes = unit_codes(units)[order]
     place = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     return np.sort(order[place < most])

@@ -12,20 +12,21 @@ What the sensitivities rest on holds here as it does there:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.numbers import each_of_numbers
 from pdprivacy.engine_narwhals.pieces import ArrowPieces
 from pdprivacy.engine_narwhals.ranks import HistogramRanks
-from pdprivacy.engine_narwhals.readings import Cells, Number, cells_in, cells_of, number_of
+from pdprivacy.engine_narwhals.readings import Cells, Number, cells_in, cells_of, number_of, type_name
 from pdprivacy.engine_narwhals.spark import no_such_name
 from pdprivacy.errors import DeclarationError, EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, quantity
@@ -77,6 +78,7 @@ class NarwhalsEngine:
 
         Raises InvalidDataError or ParameterError; no record is read.
         """
+        refuse_other_types(self._held(domain), domain)
         for column in domain.columns:
             dtype = self._type(column)
             if column.role == "identifier":
@@ -88,6 +90,16 @@ class NarwhalsEngine:
             except DeclarationError:
                 continue
             cells_of(column, "protect", dtype, "k0")
+
+    def _held(self, domain: Domain) -> dict[Hashable, str | None]:
+        """What each declared column holds: by the types of pandas and Arrow where the frame has these."""
+        if self._engine in ("pandas", "Dask"):
+            native = self._frame.to_native().dtypes
+            return {name: pandas_type_name(native[name]) for name in domain}
+        if self._engine == "PyArrow":
+            fields = self._frame.to_native().schema
+            return {name: arrow_type_name(fields.field(name).type) for name in domain}
+        return {column.name: type_name(self._type(column)) for column in domain.columns}
 
     @property
     def rows(self) -> int:

@@ -7,6 +7,7 @@ any piece of a frame; on pieces made pandas frames, it is the very code that pan
 from __future__ import annotations
 
 import datetime
+import io
 import pickle
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine.units import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
 
@@ -34,6 +36,9 @@ __all__ = [
 
 Found = TypeVar("Found")
 Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
+
+LARGEST = 2**63 - 1
+"""Larger integers, which doubles do not tell from it, are this one where a step makes integers of them."""
 
 ROWS = 1 << 18
 """Rows at a time where the engine does not cut pieces itself."""
@@ -149,7 +154,11 @@ def copied(frame: Any) -> Any:
     if type(frame).__module__.startswith("polars"):
         import polars
 
-        return frame.select(polars.all().gather(polars.int_range(polars.len())))
+        # gathered texts would still lie in the buffers that they came in
+        written = io.BytesIO()
+        frame.write_ipc_stream(written)
+        written.seek(0)
+        return polars.read_ipc_stream(written)
     import pyarrow as pa
 
     for place, field in enumerate(frame.schema):
@@ -341,12 +350,26 @@ def arrow_of(values: pd.Series[Any], column: Column) -> Any:
     null = values.isna().to_numpy(dtype=bool)
     if kind in (pa.float64(), pa.int64(), pa.bool_()) and values.dtype != object:
         plain = kind.to_pandas_dtype()
-        filled = values.to_numpy(dtype=plain, na_value=0) if null.any() else values
-        return pa.array(np.asarray(filled, dtype=plain), type=kind, mask=null if null.any() else None)
+        known = filled(values)
+        if null.any():
+            known = np.where(null, known.dtype.type(0), known)
+        known = _whole(known) if kind == pa.int64() else known.astype(plain)
+        return pa.array(known, type=kind, mask=null if null.any() else None)
     # decimals that are left where one of them was moved
-    numbers: dict[Any, Callable[[Any], Any]] = {pa.float64(): float, pa.int64(): int}
+    numbers: dict[Any, Callable[[Any], Any]] = {
+        pa.float64(): float,
+        pa.int64(): lambda cell: min(max(int(cell), -LARGEST - 1), LARGEST),
+    }
     number = numbers.get(kind, lambda cell: cell)
     cells = [
         None if gone else number(cell) for cell, gone in zip(values.tolist(), null.tolist(), strict=True)
     ]
     return pa.array(cells, type=kind)
+
+
+def _whole(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers as integers of 64 bits, where a larger one would become negative."""
+    large = numbers >= (2.0**63 if numbers.dtype.kind == "f" else 2**63)
+    found = np.where(large, numbers.dtype.type(0), numbers).astype(np.int64)
+    found[large] = LARGEST
+    return found

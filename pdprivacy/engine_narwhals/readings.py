@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,18 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
 from pdprivacy.engine_narwhals.engines import narwhals
 from pdprivacy.engine_narwhals.spark import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 
-__all__ = ["Cells", "Number", "cells_in", "cells_of", "number_of"]
+__all__ = ["Cells", "Number", "cells_in", "cells_of", "number_of", "type_name"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
-LARGEST = 2**62
-"""Larger integers of wider types are read as this one: no label and no bound is beyond it."""
+LARGEST = 2**63 - 1
+"""Larger integers of wider types are read as this one: no bound of integers is beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,28 @@ class Cells:
     settle: Callable[[Any], Integers]
 
 
+def type_name(dtype: Any) -> str | None:
+    """What a column of this type holds, in the words of `pdprivacy.cell_types`; None if unknown."""
+    library = narwhals()
+    if dtype == library.Unknown:
+        return None
+    if isinstance(dtype, SparkTimes):
+        return {"date": DAYS, "clock": TIMES, "instant": ZONED}[dtype.kind]
+    if dtype == library.Datetime:
+        return TIMES if dtype.time_zone is None else ZONED
+    if dtype.is_numeric():
+        return NUMBERS
+    named = {
+        library.Boolean: TRUTH,
+        library.Date: DAYS,
+        library.Duration: DURATIONS,
+        library.Binary: "bytes",
+        library.Time: "time",
+        **dict.fromkeys((library.String, library.Categorical, library.Enum), TEXT),
+    }
+    return next((name for kind, name in named.items() if dtype == kind), f"{type(dtype).__name__} values")
+
+
 def _numeric(column: Column, dtype: Any) -> None:
     """Refuse columns whose type holds no numbers."""
     library = narwhals()
@@ -82,14 +106,21 @@ def _doubles(column: Column, dtype: Any) -> Any:
         return read
     if dtype not in _wide():
         return read.cast(library.Float64)
-    # Arrow makes no double of an integer that has none: clamp as integers, and round larger ones in halves
-    read = _integers(column.name, dtype)
     lower, upper = column.bounds("bins")
-    if lower >= -(2**53) and upper <= 2**53:
-        return read.clip(-(2**53), 2**53).cast(library.Float64)
-    read = read.clip(-LARGEST, LARGEST)
-    upper_half = read // 2**32
-    lower_half = read - upper_half * 2**32
+    if max(-lower, upper) <= 2**53:
+        # Arrow makes no double of an integer that has none
+        return _integers(column.name, dtype).clip(-(2**53), 2**53).cast(library.Float64)
+    if dtype in (library.Int128, library.UInt128):
+        if max(-lower, upper) > 2**63:
+            raise ParameterError(
+                f"Column {column.name!r} holds integers of 128 bits; its bounds must be those of 64 bits.",
+                "convert it to a column of floats",
+            )
+        read, dtype = _integers(column.name, dtype), library.Int64
+    # in two halves that are doubles: their sum is the nearest double of the whole
+    half = library.lit(2**32, dtype)
+    upper_half = read // half
+    lower_half = read - upper_half * half
     return upper_half.cast(library.Float64) * 2.0**32 + lower_half.cast(library.Float64)
 
 
@@ -250,8 +281,10 @@ def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
         if column.kind != "category" and all(abs(label) <= 2**53 for label in numbers):
             # such labels are told apart as doubles, which the next integer shares with the last of them
             whole |= {label + label // 2**53: whole[label] for label in (2**53, -(2**53)) if label in whole}
-        held = {label: cell for label, cell in whole.items() if -LARGEST < label < LARGEST}
-        return _integers(column.name, dtype), library.Int64, held
+        held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
+        # what is beyond 64 bits is read as a number that is no label
+        other = next(number for number in itertools.count() if number not in held)
+        return _integers(column.name, dtype, other), library.Int64, held
     exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
     read = library.col(column.name)
     # Spark and DuckDB look many labels up by their bits: no zero is negative
@@ -282,16 +315,18 @@ def _refuse_finer(column: Column, labels: dict[Any, int]) -> None:
         )
 
 
-def _integers(name: Any, dtype: Any) -> Any:
-    """The column as integers of 64 bits; larger ones as the largest that is told apart."""
+def _integers(name: Any, dtype: Any, beyond: int | None = None) -> Any:
+    """The column as integers of 64 bits; larger ones as ``beyond``, or as the largest of their sign."""
     library = narwhals()
     read = library.col(name)
     if dtype in (library.UInt64, library.UInt128):
         # a null is not larger, and stays one
         largest = library.lit(LARGEST, dtype)
-        read = library.when(read > largest).then(largest).otherwise(read)
+        other = largest if beyond is None else library.lit(beyond, dtype)
+        read = library.when(read > largest).then(other).otherwise(read)
     elif dtype == library.Int128:
-        read = read.clip(-LARGEST, LARGEST)
+        within = read.clip(-LARGEST - 1, LARGEST)
+        read = within if beyond is None else library.when(read == within).then(within).otherwise(beyond)
     return read if dtype == library.Int64 else read.cast(library.Int64)
 
 

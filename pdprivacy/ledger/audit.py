@@ -191,6 +191,7 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     remembered = None if head is None else _parsed(head)
     walk = _Walk()
     with chain.reading() as reader:
+        walk.problems += reader.damage()
         for row in every_row(reader, "audit", progress):
             walk.take(row)
             if remembered is not None and row.number == remembered[0] and row.hash != remembered[1]:
@@ -200,7 +201,8 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
         else:
             if remembered is not None and walk.number < remembered[0]:
                 walk.problems.append(missing(walk.number + 1, remembered[0]))
-            walk.end(reader)
+            if not walk.problems:
+                walk.end(reader)
     if walk.problems:
         raise TamperedLedgerError(
             f"The ledger is not what was entered: {'; '.join(walk.problems)}.",

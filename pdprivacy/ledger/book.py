@@ -10,8 +10,11 @@ from typing import Protocol
 
 from pdprivacy.errors import AlreadyCharged, BudgetError, ParameterError
 from pdprivacy.ledger.entry import Account, Entry, Terms
+from pdprivacy.ledger.pages import Answers
 
-__all__ = ["Book", "MemoryBook", "no_such_charge", "noted", "refuse_again"]
+__all__ = ["ALL", "Book", "MemoryBook", "no_such_charge", "noted", "refuse_again"]
+
+ALL = slice(None)
 
 
 class Book(Protocol):
@@ -41,6 +44,13 @@ class Book(Protocol):
 
     def entries(self) -> tuple[Account, list[Entry]]:
         """The account and all charges, of one moment."""
+
+    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Answers]:
+        """Hand the picked charges to ``take``, one at a time; return the account and the answers to them.
+
+        ``pick``: positions in the list of all charges. Whether a charge was answered is in the answers, and
+        not yet in the charge. All is of one moment.
+        """
 
 
 class MemoryBook:
@@ -94,6 +104,17 @@ class MemoryBook:
         """As `Book`."""
         with self._lock:
             return self._account, [*self._entries]
+
+    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Answers]:
+        """As `Book`."""
+        account, entries = self.entries()
+        answers = Answers(pick, account.charges)
+        for entry in entries:
+            if answers.charge():
+                take(entry)
+            if entry.answered:
+                answers.answer(entry.number, entry.dr_ha)
+        return account, answers
 
 
 def noted(entry: Entry, risk: float | None) -> Entry:

@@ -17,10 +17,12 @@ from pdprivacy import accounting as accountings
 from pdprivacy import markup
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
-from pdprivacy.errors import BudgetError, LedgerError, ParameterError
+from pdprivacy.checks import instance
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, kind
 from pdprivacy.ledger import text
 from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
 from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
+from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import (
     ZCDP,
     Approx,
@@ -255,6 +257,7 @@ class Budget:
         Raises
         ------
         ParameterError : no such charge, or a risk outside [0, 1].
+        LedgerError : the ledger cannot be written; the charge stays entered.
 
         >>> budget = Budget(epsilon=1)
         >>> budget.answered(budget.charge(Pure(0.5), "crosstab of health by age").number, risk=0.125)
@@ -268,7 +271,10 @@ class Budget:
             risk = float(risk)
         if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
             raise no_such_charge()
-        self._book.answer(int(number), risk)
+        try:
+            self._book.answer(int(number), risk)
+        except LedgerError as error:
+            raise _not_noted(error, int(number), self.name) from None
 
     @property
     def entries(self) -> pd.DataFrame:
@@ -281,12 +287,14 @@ class Budget:
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
-        return text.table(self._book.entries()[1])
+        return text.read(self._book)[1]
 
     @property
     def events(self) -> Events:
         """What was released so far, as an accounting sees it: each event with how often it took place."""
-        return [pair for entry in self._book.entries()[1] for pair in entry.events]
+        found: list[tuple[Event, int]] = []
+        self._book.read(lambda entry: found.extend(entry.events))
+        return found
 
     def report(self, delta: Rational) -> pd.DataFrame:
         """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
@@ -323,10 +331,10 @@ class Budget:
         """
         from pdprivacy.plot import draw_budget
 
-        account, entries = self._book.entries()
+        account, entries = text.read(self._book)
         terms = account.terms
         left = terms.rule.left(account.spent)
-        return draw_budget(text.table(entries), terms.total, (near(left.amount), near(left.delta)), ax=ax)
+        return draw_budget(entries, terms.total, (near(left.amount), near(left.delta)), ax=ax)
 
     def __repr__(self) -> str:
         try:
@@ -351,10 +359,21 @@ class Budget:
         return self._book.entries() if account.charges <= text.MOST_ROWS else (account, [])
 
 
+def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
+    """For an answer that cannot be noted: what was not entered is the note, and not the charge."""
+    reason = str(error).partition("\n")[0]
+    for fate in (NOTHING, UNKNOWN):
+        reason = reason.replace(fate, "").strip()
+    return type(error)(
+        f"Charge {number} of the budget {name!r} is entered, but its answer was not handed out, because that "
+        f"could not be noted: {reason}",
+        "the charge stays; another release is charged anew.",
+    )
+
+
 def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
-    if not isinstance(text, str):
-        raise ParameterError(f"{argument!r} must be a string (got {type(text).__name__}).")
+    instance(text, str, argument)
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
@@ -365,8 +384,8 @@ def check_name(name: Any, argument: str) -> str:
 
     Raises ParameterError for what is no text, empty, too long, not printable or padded.
     """
-    if not isinstance(name, str):
-        raise ParameterError(f"{argument!r} must be a string (got {type(name).__name__}).")
+    if type(name) is not str:  # a text of NumPy may be a cell
+        raise ParameterError(f"{argument!r} must be a string (got {kind(name)}).")
     plain = unicodedata.normalize("NFC", name)
     if not plain or len(plain) > MOST_TEXT or not plain.isprintable() or plain != plain.strip():
         raise ParameterError(

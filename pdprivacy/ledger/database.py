@@ -6,19 +6,18 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pdprivacy.errors import LedgerError, TamperedLedgerError
-from pdprivacy.ledger.files import NOTHING, draft, place, sweep
-from pdprivacy.ledger.store import Head, Row
+from pdprivacy.ledger.files import draft, place, sweep
+from pdprivacy.ledger.store import NOTHING, Head, Row
 
-__all__ = ["FAULTS", "UNKNOWN", "Records", "copy", "create", "put_right", "reader", "told", "writer"]
+__all__ = ["FAULTS", "Records", "copy", "create", "put_right", "reader", "told", "writer"]
 
 FORMAT = 1
 APPLICATION = 0x70645072  # "pdPr"
-UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """What SQLite, Python's module for it and the operating system raise when a ledger cannot be used."""
 
@@ -137,10 +136,24 @@ def _ask_format(connection: sqlite3.Connection, path: str) -> None:
         raise LedgerError(f"The ledger {path!r} has format {found}, which there is not. {NOTHING}")
 
 
-def _ask_schema(connection: sqlite3.Connection, path: str) -> None:
-    found = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+KINDS = {"TABLE": "table", "INDEX": "index", "UNIQUE": "index", "TRIGGER": "trigger"}
+TABLES = "SELECT name, type, sql FROM sqlite_master"
+
+
+def _alien(found: Iterable[tuple[str, str, str]]) -> list[str]:
+    """What of the tables, indexes and triggers is not what a ledger is made with."""
     ours = {name: sql for name, _, sql in found if name in SCHEMA}
-    if ours != SCHEMA or any(kind == "trigger" and name not in SCHEMA for name, kind, _ in found):
+    wrong = [
+        f"the {KINDS[sql.split()[1]]} {name!r} is missing or was changed"
+        for name, sql in SCHEMA.items()
+        if ours.get(name) != sql
+    ]
+    more = any(kind == "trigger" and name not in SCHEMA for name, kind, _ in found)
+    return wrong + ["a trigger was added"] * more
+
+
+def _ask_schema(connection: sqlite3.Connection, path: str) -> None:
+    if _alien(connection.execute(TABLES).fetchall()):
         raise TamperedLedgerError(
             f"The tables of the ledger {path!r} are not those it was made with. {NOTHING}",
             "restore the ledger from a copy made by ledger.backup(path).",
@@ -278,7 +291,7 @@ class Records:
         return _row(found[0], self._path) if found else None
 
     def head(self) -> Head | None:
-        found = self._ask("SELECT number, hash FROM records ORDER BY number DESC LIMIT 1")
+        found = self._ask("SELECT number, hash FROM records NOT INDEXED ORDER BY number DESC LIMIT 1")
         if not found:
             return None
         number, hashed = found[0]
@@ -287,15 +300,17 @@ class Records:
         return Head(number, hashed)
 
     def last(self) -> Row | None:
-        return self._one("ORDER BY number DESC")
+        return self._one("NOT INDEXED ORDER BY number DESC")
 
     def at(self, number: int) -> Row | None:
         if not 0 < number < 2**63:
             return None
-        return self._one("WHERE number = ?", int(number))
+        return self._one("NOT INDEXED WHERE number = ?", int(number))
 
     def latest(self, budget: str, kind: str) -> Row | None:
-        return self._one("WHERE budget = ? AND kind = ? ORDER BY number DESC", budget, kind)
+        return self._one(
+            "INDEXED BY records_by_kind WHERE budget = ? AND kind = ? ORDER BY number DESC", budget, kind
+        )
 
     def released(self, budget: str, release: str) -> Row | None:
         return self._one('WHERE budget = ? AND "release" = ?', budget, release)
@@ -315,6 +330,17 @@ class Records:
                 after = row.number
                 yield row
 
+    def backwards(self, number: int) -> Iterator[Row]:
+        # by number, so that the table alone tells; mostly the second record is the one that is looked for
+        query = f"SELECT {COLUMNS} FROM records NOT INDEXED WHERE number <= ? ORDER BY number DESC LIMIT ?"
+        many = 4
+        while found := self._ask(query, number, many):
+            for values in found:
+                row = _row(values, self._path)
+                number = row.number - 1
+                yield row
+            many = 256
+
     def budgets(self) -> list[str]:
         query = "SELECT budget, min(number) FROM records WHERE kind = 'open' GROUP BY budget ORDER BY 2"
         found = [budget for budget, _ in self._ask(query)]
@@ -331,8 +357,10 @@ class Records:
         self._ask(APPEND, *row)
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with pages and indexes."""
-        return [str(line) for (line,) in self._ask("PRAGMA integrity_check(10)") if line != "ok"]
+        """What is wrong with tables, indexes, triggers and pages."""
+        found = _alien(self._ask(TABLES))
+        checked = [" ".join(str(line).split()) for (line,) in self._ask("PRAGMA integrity_check(10)")]
+        return found + [f"SQLite finds damage ({line})" for line in checked if line != "ok"]
 
 
 def _storable(value: object) -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pdprivacy.errors import LedgerError, TamperedLedgerError
-from pdprivacy.ledger.book import no_such_charge, noted, refuse_again
-from pdprivacy.ledger.chain import ROOT, check, link
+from pdprivacy.ledger.book import ALL, no_such_charge, noted, refuse_again
+from pdprivacy.ledger.chain import ROOT, altered, check, link
 from pdprivacy.ledger.entry import Account, Entry, Terms
+from pdprivacy.ledger.pages import Answers
 from pdprivacy.ledger.records import account_of, answer_of, charge_text, entry_of, terms_body, terms_of
 from pdprivacy.ledger.store import Head, Reader, Row, Store, Writer
 
@@ -42,7 +43,7 @@ class Chain:
 
     def __init__(self, store: Store, seen: Head | None = None) -> None:
         self.store = store
-        self.known: tuple[Head | None, dict[str, Account]] = (None, {})
+        self.known = Known(None, {})
         if seen is not None:
             self.see(seen)
 
@@ -93,9 +94,7 @@ class Adding:
             if head != seen:
                 _check_seen(writer, head, seen)
                 _check_last(writer, head, seen)
-            # what is known of budgets stands as long as nothing was added by others
-            known, accounts = chain.known
-            self._links = Link(writer, head, dict(accounts) if head == known else {})
+            self._links = Link(writer, head, chain.known)
             return self._links
         except BaseException:
             self._transaction.__exit__(*sys.exc_info())
@@ -106,18 +105,26 @@ class Adding:
         links = self._links
         if error[0] is None and links is not None and links.head is not None:
             self._chain.see(links.head)
-            self._chain.known = links.head, links.accounts
+            self._chain.known = Known(links.head, links.accounts)
 
 
-@dataclass(slots=True)
+class Known(NamedTuple):
+    """The accounts of budgets as of a record, each with the number of its last charge (0: none)."""
+
+    head: Head | None
+    accounts: dict[str, tuple[int, Account]]
+
+
 class Link:
     """The open end of the chain, within a transaction."""
 
-    writer: Writer
-    head: Head | None
-    """The last record."""
-    accounts: dict[str, Account]
-    """Of budgets, as of that."""
+    def __init__(self, writer: Writer, head: Head | None, known: Known) -> None:
+        self.writer = writer
+        self.head = head
+        """The last record."""
+        self.known = known
+        # what is known of budgets stands as long as nothing was added by others
+        self.accounts = dict(known.accounts) if head == known.head else {}
 
     def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any] | str) -> None:
         """Add a record; its ``body`` as `link` takes it."""
@@ -126,14 +133,36 @@ class Link:
         self.head = Head(row.number, row.hash)
 
 
+def _backwards(reader: Reader, head: Head | None) -> Iterator[Row]:
+    """The records from the head down, each checked to follow from the one before it."""
+    expected, later = head, None
+    for row in reader.backwards(0 if head is None else head.number):
+        if later is not None:
+            check(later, row.hash)
+            yield later
+            expected = Head(later.number - 1, row.hash)
+        if (row.number, row.hash) != expected:
+            raise _missing(row.number + 1)
+        later = row
+    if later is not None:
+        check(later, ROOT)
+        yield later
+    if (0 if head is None else 1) != (0 if later is None else later.number):
+        raise _missing(1)
+
+
 def _before(reader: Reader, row: Row) -> bytes:
     """The hash of the record before this one."""
     if row.number == 1:
         return ROOT
     before = reader.at(row.number - 1)
     if before is None:
-        raise TamperedLedgerError(f"Record {row.number - 1} of the ledger is missing.", _RESTORE)
+        raise _missing(row.number - 1)
     return before.hash
+
+
+def _missing(number: int) -> TamperedLedgerError:
+    return TamperedLedgerError(f"Record {number} of the ledger is missing.", _RESTORE)
 
 
 _RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
@@ -191,7 +220,8 @@ class StoredBook:
             terms = change(account)
             if terms != account.terms:
                 links.add(self.name, "redeclare", None, terms_body(terms, datetime.now(UTC)))
-                links.accounts[self.name] = replace(account, terms=terms)
+                number, account = links.accounts[self.name]
+                links.accounts[self.name] = number, replace(account, terms=terms)
 
     def charge(self, make: Callable[[Account], Entry], release: str | None) -> Entry:
         """As `Book`."""
@@ -201,7 +231,8 @@ class StoredBook:
                 refuse_again(self._answered(links.writer, entry_of(row, account.terms), row))
             entry = make(account)
             links.add(self.name, "charge", release, charge_text(entry, self.name))
-            links.accounts[self.name] = entry.after
+            assert links.head is not None
+            links.accounts[self.name] = links.head.number, entry.after
         return entry
 
     def answer(self, number: int, risk: float | None) -> None:
@@ -214,25 +245,32 @@ class StoredBook:
 
     def entries(self) -> tuple[Account, list[Entry]]:
         """As `Book`."""
+        entries: list[Entry] = []
+        account, answers = self.read(entries.append)
+        known = zip(entries, answers.answered.tolist(), answers.risks, strict=True)
+        return account, [noted(entry, risk) if answered else entry for entry, answered, risk in known]
+
+    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Answers]:
+        """As `Book`; every record is read, as answers come at any later time, but only one is kept."""
         with self.chain.reading() as reader:
             terms = self._terms(reader)
             account = self.account_in(reader, terms)
-            entries: list[Entry] = []
+            answers = Answers(pick, account.charges)
             for row in reader.rows(self.name):
-                if row.kind == "charge":
-                    entries.append(entry_of(row, terms))
+                if row.kind == "charge" and answers.charge():
+                    take(entry_of(row, terms))
                 elif row.kind == "answer":
                     number, risk = answer_of(row)
-                    if not 1 <= number <= len(entries):
+                    if not 1 <= number <= answers.charges:
                         raise TamperedLedgerError(
                             f"Record {row.number} of the ledger answers a charge that is not there.", _RESTORE
                         )
-                    entries[number - 1] = noted(entries[number - 1], risk)
-            return account, entries
+                    answers.answer(number, risk)
+            return account, answers
 
     def _terms(self, reader: Reader) -> Terms:
-        opened = reader.latest(self.name, "open")
-        row = reader.latest(self.name, "redeclare") or opened
+        opened = self._latest(reader, "open")
+        row = self._latest(reader, "redeclare") or opened
         if row is None or opened is None:
             raise LedgerError(
                 f"The ledger holds no budget {self.name!r}.",
@@ -249,16 +287,46 @@ class StoredBook:
     def account_in(self, reader: Reader, terms: Terms | None = None) -> Account:
         """The sums that the last charge holds, after a look whether it follows from the one before it."""
         terms = self._terms(reader) if terms is None else terms
-        row = reader.latest(self.name, "charge")
+        row = self._latest(reader, "charge")
         if row is not None:
             check(row, _before(reader, row))
         return account_of(row, terms)
 
+    def _latest(self, reader: Reader, kind: str) -> Row | None:
+        """The last record of a kind of this budget, as the index has it."""
+        row = reader.latest(self.name, kind)
+        if row is not None and (row.budget, row.kind) != (self.name, kind):
+            raise altered(row)
+        return row
+
     def _account_of(self, links: Link) -> Account:
-        """The account, looked up where it is not known."""
+        """The account that the next charge adds to: of the table of records, where the index agrees.
+
+        Damage to one of the two hides no charge, as the other still has it.
+        """
         if self.name not in links.accounts:
-            links.accounts[self.name] = self.account_in(links.writer)
-        return links.accounts[self.name]
+            links.accounts[self.name] = self._last_charge(links)
+        number, account = links.accounts[self.name]
+        latest = self._latest(links.writer, "charge")
+        if number != (0 if latest is None else latest.number):
+            raise TamperedLedgerError(
+                f"The table of records and its index disagree on the last charge of {self.name!r}.",
+                "restore the ledger from a copy; ledger.audit() says what else was altered.",
+            )
+        return account
+
+    def _last_charge(self, links: Link) -> tuple[int, Account]:
+        """The number of the last charge and the account after it, from the head of the chain downwards."""
+        terms, known = self._terms(links.writer), links.known
+        for row in _backwards(links.writer, links.head):
+            if (row.number, row.hash) == known.head and self.name in known.accounts:
+                number, account = known.accounts[self.name]
+                return number, replace(account, terms=terms)
+            if (row.budget, row.kind) == (self.name, "charge"):
+                return row.number, account_of(row, terms)
+            if (row.budget, row.kind) == (self.name, "open"):
+                break
+        return 0, Account(terms)
 
     def _answered(self, reader: Reader, entry: Entry, row: Row) -> Entry:
         """The charge, answered if it was."""

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, rule
 from pdprivacy.accounting.rules import add_all
-from pdprivacy.errors import BudgetError, ParameterError, check_one_of
+from pdprivacy.checks import instance
+from pdprivacy.errors import BudgetError, ParameterError, check_one_of, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, loss, show
 
 __all__ = ["Account", "Entry", "Losses", "Terms", "counted_by", "near"]
@@ -51,9 +52,15 @@ class Terms:
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx | ZCDP):
             raise ParameterError(
-                f"'total' must be Pure, Approx or ZCDP (got {type(self.total).__name__}).", "Pure(2)."
+                f"'total' must be Pure, Approx or ZCDP (got {kind(self.total)}).", "Pure(2)."
             )
         check_one_of("accounting", self.accounting, get_args(Accounting))
+        if self.unit is not None:
+            instance(self.unit, Unit, "unit", "Unit().")
+        if self.declaration is not None:
+            text = instance(self.declaration, str, "declaration")
+            if not text or not text.isprintable():
+                raise ParameterError("'declaration' must be a fingerprint.", "domain.fingerprint().")
         amount = self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon
         if amount > MOST:
             name = "rho" if isinstance(self.total, ZCDP) else "epsilon"
@@ -70,7 +77,7 @@ class Terms:
 
     def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
-        if total is not None and total != self.total:
+        if total is not None and Terms(total).total != self.total:
             raise ParameterError(
                 f"The 'budget' has another total: {spelled(self.total)}, not {spelled(total)}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
@@ -83,6 +90,8 @@ class Terms:
 
     def check_unit(self, unit: Unit | None) -> None:
         """Refuse losses between other neighbours: they do not add up."""
+        if unit is not None:
+            instance(unit, Unit, "unit", "Unit().")
         if unit is not None and self.unit is not None and unit != self.unit:
             raise BudgetError(
                 f"This budget counts losses between {str(self.unit)!r} neighbours; "

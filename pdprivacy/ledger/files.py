@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from pdprivacy.errors import LedgerError
+from pdprivacy.ledger.store import NOTHING
 
 __all__ = [
-    "NOTHING",
     "Files",
     "Folder",
     "Mark",
@@ -42,7 +42,6 @@ __all__ = [
     "sweep",
 ]
 
-NOTHING = "Nothing was entered."
 TICK = 3 * 10**9  # nanoseconds; the clock of no file system ticks more slowly than every two seconds
 SMALLEST = 512  # bytes of a database page, at least
 NO_LINKS = {  # what file systems without hard links answer; not every system knows every name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,10 +12,12 @@ import pandas as pd
 
 from pdprivacy import markup
 from pdprivacy.accounting import Accounting
-from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError
+from pdprivacy.checks import flag
+from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, got
 from pdprivacy.ledger import audit, text
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.budget import Budget, check_name
+from pdprivacy.ledger.chain import altered
 from pdprivacy.ledger.durable import Chain, StoredBook
 from pdprivacy.ledger.entry import Account, Terms
 from pdprivacy.ledger.records import terms_body
@@ -113,6 +116,7 @@ class Ledger:
         ParameterError : no ``total`` for a new one; another total or accounting than that of the budget.
         """
         name = check_name(name, "name")
+        flag(redeclare, "redeclare")
         book = StoredBook(self.chain, name)
         if not self._is_open(name):
             self._open(name, total, accounting)
@@ -131,12 +135,15 @@ class Ledger:
                 f"'epsilon' is missing: the ledger holds no budget {name!r} yet.",
                 "epsilon=1.0 opens it; a budget that is there needs no epsilon.",
             )
-        body = terms_body(Terms(total, accounting or "basic"), datetime.now(UTC))
+        body = terms_body(Terms(total, "basic" if accounting is None else accounting), datetime.now(UTC))
         with self.chain.writing() as links:
             if links.head is None:
                 links.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
-            if links.writer.latest(name, "open") is None:
-                links.add(name, "open", None, body)
+            if links.writer.latest(name, "open") is not None:
+                return
+            for row in links.writer.rows(name):  # by the table, where its index finds nothing
+                raise altered(row)
+            links.add(name, "open", None, body)
 
     def _is_open(self, name: str) -> bool:
         try:
@@ -151,9 +158,16 @@ class Ledger:
         _ = budget.account
         return budget
 
-    def entries(self, name: str) -> pd.DataFrame:
-        """One row per charge of the budget of this name, as `Budget.entries`."""
-        return self.budget(name).entries
+    def entries(self, name: str, start: int | None = None, stop: int | None = None) -> pd.DataFrame:
+        """One row per charge of the budget of this name, as `Budget.entries`; or a page of them.
+
+        ``start``, ``stop``: the rows that ``.iloc[start:stop]`` picks of all. Only these are kept in memory;
+        ``answered`` and ``dr_ha`` are those of the whole table. ``start=-10`` picks the last ten charges.
+
+        Raises ParameterError for a ``start`` or ``stop`` that is not a whole number.
+        """
+        pick = slice(_position(start, "start"), _position(stop, "stop"))
+        return text.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
         """What was released of the data of this name, as an event of dp-accounting (extra ``pld``)."""
@@ -183,9 +197,10 @@ class Ledger:
         """Read every record, and check that it is what was entered.
 
         ``head``: a `head` of before, remembered elsewhere. Found are: a record changed, removed, swapped or
-        put in; sums that are not those of the charges; a charge over the cap; and, with a ``head``, an
-        older copy, or one that was made up afterwards: whoever can write the whole file can write another
-        whole chain, which only a head kept elsewhere can tell.
+        put in; sums that are not those of the charges; a charge over the cap; a trigger, an index or a page
+        of the database that is not as it was made; and, with a ``head``, an older copy, or one that was made
+        up afterwards: whoever can write the whole file can write another whole chain, which only a head kept
+        elsewhere can tell.
 
         Raises
         ------
@@ -208,6 +223,14 @@ class Ledger:
     def close(self) -> None:
         """Let go of files and connections; a later use opens them anew."""
         self.chain.store.close()
+
+
+def _position(position: object, argument: str) -> int | None:
+    if position is None:
+        return None
+    if isinstance(position, bool) or not isinstance(position, numbers.Integral):
+        raise ParameterError(f"{argument!r} must be a whole number (got {got(position)}).")
+    return int(position)
 
 
 def _summary(account: Account) -> dict[str, Any]:

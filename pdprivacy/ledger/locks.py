@@ -14,7 +14,8 @@ import time
 from contextlib import suppress
 
 from pdprivacy.errors import LedgerError
-from pdprivacy.ledger.files import NOTHING, Files, Folder, Mark, mark
+from pdprivacy.ledger.files import Files, Folder, Mark, mark
+from pdprivacy.ledger.store import NOTHING
 
 if sys.platform != "win32":
     import fcntl

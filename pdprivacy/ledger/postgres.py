@@ -13,6 +13,7 @@ from pdprivacy.ledger.store import Row
 __all__ = [
     "APPEND_ONLY",
     "FORMAT",
+    "INDEXES",
     "LARGEST",
     "PAGE",
     "record",
@@ -24,6 +25,13 @@ __all__ = [
 
 FORMAT = 1
 """The layout of the tables; a ledger of another one is refused."""
+
+INDEXES = (
+    "pdprivacy_records_pkey",
+    "pdprivacy_records_budget_release_key",
+    "pdprivacy_records_kind",
+    "pdprivacy_records_budget",
+)
 
 PAGE = 200  # records that are in memory at a time
 IDLE = 60  # seconds after which a writer that does nothing (a suspended machine) loses its turn
@@ -89,6 +97,14 @@ FOR EACH STATEMENT EXECUTE FUNCTION pdprivacy_append_only();
 EXISTS = """EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname IN ('pdprivacy_ledger', 'pdprivacy_records')
 AND pg_catalog.pg_table_is_visible(oid))"""
 
+# Which indexes and triggers guard the records, and what the triggers do.
+GUARDS = """
+SELECT relname, NULL FROM pg_catalog.pg_index JOIN pg_catalog.pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = 'pdprivacy_records'::regclass AND indisvalid
+UNION ALL SELECT tgname, prosrc FROM pg_catalog.pg_trigger JOIN pg_catalog.pg_proc ON pg_proc.oid = tgfoid
+WHERE tgrelid = 'pdprivacy_records'::regclass AND NOT tgisinternal AND tgenabled IN ('O', 'A')
+"""
+
 # For this transaction only, so that a pool of connections in front of the server is not confused. Commit
 # means durable; a machine that vanished lets go of the ledger after a minute, not after two hours. A limit on
 # statements would also cut short the wait of a commit for a standby, and call that a success.
@@ -140,6 +156,7 @@ def statements() -> SimpleNamespace:
         metadata=metadata,
         settings=sa.text(SETTINGS),
         queue=sa.text(QUEUE),
+        guards=sa.text(GUARDS),
         exists=sa.text(f"SELECT {EXISTS}"),
         first=sa.insert(ledger),
         format=sa.select(ledger.c.format),
@@ -152,6 +169,9 @@ def statements() -> SimpleNamespace:
         latest=one.where(own, kind == sa.bindparam("kind")).order_by(number.desc()).limit(1),
         released=one.where(own, release == sa.bindparam("release")),
         all=one.where(after).order_by(number).limit(PAGE),
+        backwards=one.where(number <= sa.bindparam("last"))
+        .order_by(number.desc())
+        .limit(sa.bindparam("many")),
         own=one.where(own, after).order_by(number).limit(PAGE),
         opened=one.where(kind == "open").order_by(number),
         append=sa.insert(records),

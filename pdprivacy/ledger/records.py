@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -163,6 +164,7 @@ def _loss_of(entry: Mapping[str, Any]) -> Loss:
     return event.loss
 
 
+@lru_cache(maxsize=64)  # what was asked for is mostly what was spent, and some sums stay 0
 def _fraction(text: object) -> Fraction:
     """A sum of losses, as it was written: in lowest terms, not negative."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text):

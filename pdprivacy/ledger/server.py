@@ -19,6 +19,7 @@ from pdprivacy.errors import LedgerError, MissingExtraError, ParameterError, got
 from pdprivacy.ledger.postgres import (
     APPEND_ONLY,
     FORMAT,
+    INDEXES,
     LARGEST,
     PAGE,
     record,
@@ -27,16 +28,13 @@ from pdprivacy.ledger.postgres import (
     statements,
     unreachable,
 )
-from pdprivacy.ledger.store import Head, Row
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Head, Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 __all__ = ["ServerStore"]
 
-
-NOTHING = "Nothing was entered."
-UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 
 EXAMPLE = "postgresql://user:password@host/database"
 SHOWN = ("host", "port", "dbname", "service", "options")  # parts of a query in a URL that hold no secret
@@ -169,8 +167,22 @@ class _Session:
                 return
             after = page[-1][0]
 
+    def backwards(self, number: int) -> Iterator[Row]:
+        many = 4  # mostly the second record is the one that is looked for
+        while page := self._ask(statements().backwards, last=number, many=many):
+            yield from map(record, page)
+            number, many = page[-1][0] - 1, PAGE
+
     def budgets(self) -> list[str]:
         return list(dict.fromkeys(record(found).budget for found in self._ask(statements().opened)))
+
+    def damage(self) -> list[str]:
+        found = dict(self._ask(statements().guards))
+        index = [f"the index {name!r} is missing" for name in INDEXES if name not in found]
+        sound = found.pop("pdprivacy_append_only", None) == APPEND_ONLY.split("$$")[1]
+        trigger = [] if sound else ["the trigger 'pdprivacy_append_only' is missing or was changed"]
+        added = any(source is not None for source in found.values())
+        return index + trigger + ["a trigger was added"] * added
 
     def append(self, row: Row) -> None:
         self._ask(statements().append, **row._asdict())

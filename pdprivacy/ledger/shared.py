@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from pdprivacy.errors import LedgerError, MissingLedgerError
 from pdprivacy.ledger import database
-from pdprivacy.ledger.database import FAULTS, UNKNOWN, Records, told
+from pdprivacy.ledger.database import FAULTS, Records, told
 from pdprivacy.ledger.files import (
-    NOTHING,
     Files,
     Folder,
     Mark,
@@ -37,6 +36,7 @@ from pdprivacy.ledger.files import (
     sweep,
 )
 from pdprivacy.ledger.locks import Hold, Lock
+from pdprivacy.ledger.store import NOTHING, UNKNOWN
 
 __all__ = ["Reading", "Shared", "shared"]
 

@@ -13,8 +13,9 @@ from typing import Any
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
 from pdprivacy.ledger import database
 from pdprivacy.ledger.database import FAULTS, Records, told
-from pdprivacy.ledger.files import NOTHING, refuse_odd_file
+from pdprivacy.ledger.files import refuse_odd_file
 from pdprivacy.ledger.shared import Reading, Shared, shared
+from pdprivacy.ledger.store import NOTHING
 
 __all__ = ["SQLiteStore"]
 
@@ -146,15 +147,6 @@ class SQLiteStore:
     def close(self) -> None:
         with suppress(LedgerError):
             self._shared().close(self._patience)
-
-    def check(self) -> None:
-        """Refuse with a LedgerError a database whose pages or indexes are damaged; reads all of it."""
-        with self.reading() as records:
-            if records.damage():
-                raise LedgerError(
-                    f"The ledger {self._path!r} is damaged.",
-                    "restore it from a copy made by ledger.backup(path).",
-                )
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger as it is at this moment into a new file, a ledger itself, durably.

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-__all__ = ["Head", "Reader", "Row", "Store", "Writer"]
+__all__ = ["NOTHING", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer"]
+
+NOTHING = "Nothing was entered."
+UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 
 
 class Row(NamedTuple):
@@ -54,8 +57,14 @@ class Reader(Protocol):
     def rows(self, budget: str | None = None, after: int = 0) -> Iterator[Row]:
         """Records above ``after``, of one budget or of all, in order and one at a time."""
 
+    def backwards(self, number: int) -> Iterator[Row]:
+        """Records from ``number`` down to the first, one at a time, by no index of budgets."""
+
     def budgets(self) -> list[str]:
         """The names of all budgets, in the order they were opened."""
+
+    def damage(self) -> list[str]:
+        """What is wrong with whatever guards and finds the records: tables, indexes, triggers, pages."""
 
 
 class Writer(Reader, Protocol):

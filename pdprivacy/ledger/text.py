@@ -3,38 +3,81 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
-from fractions import Fraction
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy import markup
+from pdprivacy.ledger.book import ALL, Book
 from pdprivacy.ledger.entry import Account, Entry, near
 from pdprivacy.privacy import ZCDP, show
 
-__all__ = ["MOST_ROWS", "heading", "page", "plain", "shelf", "table"]
+__all__ = ["MOST_ROWS", "heading", "page", "plain", "read", "shelf", "table"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
 
+START = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
 Row = tuple[str, str, str]
+
+
+class _Columns:
+    """The columns of `Budget.entries`, charge by charge; no charge is kept."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}  # equal labels are one string
+        self._labels: list[str] = []
+        self._mechanisms: list[str] = []
+        self._releases: list[str | None] = []
+        self._amounts = array("d")
+        self._times = array("q")
+
+    def add(self, entry: Entry) -> None:
+        """Add a row."""
+        self._labels.append(self._texts.setdefault(entry.label, entry.label))
+        self._mechanisms.append(self._texts.setdefault(entry.mechanism, entry.mechanism))
+        self._releases.append(entry.release)
+        epsilon, delta, rho = entry.amounts
+        self._amounts.extend(math.nan if one is None else near(one) for one in (epsilon, delta, rho or None))
+        self._times.append((entry.time - START) // MICROSECOND)
+
+    def frame(self, first: int, answered: Any, reached: Any) -> pd.DataFrame:
+        """All rows, of which ``first`` is the number of the first charge."""
+        index = pd.RangeIndex(first, first + len(self._labels), name="charge")
+        amounts = np.array(self._amounts).reshape(-1, 3)
+        columns = {
+            "release": pd.Series(self._labels, index, dtype=str),
+            "mechanism": pd.Series(self._mechanisms, index, dtype=str),
+            "epsilon": amounts[:, 0],
+            "delta": amounts[:, 1],
+            "rho": amounts[:, 2],
+            "time": pd.to_datetime(np.array(self._times).view("datetime64[us]"), utc=True),
+            "answered": np.array(answered, dtype=bool),
+            "dr_ha": np.array(reached, dtype="float64"),
+            "release_id": pd.Series(self._releases, index, dtype=object),
+        }
+        return pd.DataFrame(columns, index=index)
+
+
+def read(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
+    """The account, and one row per picked charge; see `Budget.entries`."""
+    columns = _Columns()
+    account, answers = book.read(columns.add, pick)
+    return account, columns.frame(answers.start + 1, answers.answered, answers.reached)
 
 
 def table(entries: Sequence[Entry]) -> pd.DataFrame:
     """One row per charge; see `Budget.entries`."""
-    amounts = [entry.amounts for entry in entries]
-    columns = {
-        "release": [entry.label for entry in entries],
-        "mechanism": [entry.mechanism for entry in entries],
-        "epsilon": _floats([epsilon for epsilon, _, _ in amounts]),
-        "delta": _floats([delta for _, delta, _ in amounts]),
-        "rho": _floats([rho or None for _, _, rho in amounts]),
-        "time": pd.to_datetime([entry.time for entry in entries], utc=True),
-        "answered": pd.Series([entry.answered for entry in entries], dtype=bool).to_numpy(),
-        "dr_ha": pd.Series(_reached(entries), dtype="float64").to_numpy(),
-        "release_id": pd.Series([entry.release for entry in entries], dtype=object).to_numpy(),
-    }
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(entries) + 1, name="charge"))
+    columns = _Columns()
+    for entry in entries:
+        columns.add(entry)
+    return columns.frame(1, [entry.answered for entry in entries], _reached(entries))
 
 
 def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
@@ -134,10 +177,6 @@ def _value(named: str, expected: str | None = None) -> str:
     """The number of ``epsilon 0.1``; whole where it is in another currency than the column's."""
     name, _, number = named.partition(" ")
     return named if expected is not None and name != expected else number
-
-
-def _floats(numbers: Sequence[Fraction | None]) -> list[float]:
-    return [math.nan if number is None else near(number) for number in numbers]
 
 
 def _reached(entries: Sequence[Entry]) -> list[float]:

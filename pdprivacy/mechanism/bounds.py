@@ -17,7 +17,6 @@ The statistic itself is clamped into the bounds first: clamping moves no two val
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,8 +26,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.mechanism.core import Integers
+from pdprivacy.checks import doubles
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.mechanism.core import Integers, aligned, check_count, check_distances, check_source
 from pdprivacy.mechanism.law import QUARTER, Law
 from pdprivacy.noise import Source
 from pdprivacy.privacy import rational
@@ -48,10 +48,12 @@ def _bound(value: Any, sign: int, name: str) -> Fraction | None:
     """A bound as an exact number, None where that side is open."""
     if value is None:
         return None
-    if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool) and math.isinf(value):
-        if (float(value) > 0) == (sign > 0):
+    if isinstance(value, float | np.floating | Decimal) and value in (math.inf, -math.inf):
+        if (value > 0) == (sign > 0):
             return None
-        raise ParameterError(f"{name!r} must not be {value}.", "bounds=(0, 1), or bounds=(0, math.inf).")
+        raise ParameterError(
+            f"{name!r} must not be infinite on that side.", "bounds=(0, 1), or bounds=(0, math.inf)."
+        )
     return rational(value, name)
 
 
@@ -86,25 +88,25 @@ class Bounds:
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" for a renormalised law, bounding="bit" for clamping.',
             )
-        if not isinstance(bounding, str) or bounding not in get_args(Bounding):
-            raise ParameterError(f"'bounding' must be one of 'truncated', 'bit' (got {got(bounding)}).")
+        check_one_of("bounding", bounding, get_args(Bounding))
         example = f'bounds=(0, 1), bounding="{bounding}".'
         if bounds is None:
             raise ParameterError(f"bounding={bounding!r} needs 'bounds'.", example)
-        if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise ParameterError(
                 f"'bounds' must be a pair of a lower and an upper bound (got {got(bounds)}).", example
             )
         lower, upper = _bound(bounds[0], -1, "lower"), _bound(bounds[1], 1, "upper")
         if lower is not None and upper is not None and lower >= upper:
             raise ParameterError(
-                f"The lower bound must be below the upper one (got {bounds[0]} and {bounds[1]}).", example
+                f"The lower bound must be below the upper one (got {got(bounds[0])} and {got(bounds[1])}).",
+                example,
             )
         if lower is None and upper is None and bounding == "truncated":
             raise ParameterError(
                 "bounding='truncated' needs a finite bound.", "leave bounds and bounding out for none."
             )
-        return cls(lower, upper, bounding)  # type: ignore[arg-type]
+        return cls(lower, upper, bounding)
 
     @property
     def lo(self) -> float:
@@ -163,7 +165,7 @@ class Bounds:
                 "'s' is needed: the law of a bounded release depends on the statistic.",
                 "for example cdf(x, s=0.5).",
             )
-        centre = np.asarray(s, dtype=np.float64)
+        centre = doubles(s, "'s'")
         if not bool(np.all(np.isfinite(centre))):
             raise ParameterError("'s' must be finite.")
         return np.asarray(np.clip(centre, self.lo, self.hi))
@@ -175,8 +177,8 @@ class Bounds:
 
     def pdf(self, law: Law, x: ArrayLike, s: ArrayLike | None) -> Floats:
         """Density of the released number; the atoms of "bit" are not part of it."""
-        x = np.asarray(x, dtype=np.float64)
         centre, below, above = self.distances(s)
+        x = aligned(doubles(x, "'x'"), centre)
         density = law.pdf(x - centre)
         if self.bounding is None:
             return density
@@ -186,8 +188,8 @@ class Bounds:
 
     def cdf(self, law: Law, x: ArrayLike, s: ArrayLike | None) -> Floats:
         """Distribution function of the released number, right-continuous."""
-        x = np.asarray(x, dtype=np.float64)
         centre, below, above = self.distances(s)
+        x = aligned(doubles(x, "'x'"), centre)
         if self.bounding == "truncated":
             inside = np.clip(x, self.lo, self.hi) - centre
             whole = law.half(below) + law.half(above)
@@ -203,6 +205,7 @@ class Bounds:
     def ppf(self, law: Law, q: Floats, s: ArrayLike | None) -> Floats:
         """Quantile function: the smallest x whose cdf reaches q."""
         centre, below, above = self.distances(s)
+        aligned(q, centre)
         if self.bounding is None:
             return np.asarray(centre + law.ppf(q))
         if self.bounding == "bit":
@@ -320,7 +323,7 @@ class Limited:
                 "Truncated noise depends on the distances to the bounds.",
                 "draw_within(below, above, source).",
             )
-        return self._noise(size, source)
+        return self._noise(check_count(size), check_source(source))
 
     def draw_within(self, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
         """Exact draws of the truncated noise in grid steps, between ``-below`` and ``above``.
@@ -339,7 +342,8 @@ class Limited:
             raise ParameterError(
                 "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
             )
-        near, far = np.asarray(below), np.asarray(above)
+        near, far = check_distances(below, "'below'"), check_distances(above, "'above'")
+        check_source(source)
         if near.shape != far.shape:
             raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
         drawn = self._noise_within(near.ravel(), far.ravel(), source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import real, whole
+from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism.bounds import Bounds, Limited
 from pdprivacy.mechanism.core import (
     ROUNDING_STEPS,
@@ -39,12 +39,7 @@ def check_moves(moves: Any) -> int | None:
     """The number of numbers in which neighbours differ, or None where it is not stated."""
     if moves is None:
         return None
-    if isinstance(moves, bool) or not isinstance(moves, numbers.Integral) or moves < 1:
-        raise ParameterError(
-            f"'moves' must be a positive whole number (got {got(moves)}).",
-            "moves=1 for cells that share no record.",
-        )
-    return int(moves)
+    return whole(moves, "moves", 1, hint="moves=1 for cells that share no record.")
 
 
 def check_one(size: int, name: str) -> None:
@@ -113,6 +108,7 @@ class Continuous(Limited):
         if s is None:
             half = self.law.central(level)
             return -half, half
+        real(s, "s")
         if self.limits.bounding is None:
             half, centre = self.law.central(level), float(self.limits.centre(s))
             return centre - half, centre + half

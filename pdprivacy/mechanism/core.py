@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.checks import doubles, instance, reals, whole
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, rational
 
@@ -21,6 +22,7 @@ __all__ = ["GRID_BITS", "ROUNDING_STEPS", "SAFE", "Mechanism", "power_below"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 GRID_BITS = 20
@@ -32,7 +34,7 @@ ROUNDING_STEPS = 2**10
 (2**-20 of it): enough for 2**10 rounded coordinates in the l1 norm and 2**20 in the l2 norm."""
 
 
-EXACT = 2**53
+MOST_DRAWS = 10**8
 LEAST_STEPS = Fraction(1, 2**10)
 MOST_SCALE_BITS = 963  # 2**963 is about 1e290
 
@@ -62,13 +64,71 @@ and, for the discrete Gaussian, what a grid of 2**-20 sigma adds to the loss of 
 
 
 def check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ParameterError(f"'level' must be strictly between 0 and 1 (got {level}).")
+    """Refuse what is no number strictly between 0 and 1."""
+    number = isinstance(level, numbers.Real) and not isinstance(level, bool | np.bool_)
+    if not (number and 0 < level < 1):
+        raise ParameterError(f"'level' must be strictly between 0 and 1 (got {got(level)}).")
+
+
+def check_count(size: int) -> int:
+    """How many draws are asked for: refuse more than memory holds."""
+    return whole(size, "size", 0, MOST_DRAWS)
+
+
+def check_distances(values: ArrayLike, name: str) -> Integers:
+    """Distances to bounds in grid steps: whole numbers, not negative."""
+    array = reals(values, name)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu" or (array.size and (int(array.min()) < 0 or int(array.max()) >= 2**63)):
+        raise ParameterError(f"{name} must be whole numbers of grid steps, not negative.")
+    return array.astype(np.int64)
+
+
+def aligned(x: Floats, s: Floats) -> Floats:
+    """Refuse places and statistics whose shapes do not fit each other."""
+    try:
+        np.broadcast_shapes(np.shape(x), np.shape(s))
+    except ValueError:
+        raise ParameterError("The places and the statistics must have shapes that broadcast.") from None
+    return x
+
+
+def check_source(source: Any) -> Source:
+    """Refuse what gives no random bits."""
+    return instance(source, Source, "source", "pdprivacy.noise.source().")
+
+
+def remembered(function: F) -> F:
+    """The function of exact numbers, with its answers kept; numbers out of its range are refused.
+
+    Raises ParameterError where an argument has no hash, and where a number has no double.
+    """
+    kept = functools.lru_cache(maxsize=1024)(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            return kept(*args, **options)
+        except (TypeError, ArithmeticError) as error:
+            if not isinstance(error, ArithmeticError) and not _unhashable((*args, *options.values())):
+                raise
+        raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
+
+    return cast("F", called)
+
+
+def _unhashable(values: tuple[Any, ...]) -> bool:
+    try:
+        hash(values)
+    except TypeError:
+        return True
+    return False
 
 
 def check_probabilities(q: ArrayLike) -> Floats:
     """Probabilities as doubles, or ParameterError."""
-    probabilities = np.asarray(q, dtype=np.float64)
+    probabilities = doubles(q, "'q'")
     if not bool(np.all((probabilities >= 0) & (probabilities <= 1))):
         raise ParameterError("Probabilities must be in [0, 1].")
     return probabilities
@@ -88,10 +148,14 @@ def smallest(meets: Callable[[float], bool]) -> float:
     low, high = 0.0, 1.0
     while not meets(high):
         low, high = high, high * 2
+        if math.isinf(high):
+            raise OverflowError
     if low == 0.0:
         low = high / 2
         while meets(low):
             low, high = low / 2, low
+            if not low:
+                raise OverflowError
     while high - low > high * 2.0**-44:
         middle = (low + high) / 2
         if meets(middle):
@@ -120,9 +184,9 @@ def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) ->
     # a float that is a power of two is one exactly, whatever its shortest decimal form
     step = Fraction(grid) if isinstance(grid, float) and math.isfinite(grid) else rational(grid, "grid")
     if step <= 0:
-        raise ParameterError(f"'grid' must be positive (got {grid}).")
+        raise ParameterError(f"'grid' must be positive (got {got(grid)}).")
     if step.numerator & (step.numerator - 1) or step.denominator & (step.denominator - 1):
-        raise ParameterError(f"'grid' must be a power of two (got {grid}).")
+        raise ParameterError(f"'grid' must be a power of two (got {got(grid)}).")
     if sensitivity is not None and (sensitivity / step).denominator != 1:
         raise ParameterError("'sensitivity' must be a whole number of grid steps.")
     if scale < step * (1 << GRID_BITS):
@@ -143,32 +207,14 @@ def check_drawable(steps: Fraction, grid: Fraction) -> None:
         )
 
 
-def _numbers(values: ArrayLike) -> NDArray[Any]:
-    """``values`` as a numeric array, or ParameterError; no value in any message."""
-    try:
-        array = np.asarray(values)
-        if array.dtype == object:
-            if not all(isinstance(item, numbers.Real | Decimal | None) for item in array.flat):
-                array = np.empty(0, dtype="U1")
-            elif any(isinstance(item, int) and abs(item) > EXACT for item in array.flat):
-                raise OverflowError
-            else:
-                array = array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0, dtype="U1")
-    if array.dtype.kind not in "iuf":
-        raise ParameterError("Values must be numbers that doubles hold.")
-    return array
-
-
 def grid_units(
     values: ArrayLike, grid: Fraction, exact: bool, first: int | None = None, last: int | None = None
 ) -> Integers:
     """``values`` in grid steps, clamped into [first, last] where these are given; same shape."""
     step = float(grid)
-    array = _numbers(values)
+    array = reals(values)
     whole = array.dtype.kind in "iu" and array.size > 0
-    if whole and max(abs(int(array.max())), abs(int(array.min()))) > EXACT:
+    if whole and max(abs(int(array.max())), abs(int(array.min()))) > 2**53:
         # rounded to a double before the noise, neighbours could move apart
         raise ParameterError("Values must be numbers that doubles hold: at most 2**53 in size.")
     array = array.astype(np.float64)
@@ -194,7 +240,7 @@ def grid_units(
 
 def add_integers(values: ArrayLike, draw: Callable[[int, Source], Integers], rng: RandomState) -> Integers:
     """Integer ``values`` plus ``draw``n integers."""
-    array = np.asarray(values)
+    array = reals(values, wanted="integers")
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":

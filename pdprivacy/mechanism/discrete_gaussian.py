@@ -12,19 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.checks import doubles, real, whole
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism.core import (
     Floats,
     Integers,
     add_integers,
+    check_count,
     check_level,
     check_probabilities,
+    check_source,
 )
 from pdprivacy.mechanism.gaussian import noise_multiplier
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Rational, positive
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
+
+
+LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
+"""Of the sum over all integers that have a mass."""
 
 
 @lru_cache(maxsize=4)
@@ -40,6 +47,8 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 
     Source: Canonne, Kamath, Steinke (2020), Theorem 7.
     """
+    epsilon, sigma = real(epsilon, "epsilon", 0), real(sigma, "sigma", LEAST_SIGMA, MOST_SIGMA)
+    whole(sensitivity, "sensitivity", 1, 2**53)
     # beyond 40 sigma a term is below the smallest double
     z, p = _discrete_masses(sigma, math.ceil(40 * sigma))
     # z is the noise of the neighbour that lies `sensitivity` higher: its privacy loss is linear in z
@@ -107,7 +116,7 @@ class DiscreteGaussian:
         loss = Approx(epsilon, delta)
         sens = positive(sensitivity, "sensitivity")
         if sens.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {sensitivity}).")
+            raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
         object.__setattr__(self, "epsilon", loss.epsilon)
         object.__setattr__(self, "delta", loss.delta)
         object.__setattr__(self, "sensitivity", sens)
@@ -141,7 +150,7 @@ class DiscreteGaussian:
 
     def draw(self, size: int, source: Source) -> Integers:
         """``size`` exact draws of the noise."""
-        return noise.discrete_gaussian(self.sigma**2, size, source)
+        return noise.discrete_gaussian(self.sigma**2, check_count(size), check_source(source))
 
     def sample(self, values: ArrayLike, rng: RandomState = None) -> Integers:
         """Integer ``values`` plus independent noise; same shape, int64."""
@@ -149,7 +158,7 @@ class DiscreteGaussian:
 
     def pmf(self, z: ArrayLike) -> Floats:
         """Probability of the noise at integers, zero elsewhere."""
-        x = np.asarray(z, dtype=np.float64)
+        x = doubles(z, "'z'")
         _, p = self._masses()
         with np.errstate(over="ignore"):
             mass = p[len(p) // 2] * np.exp(-((x / self.scale) ** 2) / 2)
@@ -157,8 +166,11 @@ class DiscreteGaussian:
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Distribution function of the noise."""
+        numbers = doubles(x, "'x'")
+        if np.isnan(numbers).any():
+            raise ParameterError("'x' must not be NaN.")
         z, p = self._masses()
-        k = np.clip(np.floor(np.asarray(x, dtype=np.float64)), z[0] - 1, z[-1]) - z[0]
+        k = np.clip(np.floor(numbers), z[0] - 1, z[-1]) - z[0]
         total = np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)])
         return np.asarray(total[np.clip(k + 1, 0, len(p)).astype(np.int64)])
 

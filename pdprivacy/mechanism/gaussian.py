@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import fractions, real
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.continuous import Continuous, check_moves
 from pdprivacy.mechanism.core import (
@@ -19,12 +19,13 @@ from pdprivacy.mechanism.core import (
     check_drawable,
     check_grid,
     check_size,
+    remembered,
     rounding_grid,
     smallest,
 )
 from pdprivacy.mechanism.law import Law
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, positive
+from pdprivacy.privacy import Approx, Rational, check_delta, positive
 
 __all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
@@ -32,6 +33,7 @@ Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
 
 
 LEAST_EPSILON = Fraction(1, 10**5)
+LEAST_MULTIPLIER = 1e-150
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
@@ -46,6 +48,8 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     """
     from scipy.special import erfcx, ndtr
 
+    real(epsilon, "epsilon", 0), real(multiplier, "multiplier", LEAST_MULTIPLIER)
+    epsilon, multiplier = float(epsilon), float(multiplier)
     upper = 1 / (2 * multiplier) - epsilon * multiplier
     lower = -1 / (2 * multiplier) - epsilon * multiplier
     scaled = math.exp(-upper * upper / 2) / 2  # exp(epsilon) phi(lower) = phi(upper)
@@ -55,7 +59,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     return float(ndtr(upper)) - second
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
     """Standard deviation of Gaussian noise per unit of l2 sensitivity, on the safe side.
 
@@ -68,11 +72,9 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
     """
-    if calibration not in get_args(Calibration):
-        raise ParameterError(
-            f"'calibration' must be one of 'analytic', 'classic', 'pdp' (got {got(calibration)})."
-        )
-    if delta <= 0:
+    check_one_of("calibration", calibration, get_args(Calibration))
+    fractions(epsilon=epsilon)
+    if check_delta(delta) <= 0:
         raise ParameterError(
             "'delta' must be positive for Gaussian noise (got 0).",
             'pass delta=1e-6, or mechanism="laplace", which needs none.',

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.checks import flag, fractions
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.continuous import Continuous, allowance, check_moves, infinite
 from pdprivacy.mechanism.core import (
@@ -24,13 +24,14 @@ from pdprivacy.mechanism.core import (
     check_grid,
     check_size,
     power_below,
+    remembered,
     rounding_grid,
     smallest,
 )
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.mechanism.law import Law, log_gain
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Pure, Rational, loss, positive, rational
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
 
 __all__ = ["GeneralizedGaussian", "generalized_gaussian_scale"]
 
@@ -39,7 +40,7 @@ LEAST_EPSILON = Fraction(1, 10**5)
 EXACT_POWERS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def generalized_gaussian_scale(
     epsilon: Fraction,
     delta: Fraction,
@@ -73,19 +74,22 @@ def generalized_gaussian_scale(
     >>> round(float(b) / 2**0.5, 4)
     4.5276
     """
+    fractions(epsilon=epsilon, sensitivity=sensitivity, p=p, width=width, moves=moves)
+    flag(truncated, "truncated")
+    slack = check_delta(delta)
     if p == 1:
         return (
             truncated_laplace_scale(epsilon, sensitivity, width, moves)
             if truncated
             else sensitivity / epsilon
         )
-    if delta <= 0:
+    if slack <= 0:
         raise ParameterError(
             "'delta' must be positive for generalized Gaussian noise of order above 1 (got 0).",
             "pass delta=1e-6, or p=1, which needs none.",
         )
     least = LEAST_EPSILON * (2 if truncated else 1)
-    if not least <= epsilon < 10**290 or delta < Fraction(1, 10**290):
+    if not least <= epsilon < 10**290 or slack < Fraction(1, 10**290):
         raise ParameterError(
             f"Generalized Gaussian noise is calibrated for 'epsilon' from {float(least):g} "
             "and 'delta' from 1e-290 on."
@@ -93,7 +97,7 @@ def generalized_gaussian_scale(
     from scipy.special import gammainccinv
 
     order, eps = float(p), float(epsilon)
-    power = float(gammainccinv(1 / order, float(delta) / moves)) * float(SAFE)
+    power = float(gammainccinv(1 / order, float(slack) / moves)) * float(SAFE)
     tau = power ** (1 / order)
 
     def shift(left: float) -> float:
@@ -194,7 +198,8 @@ class GeneralizedGaussian(Continuous):
         sens, order = positive(sensitivity, "sensitivity"), rational(p, "p")
         if not 1 <= order <= MOST_ORDER:
             raise ParameterError(
-                f"'p' must be between 1 and {MOST_ORDER} (got {p}).", "p=1 is Laplace noise, p=2 Gaussian."
+                f"'p' must be between 1 and {MOST_ORDER} (got {got(p)}).",
+                "p=1 is Laplace noise, p=2 Gaussian.",
             )
         limits, count = Bounds.of(bounds, bounding), check_moves(moves)
         limits.check_sensitivity(sens, count)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.checks import doubles, fractions
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism.bounds import FURTHEST, Bounding, Bounds, Limited
 from pdprivacy.mechanism.continuous import check_moves, check_one
 from pdprivacy.mechanism.core import (
@@ -22,9 +22,11 @@ from pdprivacy.mechanism.core import (
     Floats,
     Integers,
     add_integers,
+    aligned,
     check_drawable,
     check_level,
     check_probabilities,
+    remembered,
     smallest,
 )
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
@@ -39,7 +41,7 @@ TABLE = 4096
 POINTS = 2049
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def truncated_geometric_scale(
     epsilon: Fraction, sensitivity: int, width: int | None = None, moves: int = 1
 ) -> Fraction:
@@ -56,6 +58,7 @@ def truncated_geometric_scale(
     >>> round((1 + r) / r - r, 6)
     2.718282
     """
+    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, moves=moves)
     each, moved = float(epsilon) / moves, sensitivity / moves
     if width is not None and 2 * moved > width:
         return truncated_laplace_scale(epsilon, Fraction(sensitivity), width + 1, moves)
@@ -193,7 +196,7 @@ class Geometric(Limited):
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
         if sens.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {sensitivity}).")
+            raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
         limits, count = Bounds.of(bounds, bounding), check_moves(moves)
         limits.check_sensitivity(sens, count)
         object.__setattr__(self, "epsilon", eps)
@@ -270,12 +273,15 @@ class Geometric(Limited):
                 "for example cdf(x, s=3).",
             )
         low, high = -math.inf if first is None else first, math.inf if last is None else last
-        centre = np.clip(np.rint(np.asarray(0.0 if s is None else s, dtype=np.float64)), low, high)
+        whole = np.rint(doubles(0.0 if s is None else s, "'s'"))
+        if not np.isfinite(whole).all():
+            raise ParameterError("'s' must be finite.")
+        centre = np.clip(whole, low, high)
         return centre, np.asarray(centre - low), np.asarray(high - centre)
 
     def pmf(self, z: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Probability of the noise, or of the number released for ``s``, at integers; zero elsewhere."""
-        x = np.asarray(z, dtype=np.float64)
+        x = doubles(z, "'z'")
         mass = self.cdf(x, s) - self.cdf(x - 1, s)
         if self.bounding != "bit":  # without cancellation
             centre, below, above = self._distances(s)
@@ -289,7 +295,7 @@ class Geometric(Limited):
     def cdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Distribution function of the noise, or of the number released for ``s``."""
         centre, below, above = self._distances(s)
-        k = np.floor(np.asarray(x, dtype=np.float64)) - centre
+        k = np.floor(aligned(doubles(x, "'x'"), centre)) - centre
         if self.bounding == "truncated":
             k = np.clip(k, -below - 1, above)
             left, right = self.law.total(0, below), self.law.total(0, above)

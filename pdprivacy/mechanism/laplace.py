@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import fractions
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.continuous import Continuous, allowance, check_moves, infinite, rounded_up
 from pdprivacy.mechanism.core import (
@@ -17,6 +17,7 @@ from pdprivacy.mechanism.core import (
     Integers,
     check_drawable,
     check_grid,
+    remembered,
     rounding_grid,
     smallest,
 )
@@ -27,6 +28,7 @@ from pdprivacy.privacy import Pure, Rational, positive
 __all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
 
 
+@remembered
 def truncated_laplace_loss(
     scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
 ) -> Fraction:
@@ -48,6 +50,7 @@ def truncated_laplace_loss(
     >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
     1.49
     """
+    fractions(scale=scale, sensitivity=sensitivity, width=width, moves=moves)
     whole = infinite(width) / float(scale)
     moved = min(float(sensitivity / moves / scale), whole)
     # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
@@ -59,7 +62,7 @@ def truncated_laplace_loss(
 WIDEST = Fraction(2**1000)  # a range that no noise gets across
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def truncated_laplace_scale(
     epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
 ) -> Fraction:
@@ -72,6 +75,7 @@ def truncated_laplace_scale(
     >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
     1.61
     """
+    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, moves=moves)
     each = float(epsilon) / moves
     # the open-sided solution, without overflow or cancellation
     y = math.log1p(math.expm1(each) / 2) if each < 30 else each - math.log(2) + math.log1p(math.exp(-each))
@@ -205,10 +209,9 @@ class Laplace(Continuous):
 
 
 def _check_calibration(calibration: object, limits: Bounds) -> None:
+    check_one_of("calibration", calibration, ("published", None))
     if calibration is None:
         return
-    if not isinstance(calibration, str) or calibration != "published":
-        raise ParameterError(f"'calibration' must be None or 'published' (got {got(calibration)}).")
     if limits.bounding != "truncated":
         raise ParameterError(
             "calibration='published' is for bounding='truncated'.",

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
+from pdprivacy.checks import flag, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.mechanism.core import Floats, Integers, check_level
+from pdprivacy.mechanism.core import Floats, Integers, check_level, check_source
 from pdprivacy.mechanism.geometric import Geometric
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
@@ -57,7 +58,7 @@ def _quadrature() -> tuple[Floats, Floats]:
 
 
 def _checked(scores: Any) -> Integers:
-    array = np.asarray(scores)
+    array = reals(scores, "'scores'")
     if array.dtype.kind not in "iu" or array.ndim != 1 or array.size == 0:
         raise ParameterError("'scores' must be a non-empty array of whole numbers of shape (n,).")
     if max(abs(int(array.max())), abs(int(array.min()))) >= FURTHEST:
@@ -79,8 +80,7 @@ class _Decaying:
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
         eps, moved = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        if not isinstance(monotone, bool | np.bool_):
-            raise ParameterError(f"'monotone' must be True or False (got {got(monotone)}).")
+        flag(monotone, "monotone")
         steps = moved * (1 if monotone else 2) / eps
         if not 1 / LARGEST_SCALE <= steps <= LARGEST_SCALE:
             raise ParameterError("The scale of the selection must be between 1e-100 and 1e100.")
@@ -104,12 +104,12 @@ class _Decaying:
 
     def times(self, count: int) -> Self:
         """The mechanism that costs an equal share of this one's loss, for ``count`` selections in a row."""
-        return type(self)(self.epsilon / count, self.sensitivity, self.monotone)
+        return type(self)(self.epsilon / whole(count, "count", 1), self.sensitivity, self.monotone)
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
         """With probability ``level`` the score of what is selected is at most this below the best one."""
         check_level(level)
-        return self.scale * (math.log(candidates) - math.log1p(-level))
+        return self.scale * (math.log(real(candidates, "candidates", 1)) - math.log1p(-level))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -147,6 +147,7 @@ class ExponentialMechanism(_Decaying):
     def select(self, scores: Any, source: Source) -> int:
         """The index of a candidate, drawn exactly."""
         array = _checked(scores)
+        check_source(source)
         return self.weights(np.ones(len(array), np.int64), array.max() - array).draw(source)
 
     def weights(
@@ -197,6 +198,7 @@ class PermuteAndFlip(_Decaying):
     def select(self, scores: Any, source: Source) -> int:
         """The index of a candidate, drawn exactly."""
         array = _checked(scores)
+        check_source(source)
         shown = np.flatnonzero(flips(array.max() - array, 1 / self.steps, source))
         return int(shown[source.below(len(shown))])
 
@@ -256,11 +258,10 @@ class NoisyMax:
     noise: Geometric
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        if not isinstance(monotone, bool | np.bool_):
-            raise ParameterError(f"'monotone' must be True or False (got {got(monotone)}).")
+        flag(monotone, "monotone")
         moved = positive(sensitivity, "sensitivity")
         if moved.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {sensitivity}).")
+            raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
         noise = Geometric(epsilon, moved if monotone else 2 * moved)
         for name, value in (
             ("epsilon", noise.epsilon),
@@ -291,7 +292,7 @@ class NoisyMax:
         Twice what no noise exceeds in size with that probability.
         """
         check_level(level)
-        return 2 * self.noise.interval(1 - (1 - level) / candidates)[1]
+        return 2 * self.noise.interval(1 - (1 - level) / real(candidates, "candidates", 1, 2**50))[1]
 
     def probabilities(self, scores: Any) -> Floats:
         """The distribution of `select`, to twelve digits, by the distribution function of the noise."""
@@ -354,10 +355,7 @@ class Choosing:
             raise ParameterError(
                 "'noise' is for report noisy max.", f'mechanism="noisy_max", noise="{noise}".'
             )
-        if isinstance(releases, bool) or not isinstance(releases, int | np.integer):
-            raise ParameterError(f"'releases' must be a whole number (got {got(releases)}).")
-        if not 1 <= releases <= MOST_RELEASES:
-            raise ParameterError(f"'releases' must be from 1 to {MOST_RELEASES} (got {releases}).")
+        releases = whole(releases, "releases", 1, MOST_RELEASES)
         if mechanism == "noisy_max" and noise is None:
             noise = "laplace"
         cost = loss(epsilon, delta)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism.bounds import Bounds
 from pdprivacy.mechanism.continuous import Continuous, check_moves
 from pdprivacy.mechanism.core import GRID_BITS, Floats, Integers, check_grid, power_below
@@ -170,7 +170,7 @@ class Staircase(Continuous):
         count = check_moves(moves)
         if count is not None and count > 1:
             raise ParameterError(
-                f"Staircase noise is for neighbours that differ in one number (got moves={count}).",
+                f"Staircase noise is for neighbours that differ in one number (got moves={got(moves)}).",
                 "Laplace noise, whose loss adds up to epsilon however a shift is spread.",
             )
         if gamma is None:
@@ -179,7 +179,7 @@ class Staircase(Continuous):
         else:
             share = rational(gamma, "gamma")
             if not 0 < share < 1:
-                raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {gamma}).")
+                raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
         if grid is None:
             unit = power_below(share * sens) / (1 << GRID_BITS)
         else:

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, got, kind
 
 __all__ = ["Pool", "RandomState", "Source", "source"]
 
@@ -50,7 +50,7 @@ class Source:
         ParameterError : n is not positive.
         """
         if n < 1:
-            raise ParameterError(f"'n' must be positive (got {n}).")
+            raise ParameterError(f"'n' must be positive (got {got(n)}).")
         return Pool(self).below(n)
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
@@ -61,9 +61,7 @@ class Source:
         ParameterError : the ratio is not a probability.
         """
         if not 0 <= numerator <= denominator or denominator == 0:
-            raise ParameterError(
-                f"'numerator' must be between 0 and a positive 'denominator' (got {numerator}/{denominator})."
-            )
+            raise ParameterError("'numerator' must be between 0 and a positive 'denominator'.")
         return Pool(self).below(denominator) < numerator
 
 
@@ -86,10 +84,10 @@ def source(rng: RandomState) -> Source:
         return Source(rng.bytes, seeded=True)
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
         if rng < 0:
-            raise ParameterError(f"'rng' must not be a negative seed (got {rng}).")
+            raise ParameterError(f"'rng' must not be a negative seed (got {got(rng)}).")
         return Source(np.random.default_rng(rng).bytes, seeded=True)
     raise ParameterError(
-        f"'rng' must be None, an integer seed or a numpy Generator (got {type(rng).__name__}).",
+        f"'rng' must be None, an integer seed or a numpy Generator (got {kind(rng)}).",
         "leave it out; rng=7 repeats a release, for tests, and is not private",
     )
 

@@ -12,8 +12,9 @@ from pdprivacy.plot.bars import draw_counts
 from pdprivacy.plot.curator import PAINTERS
 from pdprivacy.plot.heat import draw_matrix, draw_table
 from pdprivacy.plot.numbers import draw_numbers
-from pdprivacy.plot.planned import PLAN, draw_plan
+from pdprivacy.plot.planned import draw_plan
 from pdprivacy.plot.reading import Read, read
+from pdprivacy.recognition import recognized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,17 +55,14 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
     pdprivacy.errors.MetadataError: This frame has no picture.
     Hint: ...private.dp.mean(...).dp.plot()...
     """
-    attrs = getattr(frame, "attrs", {})
-    stored, plan = attrs.get("dp"), attrs.get(PLAN)
-    facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
-    kind = facts.get("confidential")
+    known = recognized(frame)
     drawn: Axes
-    if isinstance(frame, pd.DataFrame) and isinstance(kind, str) and kind in PAINTERS:
-        drawn = PAINTERS[kind](frame, facts, ax)
-    elif isinstance(facts.get("error"), Mapping) and "statistic" in facts:
+    if known.kind in PAINTERS and isinstance(frame, pd.DataFrame):
+        drawn = PAINTERS[known.kind](frame, known.facts, ax)
+    elif known.what == "release" and isinstance(known.facts.get("error"), Mapping):
         drawn = _released(read(frame), ax)
-    elif isinstance(frame, pd.DataFrame) and isinstance(plan, Mapping):
-        drawn = draw_plan(frame, plan, ax)
+    elif known.what == "plan" and isinstance(frame, pd.DataFrame):
+        drawn = draw_plan(frame, known.facts, ax)
     else:
         raise MetadataError(
             "This frame has no picture.",

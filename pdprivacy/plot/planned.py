@@ -17,9 +17,6 @@ from pdprivacy.plot.wording import cut, label_of, records_of, title_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PLAN = "dp_plan"
-"""In ``attrs`` of a plan: what was asked, and what was supposed of the data."""
-
 STYLES = {"none": ("black", "-", "o"), "bit": ("#0072B2", "--", "s"), "truncated": ("#D55E00", "-.", "^")}
 RMSE, BIAS = "root mean squared error", "bias"
 MOST_NUMBERS = 4  # that differ, each with axes of its own

@@ -109,9 +109,7 @@ def span(half: Floats, unit: float = 1.0) -> str:
     known = half[np.isfinite(half)] * unit
     if not known.size:
         return ""
-    least, most = f"{known.min():.2g}", f"{known.max():.2g}"
-    if known.min() >= 99.5:
-        least, most = f"{known.min():,.0f}", f"{known.max():,.0f}"
+    least, most = (f"{end:,.0f}" if end >= 99.5 else f"{end:.2g}" for end in (known.min(), known.max()))
     return f"± {most}" if least == most else f"± {least} to {most}"
 
 

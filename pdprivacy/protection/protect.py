@@ -14,7 +14,7 @@ import pandas as pd
 from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
-from pdprivacy.conform import Conformed, Fate, check, clipped, conform, kept, survey
+from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got
@@ -82,7 +82,9 @@ def protect(
     max_rows : with ``unit``, how many records of a unit are kept, any of them with the same probability;
         all sensitivities grow with it. How many were left out is in `quality`.
     on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
-        (numbers to the nearest bound, all else raises); "drop" (the record is left out).
+        (numbers to the nearest bound, all else raises); "drop" (the record is left out). A column of another
+        type than declared is refused as a whole in each case, and so is a pandas column of objects that
+        holds a cell of another type: one record may have decided how all others were read.
     rng : of the choice among the records of a unit, in pandas frames; as of a release.
 
     Returns
@@ -236,9 +238,9 @@ def _of_pandas(
     wanted: BudgetRequest,
     source: noise.Source,
 ) -> pd.DataFrame:
-    found = _meet(frame, schema, domain, asked.on_invalid)
+    found, names = _meet(frame, schema, domain, asked.on_invalid)
     scope = asked.scope(len(found.frame), lazy=False)
-    codes = None if asked.unit is None else codes_of(found.frame, asked.unit)
+    codes = None if asked.unit is None else codes_of(names, asked.unit)
     _warn_of_touching(found.touching)
     purse = wanted.open(asked.whose, domain.fingerprint())
     left, quality, seeded = found.frame, found.quality, False
@@ -254,12 +256,22 @@ def _of_pandas(
     return register(left, facts)
 
 
-def _meet(frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate) -> Conformed:
-    """The frame made to meet the declaration, then the whole schema."""
+def _meet(
+    frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate
+) -> tuple[Conformed, pd.DataFrame]:
+    """The frame made to meet the declaration and the whole schema; and the same records unclipped.
+
+    Types come first: pandera would refuse most of them, too, but cannot tell how to convert them. Two units
+    whose names are clipped to one bound are still two.
+    """
+    coerced = schemas.coerce(frame, schema)
     if isinstance(on_invalid, str) and on_invalid == "raise":
-        return conform(schemas.validate(frame, schema), domain, on_invalid)
-    found = conform(schemas.coerce(frame, schema), domain, on_invalid)
-    return replace(found, frame=schemas.validate(found.frame, schema))
+        check_types(coerced, domain)
+        found = conform(schemas.validate(coerced, schema), domain, on_invalid)
+        return found, found.frame
+    found = conform(coerced, domain, on_invalid)
+    found = replace(found, frame=schemas.validate(found.frame, schema))
+    return found, coerced if on_invalid == "clip" else found.frame
 
 
 # ---------------------------------------------------------------- other engines

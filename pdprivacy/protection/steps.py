@@ -17,7 +17,7 @@ from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.ledger import Budget
 from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.elsewhere import ProtectedFrame
-from pdprivacy.protection.identity import copied, register
+from pdprivacy.protection.identity import copied, owned, register
 from pdprivacy.secret import Secret
 from pdprivacy.transform import Transform
 
@@ -114,29 +114,31 @@ def _remake(
 ) -> pd.DataFrame:
     """A protected frame with these facts: of the records at these places, with new or replaced columns."""
     whole = protected.frame() if protected.frame is not None else None
-    visible = protected.snapshot if whole is None else whole
-    alike = visible.columns.equals(protected.snapshot.columns)
     snapshot, units = protected.snapshot, protected.units
     if places is not None:
-        snapshot = snapshot.take(places)  # in memory of its own
-        visible = snapshot.copy() if alike else visible.take(places)
+        snapshot = snapshot.take(places)
+        whole = None if whole is None else whole.take(places)
         made = {name: values.take(places) for name, values in made.items()}
         units = None if units is None else units[places]
-    snapshot, visible = _assigned(snapshot, made), _assigned(visible, made)
-    if any(name not in facts.domain for name in protected.domain):
-        visible = visible[list(facts.domain)]
-    kept = copied(snapshot, facts.domain) if places is None else snapshot[list(facts.domain)]
+    # snapshots may share memory, which nobody can reach; what can be seen shares none with them
+    kept = _assigned(snapshot, {name: values.array for name, values in made.items()})[list(facts.domain)]
     kept.attrs = {}
+    if whole is None:
+        visible = copied(kept, facts.domain)
+    else:
+        visible = _assigned(whole, {name: owned(kept[name].array, facts.domain[name]) for name in made})
+        if any(name not in facts.domain for name in protected.domain):
+            visible = visible[list(facts.domain)]
     return register(visible, replace(facts, records=kept, units=units))
 
 
-def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.DataFrame:
+def _assigned(frame: pd.DataFrame, made: dict[Hashable, Any]) -> pd.DataFrame:
     """The frame with these columns, by position: an index may hold a label twice."""
     if not made:
         return frame
     found = frame.copy(deep=False)
-    for name, values in made.items():
-        found[name] = values.array
+    for name, array in made.items():
+        found[name] = array
     return found
 
 

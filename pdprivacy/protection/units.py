@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.engine.units import unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
 from pdprivacy.ledger.budget import printable
-from pdprivacy.query import nulls
 
 __all__ = ["bounded", "codes_of", "most_rows", "name_of", "with_dropped"]
 
@@ -65,19 +65,13 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "The schema leaves the column of the unit out.",
             'declare it, or strict=False in place of "filter".',
         )
-    names: Any = frame[unit]
-    try:
-        codes, _ = pd.factorize(names)
-    except Exception:  # whatever pandas or Arrow raise for cells that have no order and no hash
-        codes = None
-    if codes is None:
-        raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
-    if (codes < 0).any() or nulls(names).any():
+    codes = unit_codes(frame[unit])
+    if (codes < 0).any():
         raise InvalidDataError(
             "The column of the unit holds nulls, and a record of nobody cannot be counted.",
             "leave such records out before df.dp.protect(...), or give each a name of its own.",
         )
-    return np.asarray(codes, dtype=np.int64)
+    return codes
 
 
 def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:

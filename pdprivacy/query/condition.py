@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.errors import InvalidDataError, ParameterError, QueryError
+from pdprivacy.errors import InvalidDataError, ParameterError, QueryError, kind
 from pdprivacy.query.masks import evaluate
 from pdprivacy.query.narrowing import narrow, narrowed_column
 from pdprivacy.query.reading import Reader
@@ -94,9 +94,9 @@ def parse(expression: str, domain: Domain) -> Query:
     >>> parse("30 <= age < 50", domain).narrow()["age"].bounds("mean")
     (30.0, 49.0)
     """
-    if not isinstance(expression, str):
+    if type(expression) is not str:  # a text of NumPy may be a cell
         raise ParameterError(
-            f"'expression' must be a string (got {type(expression).__name__}).",
+            f"'expression' must be a string (got {kind(expression)}).",
             'private.dp.query("age >= 30")',
         )
     reader = Reader(expression, domain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
@@ -15,18 +16,27 @@ from numpy.typing import NDArray
 
 from pdprivacy import accounting, metadata, noise
 from pdprivacy._version import __version__
-from pdprivacy.domain import Column, declaration_hint
-from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got
+from pdprivacy.checks import flag
+from pdprivacy.domain import Column, declaration_hint, has_hash
+from pdprivacy.errors import (
+    BoundingWarning,
+    DeclarationError,
+    ParameterError,
+    TableTooLargeError,
+    got,
+    kind,
+)
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.measure import Measurement, measure
 from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.releases.errors import Errors, pairs_as_json
+from pdprivacy.releases.errors import Errors, own_half, pairs_as_json
 from pdprivacy.releases.supposed import Supposed, suppose
 from pdprivacy.request import Bounding, MechanismName, Options, Request
-from pdprivacy.statistic import Answer, Narrowed, Statistic
+from pdprivacy.statistic import Answer, Cells, Narrowed, Statistic, TreeCells
+from pdprivacy.statistic.confidence import Ends
 
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 Split: TypeAlias = Mapping[Hashable, Rational] | None
@@ -195,13 +205,13 @@ def pair_of(bounds: Any) -> tuple[float, float]:
     for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if value is not None and not number:
-            raise ParameterError(f"'bounds' must be numbers or None (got {got(value)}).")
+            raise ParameterError(f"'bounds' must be numbers or None (got {kind(value)}).")
         try:
             ends.append(without if value is None else float(value))
         except OverflowError:
             raise ParameterError("'bounds' must be numbers that doubles hold.") from None
     if not ends[0] < ends[1]:  # a NaN is not below anything
-        raise ParameterError(f"'bounds' must be a lower and a higher number (got {ends[0]} and {ends[1]}).")
+        raise ParameterError("'bounds' must be a lower and a higher number.")
     return ends[0], ends[1]
 
 
@@ -210,7 +220,8 @@ class Result:
     """One release of a statistic: its numbers, bounded as asked, and how they were measured.
 
     ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
-    declaration says that the statistic cannot leave.
+    declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
+    biases of several numbers add up, and depend on the exact ones.
     """
 
     answer: Answer
@@ -218,24 +229,52 @@ class Result:
     offsets: tuple[float, ...] | None
     bounding: Bounding | None
     ends: tuple[Any, Any]
+    bias_known: bool = True
 
     @property
     def errors(self) -> Errors:
         """How far off the numbers may be."""
-        return Errors.of(self.answer, self.measurement, self.offsets, self.bounding)
+        return Errors.of(
+            self.answer, self.measurement, self.offsets, self.bounding, bias_known=self.bias_known
+        )
 
-    def with_values(self, values: Any) -> Result:
-        """The result with these numbers in the place of its own, and the same errors."""
-        return replace(self, answer=replace(self.answer, values=values))
+    def interval(self, level: float) -> Ends:
+        """The ends of the intervals of this level, before rounding."""
+        if self.answer.interval is not None:
+            return self.answer.interval(level)
+        values, half = self.answer.values, own_half(self.measurement, level)
+        return values - half, values + half
 
-    def transformed(self, transform: Callable[[Answer], Answer]) -> Result:
+    def reshaped(self, shape: tuple[int, ...]) -> Result:
+        """The result in this shape; its errors are the same for all numbers, or of the same shape."""
+
+        def interval(level: float) -> Ends:
+            lower, upper = (np.reshape(end, shape) for end in self.interval(level))
+            return lower, upper
+
+        answer = replace(self.answer, values=np.reshape(self.answer.values, shape), interval=interval)
+        return replace(self, answer=answer)
+
+    def projected(self, values: Any) -> Result:
+        """The result with consistent numbers in the place of its own, and intervals around them."""
+        return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
+
+    def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
         """The result whose numbers are made of these."""
-        return replace(self, answer=transform(self.answer), offsets=None)
+        answer = transform(replace(self.answer, interval=self.interval))
+        return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 
 
 def run(protected: Protected, statistic: Statistic, call: Call) -> list[Result]:
     """Measure the statistic once per release, and make the answers of it."""
     narrowed, request = call.narrow(statistic), call.request
+    if request.bounding is not None and isinstance(statistic, Cells | TreeCells):
+        warnings.warn(
+            "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
+            "release a sum by itself, or the counts without bounding.",
+            BoundingWarning,
+            stacklevel=6,
+        )
     size = sum(part.size for part in narrowed.parts) * request.releases
     if size > MAX_CELLS:
         raise TableTooLargeError(
@@ -356,7 +395,7 @@ def attach(
             "sensitivity": _by_part(measurement, lambda i: _sensitivity(measurement, i)),
             "scale": _by_part(measurement, lambda i: measurement.mechanisms[i].scale),
             "split": {part.name: float(part.weight) for part in measurement.parts},
-            "error": errors.to_json(released.shape),
+            "error": {**errors.to_json(released.shape), **_note(call)},
             "budget": account.to_json(),
             "seeded": measurement.seeded or protected.seeded,
             "version": __version__,
@@ -377,6 +416,15 @@ def attach(
     )
 
 
+SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
+"""Why no bias is stated of a number that is made of several bounded ones."""
+
+
+def _note(call: Call) -> dict[str, str]:
+    summed = call.margins or call.normalize or call.constraint not in (None, "psd")
+    return {"note": SUMS} if call.request.bounding is not None and summed else {}
+
+
 def columns_of(protected: Protected, columns: Labels | None, method: str) -> tuple[Column, ...]:
     """The declared columns of these labels; all numeric ones with bounds where None."""
     domain = protected.domain
@@ -395,7 +443,9 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
     names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
     if not names:
         raise ParameterError(f"{method!r} needs at least one column.")
-    if not all(isinstance(name, Hashable) for name in names):
+    if isinstance(columns, pd.Index) and not all(name in domain for name in names):
+        raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
+    if not all(has_hash(name) for name in names):
         raise ParameterError(
             f"{method!r} takes a column label or a list of labels.",
             EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
@@ -440,8 +490,7 @@ def check_cells(columns: Sequence[Column], method: str) -> None:
 
 def check_flag(name: str, value: object) -> None:
     """Refuse anything but True and False before it is used as one."""
-    if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+    flag(value, name)
 
 
 def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str) -> None:

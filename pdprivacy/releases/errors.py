@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.measure import Measurement, PartMechanism
-from pdprivacy.mechanism import Bounds, Gaussian, Geometric, Laplace
+from pdprivacy.mechanism import Bounds, Gaussian, Geometric
 from pdprivacy.mechanism.bounds import bias_between, mse_between
 from pdprivacy.mechanism.geometric import Lattice
 from pdprivacy.mechanism.law import Law
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer
 
-__all__ = ["LEVEL", "Errors", "pairs_as_json"]
+__all__ = ["LEVEL", "Errors", "own_half", "pairs_as_json"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,11 +55,15 @@ class Errors:
         measurement: Measurement,
         offsets: tuple[float, ...] | None,
         bounding: Bounding | None,
+        *,
+        bias_known: bool = True,
     ) -> Errors:
-        """The errors of an answer; ``offsets`` as of a statistic."""
+        """The errors of an answer; ``offsets`` as of a statistic. ``bias_known``: if only to first order."""
         half = _plus_minus(answer, measurement, own=offsets is not None)
         found: tuple[Any, ...] = ()
-        if bounding is not None and offsets is None:
+        if bounding is not None and not bias_known:
+            found = (math.nan, math.nan)
+        elif bounding is not None and offsets is None:
             found = _made(answer, measurement, bounding)
         elif bounding is not None and offsets is not None:
             found = _own(answer, measurement, offsets, bounding)
@@ -108,6 +112,8 @@ class Errors:
 
 def as_json(values: Floats) -> Any:
     """Numbers as JSON: one number where all are the same, None where one is not finite."""
+    if not np.isfinite(values).any():
+        return None
     if values.size and bool(np.all(values == values.flat[0])):
         return float(values.flat[0]) if math.isfinite(values.flat[0]) else None
     plain = values.astype(object)
@@ -130,26 +136,20 @@ def _plus_minus(answer: Answer, measurement: Measurement, *, own: bool) -> Any:
     """Half the width of the interval around each released number.
 
     A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
-    Several noises combined, or a nonlinear step: the standard error times the factor of the
-    heaviest tail among them. Rounding comes on top.
+    Else the distance to the farther end of its interval. Rounding comes on top.
     """
     if own:
-        halves = [mechanism.interval(LEVEL)[1] for mechanism in measurement.mechanisms]
-        return (np.array(halves) if len(halves) > 1 else halves[0]) + answer.rounding
-    return np.asarray(answer.standard_error) * _interval_factor(measurement) + np.asarray(answer.rounding)
+        return own_half(measurement, LEVEL) + answer.rounding
+    if answer.interval is None:
+        return np.full(np.shape(answer.values), np.nan)
+    lower, upper = answer.interval(LEVEL)
+    return np.maximum(upper - answer.values, answer.values - lower) + np.asarray(answer.rounding)
 
 
-def _interval_factor(measurement: Measurement) -> float:
-    """Half the interval per standard error, of the heaviest tail a sum of such noises can have."""
-    mechanism = measurement.mechanisms[0]
-    if isinstance(mechanism, Gaussian):
-        return mechanism.interval(LEVEL)[1] / mechanism.std
-    laplace = Laplace(1, 1)
-    factor = laplace.interval(LEVEL)[1] / laplace.std
-    if not isinstance(mechanism, Geometric):
-        return factor
-    # integer noise of a small scale has a wider interval per deviation; at the smallest it has none
-    return max(factor, mechanism.interval(LEVEL)[1] / mechanism.std) if mechanism.std > 0 else factor
+def own_half(measurement: Measurement, level: float) -> Any:
+    """Half the interval of noisy numbers of their own, one per part: exactly the quantile of their noise."""
+    halves = [mechanism.interval(level)[1] for mechanism in measurement.mechanisms]
+    return np.array(halves) if len(halves) > 1 else halves[0]
 
 
 def _own(

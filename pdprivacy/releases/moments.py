@@ -47,6 +47,7 @@ from pdprivacy.statistic import (
     quantity,
     rooted,
 )
+from pdprivacy.statistic.confidence import Ends
 
 __all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
@@ -360,7 +361,7 @@ def corr(
 
 
 def _correlation(answer: Answer) -> Answer:
-    """Correlations of a covariance matrix, with errors to first order."""
+    """Correlations of a covariance matrix, with standard errors to first order."""
     values, errors = np.asarray(answer.values), np.asarray(answer.standard_error)
     variances = np.diagonal(values)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -374,9 +375,27 @@ def _correlation(answer: Answer) -> Answer:
     known = np.where(variances > 0, 1.0, np.nan)
     np.fill_diagonal(ratios, known)
     np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
-    rounding = np.where(np.isfinite(error), 2 * answer.rounding / np.where(scale > 0, scale, 1.0), np.nan)
-    np.fill_diagonal(rounding, np.diagonal(error))
-    return Answer(ratios, error, rounding, -1.0, 1.0)
+
+    def interval(level: float) -> Ends:
+        # three intervals at once for each correlation: of the covariance and of both variances
+        assert answer.interval is not None
+        lower, upper = answer.interval(1 - (1 - level) / 3)
+        lower, upper = lower - answer.rounding, upper + answer.rounding
+        least, most = (np.sqrt(np.maximum(np.diagonal(end), 0.0)) for end in (lower, upper))
+        narrow, wide = np.outer(least, least), np.outer(most, most)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low = np.where(lower < 0, lower / narrow, lower / wide)
+            high = np.where(upper > 0, upper / narrow, upper / wide)
+        # 0 / 0: nothing is known
+        low, high = (
+            np.nan_to_num(np.clip(low, -1.0, 1.0), nan=-1.0),
+            np.nan_to_num(np.clip(high, -1.0, 1.0), nan=1.0),
+        )
+        np.fill_diagonal(low, known)
+        np.fill_diagonal(high, known)
+        return low, high
+
+    return Answer(ratios, error, 0.0, -1.0, 1.0, interval)
 
 
 def _matrix(

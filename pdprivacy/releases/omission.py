@@ -113,6 +113,8 @@ def _truth(protected: Protected, columns: Sequence[Column], statistic: str, argu
         engine = protected.engine
         return [engine.present(column) for column in columns] if columns else [engine.rows]
     values = [_values(protected, column, statistic) for column in columns]
+    if any(len(one) < 2 for one in values):
+        raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
     if statistic == "quantile":
         asked = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
         return np.stack([np.quantile(one, asked) for one in values], axis=-1)
@@ -126,8 +128,6 @@ def _truth(protected: Protected, columns: Sequence[Column], statistic: str, argu
         "min": np.min,
         "max": np.max,
     }
-    if any(len(one) < 2 for one in values):
-        raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
     return [plain[statistic](one) for one in values]
 
 

@@ -14,6 +14,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
+from pdprivacy.recognition import PLAN
 from pdprivacy.releases import moments, tables
 from pdprivacy.releases.supposed import Supposed
 
@@ -22,8 +23,6 @@ __all__ = ["plan"]
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
 MOST = 1e15
-PLAN = "dp_plan"
-"""In ``attrs`` of a plan: what was asked, and what was supposed of the data. A plan is no release."""
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
 
@@ -52,8 +51,8 @@ def plan(
     Returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the supposed value, the largest of both
     over the bounds (``worst_bias``, ``worst_rmse``), and the width of the 95 % ``interval``. Where a
-    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and the others
-    hold to first order.
+    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and bias and rmse
+    hold to first order; of sums and shares of bounded counts they are NaN, too.
 
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).

@@ -13,7 +13,7 @@ from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.privacy import Rational, loss, positive, rational
+from pdprivacy.privacy import Rational, check_delta, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, divide
 from pdprivacy.releases.call import columns_of, labelled
 
@@ -74,9 +74,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     >>> private.dp.remaining()
     0.75
     """
-    slack = rational(delta, "delta")
-    if not 0 <= slack < 1:
-        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
+    slack = check_delta(delta)
     account = protected.budget.account
     terms, rule, spent = account.terms, account.terms.rule, account.spent
     secret = protected.secret

@@ -17,6 +17,7 @@ from pdprivacy.measure import Measurement, calibrate, events, total_cost
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.request import Request
 from pdprivacy.statistic import GroupedSums, Moments, Noisy, Quantity, Ranks, Read, Statistic
+from pdprivacy.statistic.confidence import Tail
 
 __all__ = ["Asked", "Supposed", "suppose"]
 
@@ -139,7 +140,7 @@ def suppose(statistic: Statistic, request: Request, table: Supposed, label: str)
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
         if request.bounding is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
-        noisy.append(Noisy(values, mechanism.std))
+        noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
     cost = total_cost(mechanisms, request)
     if table.asked is not None:
         table.asked.append(Asked(label, request.mechanism, cost, events(parts, mechanisms, request)))

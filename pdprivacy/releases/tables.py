@@ -42,6 +42,7 @@ from pdprivacy.releases.errors import Errors
 from pdprivacy.releases.reached import reached_risk, released_risk
 from pdprivacy.request import Options
 from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
+from pdprivacy.statistic.confidence import Ends, of_shares
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
 
@@ -230,7 +231,9 @@ def crosstab(
 
     ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column "All") are
     made of the noisy counts at no further cost. Without ``bounding`` or ``constraint`` counts are
-    not clamped: a negative one is noise.
+    not clamped: a negative one is noise. Bounding biases each count, and margins and shares by the sum of
+    these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals hold that, and no bias is
+    stated of them.
 
     ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: shares
     without a negative one that sum to one, counts that sum to the number of rows where that is
@@ -244,7 +247,7 @@ def crosstab(
       for sums over many neighbouring cells, worse for single ones. The total may be private.
     - "nonnegative": counts alone: negative ones to zero, in whole numbers. No total is kept.
 
-    The errors that come with the numbers are those before the constraint.
+    Standard errors are those before the constraint; ``plus_minus`` is around the numbers after it.
 
     Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
     sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
@@ -289,16 +292,18 @@ def crosstab(
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
 
     def make(result: Result) -> Made[pd.DataFrame]:
-        table = _reshaped(result, sides)
-        if margins and constraint is None:
-            values, errors, names = _with_margins(table, way, labels)
+        table = result.reshaped(sides)
+        if not margins:
+            shaped, names, errors = shape(table), labels, None
+        elif constraint is None:
+            shaped, names, errors = _with_margins(table, way, labels)
         else:
-            shaped = shape(table)
-            values, errors, names = np.asarray(shaped.answer.values), shaped.errors, labels
-            if margins:
-                values, errors, names = _with_sums(values, errors, labels, 1.0 if way else math.inf)
-        frame = pd.DataFrame(values, index=names[0], columns=names[1])
-        return (whole_counts(frame, call.request.mechanism) if way is False else frame), errors
+            # sums of the consistent numbers, so that they are consistent, too
+            whole, names, _ = _with_margins(table, way, labels)
+            shaped, errors = whole.projected(_summed(np.asarray(shape(table).answer.values))), None
+        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
+        frame = whole_counts(frame, call.request.mechanism) if way is False else frame
+        return frame, shaped.errors if errors is None else errors
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
     apart = protected.in_secret  # where chance hides who is there, too
@@ -308,16 +313,11 @@ def crosstab(
         if not at_risk:
             return {}, None
         known = constraint != "hierarchy"  # whose counts have more than one noise
-        counts = np.asarray(_reshaped(result, sides).answer.values)
+        counts = np.asarray(result.reshaped(sides).answer.values)
         found = released_risk(counts, result.measurement, call.request) if known else None
         return {"dr_ha": found}, reached_risk(call.request, result.measurement, counts, found)
 
     return publish(protected, call, run(protected, statistic, call), make, more=risk_of)
-
-
-def _reshaped(result: Result, shape: tuple[int, ...]) -> Result:
-    """The result as a table; its errors are the same for all cells, or of the same shape."""
-    return result.with_values(np.asarray(result.answer.values).reshape(shape))
 
 
 def _constrained(
@@ -341,10 +341,10 @@ def _constrained(
     def shape_of(result: Result) -> Result:
         if not normalize:
             values = postprocess.integers(project(result.answer.values, total), total)
-            return result.with_values(values)
+            return result.projected(values)
         shares = _shares(result, axis=axis, total=total if axis is None else None)
         values = project(shares.answer.values, 1.0, axis)
-        return shares.with_values(values)
+        return shares.projected(values)
 
     return cells, shape_of
 
@@ -384,7 +384,7 @@ def _as_they_are(result: Result) -> Result:
 
 def _nonnegative(result: Result) -> Result:
     values = postprocess.integers(postprocess.nonnegative(result.answer.values))
-    return result.with_values(values)
+    return result.projected(values)
 
 
 def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
@@ -393,35 +393,57 @@ def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
     if normalize:
         shares = _shares(result, axis=None, total=None)
         even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
-        return shares.with_values(even)
+        return shares.projected(even)
     whole = int(np.rint(leaves.sum())) if total is None else total
     counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
-    return result.with_values(counts)
+    return result.projected(counts)
+
+
+def _measured(result: Result) -> Floats:
+    """The noisy cells whose errors are known; of a bounded tree not those that are made of its nodes."""
+    values = np.asarray(result.answer.values)
+    if result.bounding is None:
+        return values
+    return result.measurement.noisy[0].values[: values.size].reshape(values.shape)
 
 
 def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
     """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
     answer = result.answer
-    values = np.asarray(answer.values)
+    values, std = np.asarray(answer.values), float(answer.standard_error)
     if total is not None:
         rows: Any = max(total, 1)
-        error = np.full(values.shape, float(answer.standard_error) / rows)
+        error = np.full(values.shape, std / rows)
+
+        def interval(level: float) -> Ends:
+            lower, upper = result.interval(level)
+            return lower / rows, upper / rows
+
     else:
         size = values.size if axis is None else values.shape[axis]
         rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)
         # a share is one noisy count over a total of `size` of them, to first order
         spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
-        error = float(answer.standard_error) * np.sqrt(spread) / rows
-    return result.transformed(lambda _: Answer(values / rows, error, 0.0, 0.0, 1.0))
+        error = std * np.sqrt(spread) / rows
+        cells, tail = _measured(result), result.measurement.noisy[0].tail
+        wholes = cells.sum(axis=axis, keepdims=axis is not None)
+
+        def interval(level: float) -> Ends:
+            return of_shares(tail, level, cells, wholes, std, 1.0, size)
+
+    return result.transformed(
+        lambda _: Answer(values / rows, error, 0.0, 0.0, 1.0, interval), bias_known=False
+    )
 
 
 def _with_margins(
     table: Result, normalize: Literal[False, "all", "index", "columns"], labels: list[Any]
-) -> tuple[Floats, Errors, list[Any]]:
+) -> tuple[Result, list[Any], Errors | None]:
     """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
     counts, std = np.asarray(table.answer.values), float(table.answer.standard_error)
     rows, tops = counts.shape
-    whole = _summed(counts)
+    whole, measured = _summed(counts), _summed(_measured(table))
+    tail = table.measurement.noisy[0].tail
     size = np.block(
         [
             [np.ones((rows, tops)), np.full((rows, 1), tops)],
@@ -430,22 +452,24 @@ def _with_margins(
     )
     names = [_all_label(label) for label in labels]
     if normalize is False:
-        error = std * np.sqrt(size)
+
+        def sums(level: float) -> Ends:
+            half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
+            ends = measured - half, measured + half
+            for end, own in zip(ends, table.interval(level), strict=True):
+                end[:rows, :tops] = own
+            return ends
+
         # sums of bounded counts: not below zero, but of as many as there are cells
-        sums = replace(table, answer=Answer(whole, error, 0.0, 0.0), offsets=None)
-        errors = sums.errors
-        half = table.errors.plus_minus
-        return whole, replace(errors, plus_minus=np.where(size == 1, half, errors.plus_minus)), names
-    if normalize == "all":
-        base, members = whole[-1:, -1:], size[-1:, -1:]
-    elif normalize == "index":
-        base, members = whole[:, -1:], size[:, -1:]
-    else:
-        base, members = whole[-1:, :], size[-1:, :]
-    base = np.maximum(base, 1.0)
-    shares = whole / base
+        made = table.transformed(
+            lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, sums), bias_known=False
+        )
+        return made, names, _errors_of_sums(made.errors, table.errors, size, std)
+    place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
+    base, members, divisor = measured[place], size[place], np.maximum(whole[place], 1.0)
+    shares = whole / divisor
     spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
-    error = std * np.sqrt(spread) / base
+    error = std * np.sqrt(spread) / divisor
     # as pandas: shares per row have no column of ones, shares per column no row of them
     keep = (
         slice(0, rows) if normalize == "columns" else slice(None),
@@ -455,31 +479,45 @@ def _with_margins(
         labels[0] if normalize == "columns" else names[0],
         labels[1] if normalize == "index" else names[1],
     ]
-    made = table.transformed(lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0))
-    return shares[keep], made.errors, kept
+
+    def interval(level: float) -> Ends:
+        lower, upper = of_shares(tail, level, measured, base, std, size, members)
+        return lower[keep], upper[keep]
+
+    made = table.transformed(
+        lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval), bias_known=False
+    )
+    return made, kept, None
+
+
+def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
+    """The errors of a table with its sums: of a bias that adds up, the largest is known, and no other."""
+    if cells.bias is None:
+        return sums
+
+    def with_cells(of_cells: Any, of_sums: Any) -> Floats:
+        found = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
+        shape = (size.shape[0] - 1, size.shape[1] - 1)
+        found[:-1, :-1] = np.broadcast_to(of_cells, shape)
+        return found
+
+    if cells.worst_bias is None:
+        return replace(sums, bias=with_cells(cells.bias, np.nan), rmse=with_cells(cells.rmse, np.nan))
+    worst = size * cells.worst_bias
+    # neither clamping nor truncation makes the variance of log-concave noise larger
+    return replace(
+        sums,
+        bias=with_cells(cells.bias, np.nan),
+        rmse=with_cells(cells.rmse, np.nan),
+        worst_bias=worst,
+        worst_rmse=with_cells(cells.worst_rmse, np.sqrt(size * std**2 + worst**2)),
+    )
 
 
 def _summed(cells: Floats) -> Floats:
     """A table with the sums of its rows and columns."""
     across = cells.sum(axis=1, keepdims=True)
     return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
-
-
-def _with_sums(
-    values: Floats, errors: Errors, labels: list[Any], upper: float
-) -> tuple[Floats, Errors, list[Any]]:
-    """A constrained table with "All": its own sums, so that they are consistent, and their errors."""
-
-    def table(error: Any) -> Floats:
-        return np.broadcast_to(np.asarray(error, np.float64), values.shape)
-
-    def spread(error: Any) -> Floats:
-        return np.asarray(np.sqrt(_summed(table(error) ** 2)))
-
-    summed = Errors(spread(errors.standard_error), spread(errors.plus_minus), lower=0.0, upper=upper)
-    if errors.bias is not None:
-        summed = replace(summed, bias=_summed(table(errors.bias)), rmse=spread(errors.rmse))
-    return _summed(values), summed, [_all_label(side) for side in labels]
 
 
 def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:

@@ -19,6 +19,7 @@ from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, got
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, loss
 from pdprivacy.protection import ProtectedFrame
+from pdprivacy.recognition import recognized
 from pdprivacy.releases.disclosure.cells import Homogeneity
 from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes
 
@@ -29,7 +30,6 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 Given: TypeAlias = "Released | str | os.PathLike[str]"
 Floats: TypeAlias = NDArray[np.float64]
 
-MARK = "confidential"
 MORE = {"counts", "iterations", "steps"}
 """What some releases say beyond `Metadata`: of rounds, of steps, and noisy numbers of records."""
 
@@ -105,7 +105,7 @@ def collect(given: Any, edition: Edition) -> Found:
             continue
         seen.add(again)
         thing = _loaded(one, called) if isinstance(one, str | os.PathLike) else one
-        if _is_confidential(thing):
+        if recognized(thing).what == "confidential":
             if edition == "public":
                 raise ParameterError(
                     f"{called} is made of exact counts, CONFIDENTIAL, and the public edition takes releases "
@@ -188,27 +188,12 @@ def _loaded(path: str | os.PathLike[str], called: str) -> Released:
     return from_bytes(data, _called(path).strip("'")) if SHAPE in frame.attrs else frame
 
 
-def _is_confidential(thing: Any) -> bool:
-    """Whether it is marked as made of exact counts; what says that it is a release is not."""
-    if isinstance(thing, Homogeneity | Confidential):
-        return True
-    if not isinstance(thing, pd.Series | pd.DataFrame):
-        return False
-    stored = thing.attrs.get(KEY)
-    if isinstance(stored, Mapping) and "statistic" in stored:
-        return False
-    if isinstance(stored, Mapping) and MARK in stored:
-        return True
-    names = [thing.name] if isinstance(thing, pd.Series) else list(thing.columns.names)
-    return any(isinstance(name, str) and (name == MARK or f"({MARK})" in name) for name in names)
-
-
 def _read(thing: Any, called: str) -> Release:
     """A release and what it says of itself, checked.
 
     A Series that went through a Parquet file comes back as a frame of one column: it is the Series again.
     """
-    if isinstance(thing, ProtectedFrame) or _is_protected(thing):
+    if isinstance(thing, ProtectedFrame) or recognized(thing).what == "protected":
         raise MetadataError(
             f"{called} is a protected frame, or was made of one by pandas, and no release.",
             "hand in what private.dp.mean(...) and the like give.",
@@ -253,11 +238,6 @@ def _halves(released: Released, facts: Metadata, called: str) -> Floats | None:
             "hand in the release as it was returned.",
         ) from None
     return found
-
-
-def _is_protected(thing: Any) -> bool:
-    stored = getattr(thing, "attrs", {}).get(KEY)
-    return isinstance(stored, Mapping) and "protected" in stored
 
 
 def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:

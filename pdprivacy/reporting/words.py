@@ -238,7 +238,7 @@ def _bias(release: Release) -> str:
     bias, rmse = _largest(error.get("bias")), _largest(error.get("rmse"))
     worst = error.get("worst_case")
     most = _largest(worst.get("bias")) if isinstance(worst, dict) else None
-    if bias is None or rmse is None:
+    if bias is None or rmse is None or "note" in error:
         return "That biases them near a bound; by how much is not known."
     told = (
         f"That biases them towards the inside: by {bias:.2g} at most if the data's own numbers were the "

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.checks import doubles
 from pdprivacy.errors import ParameterError, got
 
 __all__ = ["NEGLIGIBLE", "HasCdf", "NoNoise", "OnlyNoise", "Reading", "readings"]
@@ -39,7 +40,7 @@ class OnlyNoise:
 
     def cdf(self, x: Any, /) -> Floats:
         """One half everywhere."""
-        return np.full(np.shape(x), 0.5)
+        return np.full(doubles(x, "'x'").shape, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class NoNoise:
 
     def cdf(self, x: Any, /) -> Floats:
         """A step at 0."""
-        return (np.asarray(x) >= 0).astype(np.float64)
+        return (doubles(x, "'x'") >= 0).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)

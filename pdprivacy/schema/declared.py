@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 
@@ -35,16 +36,19 @@ End: TypeAlias = tuple[int | float, bool]
 def ends(check: Any) -> tuple[End | None, End | None]:
     """The lower and upper end that a built-in check declares; infinite ends declare nothing."""
     statistics = check.statistics or {}
-    match check.name:
-        case "in_range":
-            low = statistics.get("min_value"), bool(statistics.get("include_min", True))
-            high = statistics.get("max_value"), bool(statistics.get("include_max", True))
-            return _end(*low), _end(*high)
-        case "greater_than_or_equal_to" | "greater_than":
-            return _end(statistics.get("min_value"), check.name != "greater_than"), None
-        case "less_than_or_equal_to" | "less_than":
-            return None, _end(statistics.get("max_value"), check.name != "less_than")
-    return None, None
+    low, high = bounds_of(check)
+    closed_below = check.name != "greater_than" and bool(statistics.get("include_min", True))
+    closed_above = check.name != "less_than" and bool(statistics.get("include_max", True))
+    return _end(low, closed_below), _end(high, closed_above)
+
+
+BOUNDS = {"in_range", "greater_than_or_equal_to", "greater_than", "less_than_or_equal_to", "less_than"}
+
+
+def bounds_of(check: Any) -> tuple[Any, Any]:
+    """What a built-in check names as its lower and upper end, of any type; None where it names none."""
+    statistics = (check.statistics or {}) if check.name in BOUNDS else {}
+    return statistics.get("min_value"), statistics.get("max_value")
 
 
 def _end(value: Any, closed: bool) -> End | None:
@@ -52,8 +56,8 @@ def _end(value: Any, closed: bool) -> End | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, and no truth value."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    """Whether it is a real number: no truth value, and no duration, which numpy takes for an integer."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def reaches(bound: float | None, end: End, sign: int) -> bool:

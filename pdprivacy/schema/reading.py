@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
 from pdprivacy.schema.blanks import refuse_blanks
-from pdprivacy.schema.declared import allowed, check_text, ends, in_order, is_number
-from pdprivacy.schema.opening import Schema, opened
+from pdprivacy.schema.dates import refuse_dates
+from pdprivacy.schema.declared import allowed, bounds_of, check_text, ends, in_order, is_number
+from pdprivacy.schema.opening import Schema, engine_of, opened
 
 _KEYS = ("role", "bins", "bounds", "categories")
 
@@ -40,7 +45,7 @@ def read_schema(schema: Schema) -> Domain:
     ------
     ParameterError : not a schema, or one of another engine.
     DeclarationError : no column is declared for release, the declaration contradicts itself, holds a blank
-        (``...``), or changes rows (parsers, ``drop_invalid_rows``).
+        (``...``) or bounds that are dates or durations, or changes rows (parsers, ``drop_invalid_rows``).
 
     >>> import pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(18, 65), metadata={"dp": {"bins": [18, 30, 65]}})
@@ -56,8 +61,9 @@ def domain_of(schema: Any) -> Domain:
     """The domain of an opened schema; errors as `read_schema`."""
     _refuse_row_changes(schema)
     refuse_blanks(schema)
+    engine = engine_of(schema)
     columns = [
-        _column(name, column, schema.dtype)
+        _column(name, column, schema.dtype, engine)
         for name, column in schema.columns.items()
         if "dp" in (column.metadata or {})
     ]
@@ -88,7 +94,7 @@ def _refuse_row_changes(schema: Any) -> None:
                 )
 
 
-def _column(name: Hashable, column: Any, schema_dtype: Any) -> Column:
+def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Column:
     given = _metadata(name, column)
     if column.regex:
         raise DeclarationError(
@@ -98,6 +104,9 @@ def _column(name: Hashable, column: Any, schema_dtype: Any) -> Column:
     dtype = schema_dtype or column.dtype
     checks = [check for check in column.checks if check.groupby is None]
     kind = _kind(dtype, checks, given)
+    declared = _declared_ends(dtype, checks, given)
+    refuse_dates(name, engine, declared, nullable=column.nullable)
+    _refuse_unread(name, kind, declared, given)
     if kind not in ("float", "integer"):
         for key in ("bounds", "bins"):
             if key in given:
@@ -158,6 +167,48 @@ def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
     if dtypes.is_int(dtype) or _is_wide(dtype):
         return "integer"
     return "float" if dtypes.is_float(dtype) else "category"
+
+
+def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list[Any]:
+    """What is declared as the lower and the upper end, of any type; texts of dates as dates.
+
+    None of a column whose labels are declared, or that is never released: its checks are no bounds.
+    """
+    from pandera import dtypes
+
+    for key in ("bounds", "bins"):
+        pair = given.get(key)
+        if isinstance(pair, list | tuple | np.ndarray | pd.Index) and len(pair) > 1:
+            return [pair[0], pair[-1]]
+    labels = "categories" in given or any(allowed(check) is not None for check in checks)
+    if labels or given.get("role") == "identifier":
+        return [None, None]
+    named = [(None, None), *map(bounds_of, checks)]
+    pair = [next((end for end in side if end is not None), None) for side in zip(*named, strict=True)]
+    for kind, is_kind in ((pd.Timestamp, dtypes.is_datetime), (pd.Timedelta, dtypes.is_timedelta)):
+        if dtype is not None and is_kind(dtype):
+            pair = [_of_text(end, kind) for end in pair]
+    return pair
+
+
+def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], given: dict[str, Any]) -> None:
+    """Refuse bounds that no release would read: decimals, and numbers of a column that is none."""
+    decimals = any(isinstance(end, Decimal) for end in declared)
+    numbers = kind == "category" and any(map(is_number, declared)) and not {"bounds", "bins"} & set(given)
+    if decimals or numbers:
+        why = "are decimals" if decimals else "need a numeric column (it is of kind 'category')"
+        raise DeclarationError(
+            f"the bounds of column {name!r} {why}.", declaration_hint(name, "float", "bounds")
+        )
+
+
+def _of_text(end: Any, kind: Any) -> Any:
+    if not isinstance(end, str):
+        return end
+    try:
+        return kind(end)
+    except ValueError:
+        return end
 
 
 def _is_wide(dtype: Any) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import pandas as pd
 
+from pdprivacy.cell_types import conversion_hint, pandas_type_name, refuse_other_types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.schema.declared import allowed, check_text, ends, reaches
@@ -67,7 +68,7 @@ def _refuse_engines(frame: Any, schema: Any) -> None:
 _MENDED = {
     "column_in_dataframe": "write the label of a column as df.columns has it",
     "not_nullable": "nullable=True says that cells may be blank",
-    "dtype": "coerce=True converts to the declared dtype",
+    "dtype": 'coerce=True converts to the declared dtype, pd.to_numeric(df[column], errors="coerce") text',
     "coerce_dtype": 'a number that may be blank is a float or "Int64"',
     "isin": "isin lists every label that may occur",
 }
@@ -126,13 +127,23 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
                 warnings.simplefilter("ignore")
                 coerced[name] = dtype.coerce(frame[name])
         except Exception:
-            refused.append(f"column {name!r} to {dtype}")
+            refused.append(name)
     if refused:  # outside the except block, so that no error that holds cells is the context
+        named = "; ".join(
+            f"column {name!r} to {declared.dtype or declared.columns[name].dtype}" for name in refused
+        )
         raise InvalidDataError(
-            f"the data cannot be coerced ({'; '.join(refused)}).",
-            "correct the cells, or convert the columns before they are protected",
+            f"the data cannot be coerced ({named}).", _uncoerced(refused[0], domain_of(declared))
         )
     return coerced
+
+
+def _uncoerced(name: Hashable, domain: Domain) -> str:
+    """What to do about a column of which not all cells can be coerced."""
+    if name not in domain or domain[name].kind not in ("float", "integer"):
+        return "correct the cells, or convert the column before it is protected."
+    blank = 'a number that may be blank is a float or "Int64"; ' if domain[name].kind == "integer" else ""
+    return blank + conversion_hint(domain[name], None)
 
 
 # What failed, by column name, and the fates of faulty records that mend it; the schema as a whole and the
@@ -229,11 +240,13 @@ def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
     """Refuse coercions in which one record decides what becomes of others.
 
     pandas guesses the format of dates from the first of them, and writes whole numbers as text with
-    a decimal point where any of them is null.
+    a decimal point where any of them is null. Numbers made of times count in the unit of the column, which
+    one cell can change; those made of complex numbers lose a part. Truth values made of text are all True,
+    and so is one made of a NaN.
     """
     from pandera import dtypes
 
-    guesses = []
+    guesses, unsuited = [], {}
     for name, column in schema.columns.items():
         dtype = schema.dtype or column.dtype
         wanted = dtype is not None and (schema.coerce or column.coerce) and "dp" in (column.metadata or {})
@@ -244,6 +257,10 @@ def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
         texts = not (timed or dtypes.is_numeric(dtype) or dtypes.is_bool(dtype))
         if (timed and held not in "mM") or (texts and held in "iufcmM"):
             guesses.append(f"column {name!r} to {dtype}")
+        elif not (timed or texts) and (held in "cmM" or (str(dtype) == "bool" and held not in "biu")):
+            unsuited[name] = pandas_type_name(frame[name].dtype) or "objects"
+    if unsuited:
+        refuse_other_types(unsuited, domain_of(schema))
     if guesses:
         raise InvalidDataError(
             f"coercing {'; '.join(guesses)} would look at other records to decide how.",

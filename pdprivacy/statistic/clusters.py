@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.noise import Source
+from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import Answer, Engine, Noisy, Part, Scope, Whole, bounds_of, named
 from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.sums import mean_interval
 
 __all__ = ["Clusters", "count_share", "packed"]
 
@@ -142,7 +144,16 @@ class Clusters:
             values[:, place] = np.where(empty, self.centers[:, place], moved)
             error = np.hypot(total.std, offset * counts.std) / rows
             errors[:, place] = np.where(empty, math.nan, error)
-        return Answer(values, errors, 0.0, *self.ends)
+
+        def interval(level: float) -> Ends:
+            ends = [
+                mean_interval(level, q, counts, total)
+                for q, total in zip(self.quantities, noisy[1:], strict=True)
+            ]
+            lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
+            return np.where(np.isnan(errors), np.nan, lower), np.where(np.isnan(errors), np.nan, upper)
+
+        return Answer(values, errors, 0.0, *self.ends, interval)
 
     def after(self, noisy: Sequence[Noisy]) -> Clusters:
         """The next round, around the centres that the noisy numbers of this one make."""

@@ -15,6 +15,7 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Neighbors
+from pdprivacy.statistic.confidence import LAPLACE, Ends, Tail
 from pdprivacy.statistic.quantity import Quantity
 
 __all__ = [
@@ -170,10 +171,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A part with its noise: values in the unit of the statistic, and the noise's standard deviation."""
+    """A part with its noise: values in the unit of the statistic, and the noise's deviation and law."""
 
     values: Floats
     std: float
+    tail: Tail = LAPLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,8 @@ class Answer:
     ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
     the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
-    is public or follows from the noisy parts.
+    is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
+    number that is made of several noisy ones, before rounding; None for a noisy number of its own.
     """
 
     values: Any
@@ -191,6 +194,7 @@ class Answer:
     rounding: Any = 0.0
     lower: Any = -math.inf
     upper: Any = math.inf
+    interval: Callable[[float], Ends] | None = None
 
 
 @dataclass(frozen=True, slots=True)

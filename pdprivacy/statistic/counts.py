@@ -12,6 +12,7 @@ import numpy as np
 
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
+from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
@@ -122,8 +123,23 @@ class TreeCells:
         return [self.tree.sums(np.asarray(leaves))]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        leaves = hierarchy(self.tree, noisy[0].values, self.cells.scope.held()[1])
-        return Answer(leaves, noisy[0].std, 0.0, *self.ends)
+        nodes = noisy[0]
+        leaves = hierarchy(self.tree, nodes.values, self.cells.scope.held()[1])
+
+        def interval(level: float) -> Ends:
+            centers = self.measured(nodes, leaves)
+            half = nodes.tail.half(level, np.array([nodes.std]))
+            return centers - half, centers + half
+
+        return Answer(leaves, nodes.std, 0.0, *self.ends, interval)
+
+    def measured(self, nodes: Noisy, leaves: Any) -> Any:
+        """Counts of the cells whose errors are no larger than those of noisy ones, in any sum.
+
+        Least squares of unbiased nodes err no more than the leaves among them (Gauss, Markov); bounded nodes
+        are biased, and only what was measured of a leaf is known of its error.
+        """
+        return leaves if nodes.tail.bounding is None else nodes.values[: self.cells.parts[0].size]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
+from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
@@ -190,5 +191,28 @@ class Direct:
             matrix[i, j] = matrix[j, i] = part.values[0]
             errors[i, j] = errors[j, i] = part.std
         largest = np.array([float(self._largest(quantity)) for quantity in self.quantities])
+
+        def interval(level: float) -> Ends:
+            halves = np.empty((size, size))
+            allowed = np.zeros((size, size))
+            for (i, j), part in zip(self._pairs, noisy, strict=True):
+                free = i == j or part.tail.bounding is None
+                each = level if free else 1 - (1 - level) / 3
+                halves[i, j] = halves[j, i] = part.tail.half(each, np.array([part.std]))
+                if not free:
+                    # what the noisy variances allow may be less than what the variances do
+                    roots = [
+                        (
+                            noisy[k].values[0] + noisy[k].tail.half(each, np.array([noisy[k].std])),
+                            matrix[k, k],
+                        )
+                        for k in (i, j)
+                    ]
+                    most, kept = (
+                        math.sqrt(max(x, 0.0)) * math.sqrt(max(y, 0.0)) for x, y in zip(*roots, strict=True)
+                    )
+                    allowed[i, j] = allowed[j, i] = max(most - kept, 0.0)
+            return matrix - halves - allowed, matrix + halves + allowed
+
         bounds = matrix_bounds(matrix, largest)
-        return Answer(matrix, errors, product_roundings(self.quantities), *bounds)
+        return Answer(matrix, errors, product_roundings(self.quantities), *bounds, interval)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.domain import Column
+from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
@@ -28,7 +29,15 @@ from pdprivacy.statistic.core import (
     variance_bounds,
 )
 from pdprivacy.statistic.quantity import Quantity, product_roundings
-from pdprivacy.statistic.sums import SharedCounts, covariance, half_square, products_part
+from pdprivacy.statistic.sums import (
+    SharedCounts,
+    covariance,
+    half_square,
+    mean_interval,
+    product_interval,
+    product_intervals,
+    products_part,
+)
 
 __all__ = ["GroupedMoments", "PooledCovariance"]
 
@@ -147,8 +156,21 @@ class GroupedMoments:
                 values[group, column], errors[group, column] = covariance(
                     one[0], one[1], one[1], one[2], shift
                 )
+
+        def interval(level: float) -> Ends:
+            ends = []
+            for column, quantity in enumerate(self.quantities):
+                count = noisy[places[column]]
+                if self.kind == "mean":
+                    ends.append(mean_interval(level, quantity, count, noisy[start + column]))
+                    continue
+                total, squares = noisy[start + 2 * column : start + 2 * column + 2]
+                ends.append(product_interval(level, count, [quantity], [total], squares, grouped=True))
+            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
+            return lower, upper
+
         if self.kind == "mean":
-            return Answer(values, errors, 0.0, *self.ends)
+            return Answer(values, errors, 0.0, *self.ends, interval)
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
         upper = np.column_stack(
             [
@@ -156,7 +178,7 @@ class GroupedMoments:
                 for q, place in zip(self.quantities, places, strict=True)
             ]
         )
-        return Answer(values, errors, np.broadcast_to(rounding, values.shape), 0.0, upper)
+        return Answer(values, errors, np.broadcast_to(rounding, values.shape), 0.0, upper, interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +273,18 @@ class PooledCovariance:
         # n R^2 / (4 (n - J)) with the noisy n
         widths = np.array([q.upper - q.lower for q in self.quantities])
         largest = widths**2 / 4 * (max(total, 1.0) / spare)
+
+        def interval(level: float) -> Ends:
+            ends = product_intervals(level, noisy, self.quantities, self._pairs)
+            return ends if self.matrix else (np.diagonal(ends[0]), np.diagonal(ends[1]))
+
         if self.matrix:
-            return Answer(values, errors, rounding, *matrix_bounds(values, largest))
+            return Answer(values, errors, rounding, *matrix_bounds(values, largest), interval)
         return Answer(
-            np.diagonal(values).copy(), np.diagonal(errors).copy(), np.diagonal(rounding), 0.0, largest
+            np.diagonal(values).copy(),
+            np.diagonal(errors).copy(),
+            np.diagonal(rounding),
+            0.0,
+            largest,
+            interval,
         )

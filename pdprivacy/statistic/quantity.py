@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 
 __all__ = ["PRODUCT_BITS", "SUM_BITS", "Quantity", "indicator", "product_roundings", "quantity"]
 
@@ -165,10 +165,14 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
 def indicator(column: Column, method: str, value: Any, *, centered: bool = True) -> Quantity:
     """Whether a record holds the declared label ``value``, as 1 or 0."""
     labels = column.labels(method)
-    known = isinstance(value, Hashable) and value in set(labels)
+    try:
+        known = value in set(labels)
+    except TypeError:  # no hash
+        known = False
     if not known:
         declared = ", ".join(got(label) for label in labels[:20]) + (", ..." if len(labels) > 20 else "")
         raise ParameterError(
-            f"{got(value)} is not a declared label of column {column.name!r}.", f"one of {declared}."
+            f"'value' is not a declared label of column {column.name!r} (got {kind(value)}).",
+            f"one of {declared}.",
         )
     return Quantity(column, 0.0, 1.0, centered=centered, label=(value,))

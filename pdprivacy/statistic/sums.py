@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.statistic.confidence import Ends, of_products, of_ratio
 from pdprivacy.statistic.core import (
     Answer,
     Engine,
@@ -32,6 +34,8 @@ from pdprivacy.statistic.core import (
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Covariance", "Description", "Means", "SharedCounts", "Sums", "Variances", "rooted"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,67 @@ class Means:
             value, error = mean_of(quantity, noisy[places[column]], noisy[start + column])
             values.append(value)
             errors.append(error)
-        return Answer(np.array(values), np.array(errors), 0.0, *self.ends)
+
+        def interval(level: float) -> Ends:
+            return beside(
+                mean_interval(level, quantity, noisy[places[column]], noisy[start + column])
+                for column, quantity in enumerate(self.quantities)
+            )
+
+        return Answer(np.array(values), np.array(errors), 0.0, *self.ends, interval)
+
+
+def beside(ends: Iterable[Ends]) -> Ends:
+    """The intervals of several columns, each of numbers along the first axis, or of one number."""
+    lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
+    return (lower[0], upper[0]) if len(lower) == 1 else (lower, upper)
+
+
+def mean_interval(level: float, quantity: Quantity, count: Noisy, total: Noisy) -> Ends:
+    """The interval of a mean, or of one per group."""
+    low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
+    deviations = total.std, count.std
+    lower, upper = of_ratio(count.tail, level, total.values, count.values, deviations, low, high)
+    return quantity.center + lower, quantity.center + upper
+
+
+def product_interval(
+    level: float,
+    count: Noisy,
+    quantities: Sequence[Quantity],
+    sums: Sequence[Noisy],
+    products: Noisy,
+    *,
+    grouped: bool = False,
+) -> Ends:
+    """The interval of a variance (one quantity) or covariance (two).
+
+    ``grouped``: one number per group; else of all groups that ``count`` and ``sums`` hold, together.
+    """
+    first = quantities[0]
+    shift = half_square(first.reach) * float(first.unit) ** 2 if len(quantities) == 1 else 0.0
+
+    def groups(values: Floats) -> Floats:
+        return values[:, np.newaxis] if grouped else values
+
+    factors = [
+        (groups(total.values), total.std, q.lower - q.center, q.upper - q.center)
+        for q, total in zip(quantities, sums, strict=True)
+    ]
+    spread = math.prod(q.upper - q.lower for q in quantities) ** (2 / len(quantities))
+    # the largest (pooled) variance is n R^2 / (4 (n - J)), and n may be J + 1
+    size = 1 if grouped else count.values.size
+    most = spread * (size + 1) / 4
+    return of_products(
+        count.tail,
+        level,
+        (groups(count.values), count.std),
+        factors[0],
+        factors[1] if len(factors) > 1 else None,
+        (products.values if grouped else products.values[0], products.std),
+        shift,
+        (0.0 if len(factors) == 1 else -most, most),
+    )
 
 
 def mean_of(quantity: Quantity, count: Noisy, total: Noisy) -> tuple[float, float]:
@@ -253,7 +317,15 @@ class Variances:
             errors.append(error)
             upper.append(largest_variance(quantity.upper - quantity.lower, float(count.values[0])))
         rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
-        return Answer(np.array(values), np.array(errors), rounding, 0.0, np.array(upper))
+
+        def interval(level: float) -> Ends:
+            return beside(
+                product_interval(level, noisy[places[column]], [quantity], [total], squares)
+                for column, quantity in enumerate(self.quantities)
+                for total, squares in [noisy[start + 2 * column : start + 2 * column + 2]]
+            )
+
+        return Answer(np.array(values), np.array(errors), rounding, 0.0, np.array(upper), interval)
 
 
 def rooted(answer: Answer) -> Answer:
@@ -264,11 +336,15 @@ def rooted(answer: Answer) -> Answer:
     with np.errstate(divide="ignore", invalid="ignore"):
         steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
         first = np.where(error > 0, error * steep, 0.0)
-        moved = np.where(answer.rounding > 0, answer.rounding * steep, 0.0)
-    ends = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
-    return Answer(
-        roots, np.minimum(first, np.sqrt(error)), np.minimum(moved, np.sqrt(answer.rounding)), *ends
-    )
+    low, high = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
+
+    def interval(level: float) -> Ends:
+        assert answer.interval is not None
+        lower, upper = answer.interval(level)
+        moved = lower - answer.rounding, upper + answer.rounding
+        return np.sqrt(np.maximum(moved[0], 0.0)), np.sqrt(np.maximum(moved[1], 0.0))
+
+    return Answer(roots, np.minimum(first, np.sqrt(error)), 0.0, low, high, interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,14 +382,27 @@ class Description:
         values, errors = (np.array([[pair[i] for pair in row] for row in (counts, means)]) for i in (0, 1))
         lower, upper = self.ends
         upper[2] = deviations.upper
-        rounding = np.zeros(lower.shape)
-        rounding[2] = deviations.rounding
+
+        def interval(level: float) -> Ends:
+            counted = [noisy[place] for place in places]
+            halves = [count.tail.half(level, np.array([count.std])) for count in counted]
+            center = np.array([count.values[0] for count in counted])
+            mean = beside(
+                mean_interval(level, quantity, counted[column], noisy[start + 2 * column])
+                for column, quantity in enumerate(self.variances.quantities)
+            )
+            assert deviations.interval is not None
+            rows = ((center - halves, center + halves), mean, deviations.interval(level))
+            lower, upper = (np.vstack(side) for side in zip(*rows, strict=True))
+            return lower, upper
+
         return Answer(
             np.vstack([values, deviations.values]),
             np.vstack([errors, deviations.standard_error]),
-            rounding,
+            0.0,
             lower,
             upper,
+            interval,
         )
 
 
@@ -400,4 +489,27 @@ class Covariance:
             errors[i, j] = errors[j, i] = error
         rows = float(noisy[0].values[0])
         largest = np.array([largest_variance(q.upper - q.lower, rows) for q in self.quantities])
-        return Answer(values, errors, product_roundings(self.quantities), *matrix_bounds(values, largest))
+
+        def interval(level: float) -> Ends:
+            return product_intervals(level, noisy, self.quantities, self._pairs)
+
+        bounds = matrix_bounds(values, largest)
+        return Answer(values, errors, product_roundings(self.quantities), *bounds, interval)
+
+
+def product_intervals(
+    level: float, noisy: Sequence[Noisy], quantities: Sequence[Quantity], entries: Sequence[tuple[int, int]]
+) -> Ends:
+    """The intervals of a covariance matrix by a count, sums, and products of each entry, in this order."""
+    size = len(quantities)
+    ends = np.full((2, size, size), np.nan)
+    for place, (i, j) in enumerate(entries):
+        both = [i] if i == j else [i, j]
+        ends[:, i, j] = ends[:, j, i] = product_interval(
+            level,
+            noisy[0],
+            [quantities[one] for one in both],
+            [noisy[1 + one] for one in both],
+            noisy[1 + size + place],
+        )
+    return ends[0], ends[1]

@@ -11,12 +11,13 @@ import io
 import json
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import metadata
+from pdprivacy import checks, metadata
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.metadata import KEY
 from pdprivacy.step.labels import from_json, to_json
@@ -52,12 +53,16 @@ def read_release(path: str | os.PathLike[str]) -> Released:
     Raises
     ------
     MetadataError : a file that is damaged, holds no release, or whose numbers are not the released ones.
-    MissingExtraError : without pyarrow (extra ``parquet``). OSError : no such file.
+        Also where there is no such file, or none that can be read.
+    ParameterError : no path. MissingExtraError : without pyarrow (extra ``parquet``).
     """
+    name = checks.path(path, "path", 'pdprivacy.read_release("released/table.parquet").')
     check_pyarrow()
-    with open(path, "rb") as file:
-        data = file.read()
-    return from_bytes(data, os.fspath(path))
+    try:
+        return from_bytes(Path(name).read_bytes(), name)
+    except OSError as error:
+        reason = error.strerror or "the system failed"
+    raise MetadataError(f"The file of the release cannot be read: {reason}.")  # and not by its name
 
 
 # ---------------------------------------------------------------- writing

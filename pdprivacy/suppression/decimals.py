@@ -6,7 +6,6 @@ so many digits that ``KEPT`` of them are right, and the result is moved by more 
 
 from __future__ import annotations
 
-import numbers
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -27,10 +26,8 @@ from pdprivacy.privacy import Rational, positive, rational
 __all__ = [
     "at_least",
     "at_most",
-    "check_delta",
     "check_epsilon",
     "check_rate",
-    "check_whole",
     "digits",
     "of",
     "precise",
@@ -94,14 +91,6 @@ def check_epsilon(epsilon: Rational, name: str = "epsilon") -> Fraction:
     return number
 
 
-def check_delta(delta: Rational) -> Fraction:
-    """A delta in [0, 1); raises ParameterError else."""
-    number = rational(delta, "delta")
-    if not 0 <= number < 1:
-        raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
-    return number
-
-
 def check_rate(rate: Rational, name: str = "rate") -> Fraction:
     """A sampling rate in (0, 1]; raises ParameterError else."""
     number = rational(rate, name)
@@ -112,10 +101,3 @@ def check_rate(rate: Rational, name: str = "rate") -> Fraction:
     if number < SMALLEST:
         raise ParameterError(f"{name!r} must be at least 1e-300.")
     return number
-
-
-def check_whole(number: int, name: str, least: int) -> int:
-    """A whole number that is not below ``least``; raises ParameterError else."""
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
-        raise ParameterError(f"{name!r} must be a whole number, at least {least} (got {got(number)}).")
-    return int(number)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import combinations, combinations_with_replacement
 from typing import TypeAlias, TypeVar
 
+from pdprivacy.checks import function, items, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.privacy import Neighbors, rational
-from pdprivacy.suppression.decimals import check_delta, check_whole
+from pdprivacy.privacy import Neighbors, check_delta, rational
 
 __all__ = [
     "Database",
@@ -43,6 +43,9 @@ Mechanism: TypeAlias = Callable[[Database], Outputs]
 
 _Key = TypeVar("_Key", bound=Hashable)
 
+MOST_DATABASES = 10**7
+"""More databases would not be gone through in any time."""
+
 LONGEST = 700
 """The largest epsilon of which the exponential is a float."""
 
@@ -58,7 +61,7 @@ def databases(universe: Iterable[Hashable], size: int) -> Iterator[Database]:
     [(), ('a',), ('b',), ('a', 'a'), ('a', 'b'), ('b', 'b')]
     """
     records = _records(universe)
-    for count in range(check_whole(size, "size", 0) + 1):
+    for count in range(_checked_size(records, size) + 1):
         yield from combinations_with_replacement(records, count)
 
 
@@ -81,7 +84,7 @@ def neighbor_pairs(
     """
     check_one_of("neighbors", neighbors, ("add_remove", "replace_one"))
     records = _records(universe)
-    most = check_whole(size, "size", 0)
+    most = _checked_size(records, size)
     for common in databases(records, most - 1) if most else ():
         if neighbors == "add_remove":
             yield from ((common, (*common, record)) for record in records)
@@ -103,9 +106,10 @@ def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
     >>> law[frozenset({1})]
     0.1875
     """
+    function(keep, "keep")
 
     def law(database: Database) -> dict[Kept, float]:
-        chances = [float(chance) for chance in keep(database)]
+        chances = _floats(keep(database))
         if len(chances) != len(database) or not all(0 <= chance <= 1 for chance in chances):
             raise ParameterError("'keep' must give one probability per record.")
         found: dict[Kept, float] = {frozenset(): 1.0}
@@ -127,7 +131,7 @@ def without_replacement(count: int) -> Suppression:
     >>> len(without_replacement(2)(("a", "b", "c")))
     3
     """
-    sampled = check_whole(count, "count", 0)
+    sampled = whole(count, "count", 0)
 
     def law(database: Database) -> dict[Kept, float]:
         sets = list(combinations(range(len(database)), min(sampled, len(database))))
@@ -147,6 +151,8 @@ def output_law(database: Database, suppression: Suppression, mechanism: Mechanis
     >>> output_law(("a", "b"), independent(lambda database: [0.5] * len(database)), tells_size)[1]
     0.5
     """
+    function(suppression, "suppression"), function(mechanism, "mechanism")
+    database = tuple(items(database, "database"))
     masses: dict[Hashable, list[float]] = {}
     for kept, chance in checked_law(suppression(database), "suppression").items():
         part = tuple(database[place] for place in sorted(kept))
@@ -165,6 +171,7 @@ def hockey_stick(left: Outputs, right: Outputs, epsilon: float) -> float:
     0.5
     """
     ratio = math.exp(_size(epsilon))
+    left, right = checked_law(left, "left"), checked_law(right, "right")
     return math.fsum(max(0.0, mass - ratio * right.get(output, 0.0)) for output, mass in left.items())
 
 
@@ -177,7 +184,8 @@ def least_epsilon(left: Outputs, right: Outputs, delta: float = 0.0) -> float:
     1.0986
     """
     slack = float(check_delta(delta))
-    pairs = [(mass, right.get(output, 0.0)) for output, mass in left.items() if mass > 0]
+    left, right = checked_law(left, "left"), checked_law(right, "right")
+    pairs = [(mass, right.get(output, 0.0)) for output, mass in left.items()]
     pairs.sort(key=lambda pair: math.inf if pair[1] == 0 else pair[0] / pair[1], reverse=True)
     most, above, below = 1.0, 0.0, 0.0
     for mass, other in pairs:  # the outputs above a ratio are the worst set of outputs
@@ -247,16 +255,42 @@ def _output_laws(
 
 
 def _records(universe: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    records = tuple(universe)
-    if not records or len(set(records)) < len(records):
-        raise ParameterError("'universe' must be one or more records, all different.")
+    records = tuple(items(universe, "universe"))
+    try:
+        different = len(set(records)) == len(records)
+    except TypeError:
+        different = False
+    if not records or not different:
+        raise ParameterError("'universe' must be one or more records, all different and hashable.")
     return records
+
+
+def _checked_size(records: tuple[Hashable, ...], size: int) -> int:
+    """The size, where the databases are few enough to be gone through."""
+    most = whole(size, "size", 0)
+    if most > MOST_DATABASES or math.comb(len(records) + most, most) > MOST_DATABASES:
+        raise ParameterError(f"'size' must leave at most {MOST_DATABASES:,} databases.", "size=4.")
+    return most
+
+
+def _floats(numbers: Iterable[float]) -> list[float]:
+    """What a function of the caller answers, as floats; NaN where it is no number."""
+    try:
+        return [float(number) for number in numbers]
+    except (TypeError, ValueError, OverflowError):
+        return [math.nan]
 
 
 def checked_law(law: Mapping[_Key, float], name: str) -> dict[_Key, float]:
     """The positive probabilities of a law, as floats; raises ParameterError where they do not add up to 1."""
-    masses = {key: float(mass) for key, mass in law.items()}
-    if not all(mass >= 0 for mass in masses.values()) or abs(math.fsum(masses.values()) - 1) > 1e-9:
+    if not isinstance(law, Mapping):
+        raise ParameterError(f"{name!r} must map to probabilities (got {got(law)}).")
+    masses = dict(zip(law, _floats(law.values()), strict=False))
+    if (
+        len(masses) < len(law)
+        or not all(mass >= 0 for mass in masses.values())
+        or abs(math.fsum(masses.values()) - 1) > 1e-9
+    ):
         raise ParameterError(f"{name!r} must give probabilities that add up to 1.")
     return {key: mass for key, mass in masses.items() if mass > 0}
 

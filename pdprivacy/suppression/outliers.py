@@ -30,8 +30,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import Rational, positive, rational, show
-from pdprivacy.suppression.decimals import at_least, at_most, check_delta, check_epsilon, of, precise
+from pdprivacy.privacy import Rational, check_delta, positive, rational, show
+from pdprivacy.suppression.decimals import at_least, at_most, check_epsilon, of, precise
 from pdprivacy.suppression.sampling import amplified, sharpened
 
 __all__ = ["check_spread", "outlier_delta", "outlier_epsilon", "outlier_floor", "outlier_target"]

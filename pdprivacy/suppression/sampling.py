@@ -24,11 +24,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import Approx, Pure, Rational, loss
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss
 from pdprivacy.suppression.decimals import (
     at_least,
     at_most,
-    check_delta,
     check_epsilon,
     check_rate,
     digits,

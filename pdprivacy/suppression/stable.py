@@ -14,9 +14,10 @@ from decimal import Context
 from fractions import Fraction
 from itertools import compress
 
+from pdprivacy.checks import function, items, whole
 from pdprivacy.errors import ParameterError
-from pdprivacy.privacy import Approx, Pure, Rational, loss
-from pdprivacy.suppression.decimals import at_least, check_delta, check_epsilon, check_whole, digits, of
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss
+from pdprivacy.suppression.decimals import at_least, check_epsilon, digits, of
 from pdprivacy.suppression.finite import Database, neighbor_pairs
 
 __all__ = ["stability_factor", "stable_epsilon"]
@@ -44,7 +45,7 @@ def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pu
     (1.5, True)
     """
     size, slack = check_epsilon(epsilon), check_delta(delta)
-    steps = check_whole(stability, "stability", 1)
+    steps = whole(stability, "stability", 1)
     if slack and steps > 1:
         context = digits(size)
         # the last of the added numbers alone; its logarithm does not overflow
@@ -86,12 +87,13 @@ def stability_factor(
     >>> stability_factor(lambda database: [len(database) < 3] * len(database), [20, 99], size=3)
     2
     """
-    pairs = neighbor_pairs(universe, check_whole(size, "size", 1))
+    function(keeps, "keeps")
+    pairs = neighbor_pairs(universe, whole(size, "size", 1))
     return max(_apart(_kept(keeps, left), _kept(keeps, right)) for left, right in pairs)
 
 
 def _kept(keeps: Callable[[Database], Sequence[bool]], database: Database) -> Counter[Hashable]:
-    answers = list(keeps(database))
+    answers = items(keeps(database), "keeps")
     if len(answers) != len(database):
         raise ParameterError("'keeps' must give one answer per record.")
     return Counter(compress(database, answers))

@@ -9,9 +9,10 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from pdprivacy.checks import function, whole
 from pdprivacy.errors import ParameterError
-from pdprivacy.privacy import Rational
-from pdprivacy.suppression.decimals import check_delta, check_epsilon, check_whole
+from pdprivacy.privacy import Rational, check_delta
+from pdprivacy.suppression.decimals import check_epsilon
 from pdprivacy.suppression.finite import LONGEST, Kept, Suppression, checked_law, neighbor_pairs
 
 __all__ = ["SuppressionBound", "suppression_bound"]
@@ -55,10 +56,11 @@ def suppression_bound(
     (2.0, 0.005)
     """
     level, slack = check_epsilon(epsilon), float(check_delta(delta))
-    if level * (check_whole(size, "size", 0) + 1) > LONGEST:
+    if level * (whole(size, "size", 0) + 1) > LONGEST:
         raise ParameterError("'epsilon' times 'size' is too large for floats.", "a smaller epsilon.")
     ratio = math.exp(level)
     most, slacks = 1.0, 0.0
+    function(suppression, "suppression")
     for left, right in neighbor_pairs(universe, size):
         smaller = checked_law(suppression(left), "suppression")
         larger = _split(checked_law(suppression(right), "suppression"), len(left))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import ParameterError, QueryError, got
+from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.query import Columns, Reader, evaluate, possible
 from pdprivacy.transform.arithmetic import SHAPE, Read, read_term
 from pdprivacy.transform.cells import BLOCK, column_of
@@ -135,17 +135,17 @@ def _check_expressions(expressions: Any) -> None:
         )
     for name, expression in expressions.items():
         if not isinstance(name, str) or not name:
-            raise ParameterError(f"the name of a new column must be a string (got {got(name)}).", example)
-        if isinstance(expression, str):
+            raise ParameterError(f"the name of a new column must be a string (got {kind(name)}).", example)
+        if type(expression) is str:  # a text of NumPy may be a cell
             continue
         if callable(expression) or hasattr(expression, "__iter__"):
             raise ParameterError(
-                f"the new column {name!r} must be an expression as text (got {got(expression)}): a "
+                f"the new column {name!r} must be an expression as text (got {kind(expression)}): a "
                 "function or a column of cells may have looked at other rows.",
                 example,
             )
         raise ParameterError(
-            f"the new column {name!r} must be an expression as text (got {got(expression)}).",
+            f"the new column {name!r} must be an expression as text (got {kind(expression)}).",
             f'a constant is one too: private.dp.assign({name}="1")',
         )
 
@@ -229,9 +229,7 @@ def _computed(name: str, reader: Reader, node: ast.expr, ends: tuple[Any, Any] |
             for end, what in zip(ends, ("lower", "upper"), strict=True)
         )
         if lower is not None and upper is not None and lower > upper:
-            raise ParameterError(
-                f"'lower' in 'bounds' of {name!r} must not be above 'upper' (got {lower!r} and {upper!r})."
-            )
+            raise ParameterError(f"'lower' in 'bounds' of {name!r} must not be above 'upper'.")
         column = clipped_column(column, lower, upper)
     if column.lower is None or column.upper is None:
         raise QueryError(

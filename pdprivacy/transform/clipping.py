@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain, declaration_hint
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.query import cropped
 from pdprivacy.transform.cells import column_of, floats, whole
 from pdprivacy.transform.constants import NUMERIC, number, plain, shown
@@ -51,9 +51,7 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
         if name in lows or name in highs:
             low, high = lows.get(name), highs.get(name)
             if low is not None and high is not None and low > high:
-                raise ParameterError(
-                    f"'lower' of column {name!r} must not be above 'upper' (got {low!r} and {high!r})."
-                )
+                raise ParameterError(f"'lower' of column {name!r} must not be above 'upper'.")
             bounds[name] = (low, high)
     renewed = {name: clipped_column(domain[name], *ends) for name, ends in bounds.items()}
 
@@ -84,7 +82,7 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
             chosen = [_numeric(domain[name]) for name in names(domain, columns, "clip")]
         if not isinstance(plain(bound), int | float):
             raise ParameterError(
-                f"{what!r} must be a number or a mapping from column to number (got {got(bound)}).",
+                f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
                 "private.dp.clip(upper={'age': 60}); bounds that differ from row to row may hold cells.",
             )
         given = {column.name: bound for column in chosen}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, kind
 from pdprivacy.transform.cells import INTEGERS
 
 __all__ = ["NUMERIC", "is_null", "label", "number", "plain", "shown"]
@@ -37,7 +37,7 @@ def is_null(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
+    except (TypeError, ArithmeticError):  # pandas.NA has no truth value, a NaN that signals is not compared
         return True
     except ValueError:  # an array
         return False
@@ -56,17 +56,17 @@ def number(value: Any, column: Column, what: str) -> int | float:
     found: Any = plain(value)
     real = isinstance(found, numbers.Real) and not isinstance(found, bool)
     if not real or not _finite(found):
-        raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {got(value)}).")
+        raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
     if column.kind != "integer":
         return float(found)
     if found != math.floor(found):
         raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a whole number (got {got(value)})."
+            f"{what} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
         )
     whole = int(found)
     if not INTEGERS[0] <= whole <= INTEGERS[1]:
         raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {got(value)})."
+            f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
         )
     return whole
 
@@ -92,7 +92,7 @@ def label(value: Any, what: str) -> Any:
     except TypeError:
         container = True
     if container or is_null(found) or getattr(found, "confidential", False) is True:
-        raise ParameterError(f"{what} must be a label (got {got(value)}).")
+        raise ParameterError(f"{what} must be a label (got {kind(value)}).")
     if isinstance(found, str) and any("\ud800" <= sign <= "\udfff" for sign in found):
-        raise ParameterError(f"{what} must be encodable text (got {got(value)}).")
+        raise ParameterError(f"{what} must be encodable text (got {kind(value)}).")
     return found

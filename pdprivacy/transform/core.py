@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got
+from pdprivacy.domain import Column, Domain, has_hash
+from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.query import nulls, parse
 
 __all__ = ["Transform", "call", "dropna", "names", "own", "query", "select"]
@@ -86,10 +86,12 @@ def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
         raise ParameterError(f"'columns' of {method!r} must be a list of columns (got {got(columns)}).")
     if not listed:
         raise ParameterError(f"{method!r} needs at least one column.")
+    if isinstance(columns, pd.Index) and not all(name in domain for name in listed):
+        raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
     seen: set[Hashable] = set()
     for name in listed:
-        if not isinstance(name, Hashable):
-            raise ParameterError(f"'columns' of {method!r} must be a list of columns (got {got(name)}).")
+        if not has_hash(name):
+            raise ParameterError(f"'columns' of {method!r} must be a list of columns (got {kind(name)}).")
         domain[name]
         if name in seen:
             raise ParameterError(f"{method!r} names column {name!r} twice.")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, kind
 from pdprivacy.query import dense, nulls
 from pdprivacy.transform.cells import BLOCK, column_of, floats, whole
 from pdprivacy.transform.constants import NUMERIC, is_null, label, number, shown
@@ -46,7 +46,7 @@ def fillna(domain: Domain, value: Any) -> Transform:
         given = {own(domain[name], "fillna").name: constant for name, constant in value.items()}
     elif isinstance(value, pd.Series | pd.DataFrame | np.ndarray | list):
         raise ParameterError(
-            f"'value' must be a constant or a mapping from column to constant (got {got(value)}).",
+            f"'value' must be a constant or a mapping from column to constant (got {kind(value)}).",
             "private.dp.fillna({'age': 0})",
         )
     else:
@@ -75,7 +75,7 @@ def _constant(column: Column, value: Any) -> Any:
     if column.kind == "boolean":
         if not isinstance(found, bool):
             raise ParameterError(
-                f"{what} for the boolean column {column.name!r} must be True or False (got {got(value)})."
+                f"{what} for the boolean column {column.name!r} must be True or False (got {kind(value)})."
             )
         return found
     known = {type(one) for one in column.categories} if column.categories is not None else {str}
@@ -83,7 +83,7 @@ def _constant(column: Column, value: Any) -> Any:
         allowed = ", ".join(sorted(one.__name__ for one in known))
         raise ParameterError(
             f"{what} for column {column.name!r} must be a label like the declared ones, "
-            f"of type {allowed} (got {got(value)})."
+            f"of type {allowed} (got {kind(value)})."
         )
     return found
 

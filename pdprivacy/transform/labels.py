@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import MAX_INTEGER_CELLS, Column, Domain, declaration_hint
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.transform.cells import codes, column_of, floats, labelled, whole
 from pdprivacy.transform.constants import NUMERIC, is_null, label, plain
 from pdprivacy.transform.core import Transform, call, own
@@ -106,7 +106,7 @@ def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
     for edge, one in zip(edges, bins, strict=True):
         number = isinstance(edge, int | float) and not isinstance(edge, bool)
         if not number or edge != edge or getattr(one, "confidential", False) is True:
-            raise ParameterError(f"'bins' must be public numbers (got {got(one)}).")
+            raise ParameterError(f"'bins' must be public numbers (got {kind(one)}).")
     try:
         doubles = np.array([float(edge) for edge in edges], dtype=np.float64)
     except OverflowError:
@@ -244,7 +244,7 @@ def _images(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any])
         if place is None:
             shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
             raise ParameterError(
-                f"{got(old)} is not a declared label of column {column.name!r} (declared: {shown}).",
+                f"'mapping' has a label that column {column.name!r} does not declare (declared: {shown}).",
                 "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
             )
         images[place] = None if is_null(new) else label(new, f"the image of {key!r}")

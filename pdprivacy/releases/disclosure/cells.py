@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,8 @@ class Homogeneity:
 
     summary: pd.DataFrame
     exposed: pd.DataFrame
+
+    confidential: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -113,6 +113,7 @@ def dr_ha(
         "attack": attack,
         "threshold": threshold,
     }
+    check_one_of("method", method, get_args(risk.Method))
     if method == "monte_carlo":
         options |= {"draws": draws, "postprocess": postprocess, "rng": simulator(rng), "progress": progress}
     elif postprocess is not None:

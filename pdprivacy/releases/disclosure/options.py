@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.mechanism import Calibration
 from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.request import Bounding, CalibrationName, MechanismName
 
@@ -131,6 +132,7 @@ LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
 
 def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> NDArray[np.float64]:
     """Where nothing else is asked for: evenly on a logarithmic scale."""
+    check_one_of("calibration", options["calibration"], (*get_args(Calibration), "published", None))
     return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)
 
 
@@ -141,6 +143,7 @@ def check_average(average: object) -> None:
 
 def check_share(name: str, value: Any, overall: object = "max") -> float:
     """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
+    check_one_of("overall", overall, get_args(Overall))
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if overall == "sum":
         if not number or not 0 < value < np.inf:

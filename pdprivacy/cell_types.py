@@ -1,0 +1,189 @@
+"""What the cells of a column are, by the type of the column, and which types suit a declaration.
+
+A reader of files gives a column one type in the light of all of its cells: one word makes a column of
+numbers text, one complex number makes it complex. What a single record did there to all others is no fault
+of each of them, so a column of another type than declared is refused as a whole, whatever ``on_invalid``
+says. Nothing here looks at a cell of a column that has a type.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Hashable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import InvalidDataError
+
+__all__ = [
+    "arrow_type_name",
+    "cell_type_name",
+    "conversion_hint",
+    "declared_as",
+    "label_types",
+    "pandas_type_name",
+    "refuse_other_types",
+]
+
+NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
+DAYS, TIMES, ZONED, DURATIONS = "days", "times", "times with a time zone", "durations"
+COMPLEX = "complex numbers"
+CATEGORIES = "categories of "
+
+
+def cell_type_name(cell: object) -> str:
+    """What a label or a cell is.
+
+    >>> cell_type_name(3), cell_type_name("a"), cell_type_name(True)
+    ('numbers', 'text', 'truth values')
+    """
+    if isinstance(cell, bool | np.bool_):
+        return TRUTH
+    if isinstance(cell, np.timedelta64 | datetime.timedelta):  # numpy's is an integer, too
+        return DURATIONS
+    if isinstance(cell, numbers.Real | Decimal):
+        return NUMBERS
+    if isinstance(cell, numbers.Complex):
+        return COMPLEX
+    if isinstance(cell, str):
+        return TEXT
+    if isinstance(cell, np.datetime64):
+        return TIMES
+    if isinstance(cell, datetime.datetime):
+        return TIMES if cell.tzinfo is None else ZONED
+    return DAYS if isinstance(cell, datetime.date) else type(cell).__name__
+
+
+def pandas_type_name(dtype: Any) -> str | None:
+    """What a pandas column of this dtype holds; None for objects, which may be anything."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories_of(pandas_type_name(dtype.categories.dtype))
+    if isinstance(dtype, pd.SparseDtype):
+        return pandas_type_name(dtype.subtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return arrow_type_name(dtype.pyarrow_dtype)
+    if isinstance(dtype, pd.StringDtype):
+        return TEXT
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return ZONED
+    kinds = {"b": TRUTH, "c": COMPLEX, "M": TIMES, "m": DURATIONS, **dict.fromkeys("iuf", NUMBERS)}
+    if dtype.kind in kinds:
+        return kinds[dtype.kind]
+    return None if isinstance(dtype, np.dtype) else str(dtype.type.__name__)
+
+
+def arrow_type_name(kind: Any) -> str | None:
+    """What a column of this type of Arrow holds; None where it holds nulls alone."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _categories_of(arrow_type_name(kind.value_type))
+    if types.is_null(kind):
+        return None
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return NUMBERS
+    if types.is_boolean(kind):
+        return TRUTH
+    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+        return TEXT
+    if types.is_date(kind):
+        return DAYS
+    if types.is_timestamp(kind):
+        return TIMES if kind.tz is None else ZONED
+    if types.is_duration(kind):
+        return DURATIONS
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "bytes"
+    return "time" if types.is_time(kind) else f"{str(kind).partition('<')[0]} values"
+
+
+def _categories_of(held: str | None) -> str | None:
+    """Numbers that are labels already: nothing adds them up."""
+    return f"{CATEGORIES}{held}" if held in (NUMBERS, TRUTH) else held
+
+
+def label_types(column: Column) -> frozenset[str] | None:
+    """What cells of a column of labels may be, None where no labels are declared: anything.
+
+    True equals 1: each is a label of columns of the other.
+    """
+    if column.categories is None:
+        return None
+    found = {cell_type_name(label) for label in column.categories}
+    return frozenset(found | {NUMBERS, TRUTH} if found & {NUMBERS, TRUTH} else found)
+
+
+def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> None:
+    """Refuse columns of which the whole type is not what is declared; looks at no cell.
+
+    Parameters
+    ----------
+    types : what each declared column holds; None suits every declaration.
+
+    Raises
+    ------
+    InvalidDataError : names the columns and their types; its hint converts the first of them.
+    """
+    refused = [
+        (column, held)
+        for column in domain.columns
+        if (held := types.get(column.name)) is not None and not _suits(column, held)
+    ]
+    if refused:
+        named = "; ".join(
+            f"column {column.name!r} is declared as {declared_as(column)} and holds {held}"
+            for column, held in refused
+        )
+        raise InvalidDataError(f"{named}.", conversion_hint(*refused[0]))
+
+
+def _suits(column: Column, held: str) -> bool:
+    if column.kind == "category":
+        labels = label_types(column)
+        return labels is None or held.removeprefix(CATEGORIES) in labels
+    return held == (TRUTH if column.kind == "boolean" else NUMBERS)
+
+
+def declared_as(column: Column) -> str:
+    """What its cells have to be: the kind, or what the declared labels are."""
+    if column.kind != "category" or column.categories is None:
+        return column.kind
+    return " or ".join(dict.fromkeys(map(cell_type_name, column.categories)))
+
+
+def conversion_hint(column: Column, held: str | None) -> str:
+    """How a column of pandas becomes what is declared, one record at a time; ``held`` is None of objects."""
+    at = f"df[{column.name!r}]"
+    if column.kind == "boolean":
+        texts = '"False": False, "True": True'
+        values = {NUMBERS: "0: False, 1: True", TEXT: texts}.get(
+            held or "", f"False: False, True: True, {texts}"
+        )
+        declared = 'declared as pa.Column("boolean", nullable=True)'
+        return f'{at} = {at}.map({{{values}}}).astype("boolean"), {declared}.'
+    if column.kind == "category":
+        if held in (NUMBERS, TRUTH, None) and declared_as(column) == TEXT:
+            return f"read text: pd.read_csv(PATH, dtype={{{column.name!r}: str}}), or declare other labels."
+        return f"convert the column to {declared_as(column)} before it is protected, or declare other labels."
+    dtype = '"Int64"' if column.kind == "integer" else "float"
+    nullable = f"declared as pa.Column({dtype}, ..., nullable=True, coerce=True)"
+    zone = ', tz="UTC"' if held == ZONED else ""
+    coerced = f'{at} = pd.to_numeric({at}, errors="coerce"), {nullable}.'
+    day = f'pd.Timestamp("2000-01-01"{zone})'
+    days = f"{at} = ({at} - {day}).dt.days, {nullable}: days since a public day."
+    conversions = {
+        None: coerced,
+        TEXT: coerced,
+        TIMES: days,
+        ZONED: days,
+        DURATIONS: f"{at} = {at} / pd.Timedelta(days=1), {nullable}.",
+        COMPLEX: f"{at} = np.where(np.imag({at}) == 0, np.real({at}), np.nan), {nullable}.",
+        CATEGORIES + NUMBERS: f"{at} = {at}.astype({dtype}), {nullable}.",
+        TRUTH: f"{at} = {at}.astype({'int' if column.kind == 'integer' else 'float'}).",
+    }
+    return conversions.get(held, "convert the column to numbers before it is protected.")

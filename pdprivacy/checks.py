@@ -1,0 +1,176 @@
+"""Checks of arguments, one of each kind. Each returns the argument to compute with, or raises ParameterError.
+
+No message shows more of an argument than `pdprivacy.errors.got` does.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError, got, kind
+
+__all__ = ["doubles", "flag", "fractions", "function", "instance", "items", "path", "real", "reals", "whole"]
+
+T = TypeVar("T")
+
+EXACT = 2**53
+NAMES: dict[Any, str] = {str: "string"}
+
+
+def whole(
+    value: Any, name: str, least: int | None = None, most: int | None = None, hint: str | None = None
+) -> int:
+    """A whole number within these limits; a truth value is none.
+
+    >>> whole(3, "k", 1)
+    3
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = int(value)
+        if (least is None or number >= least) and (most is None or number <= most):
+            return number
+    if most is not None:
+        wanted = f"a whole number from {least} to {most if most <= 10**9 else format(float(most), 'g')}"
+    elif least == 1:
+        wanted = "a positive whole number"
+    else:
+        wanted = "a whole number" + ("" if least is None else f" of at least {least}")
+    raise ParameterError(f"{name!r} must be {wanted} (got {got(value)}).", hint)
+
+
+def real(
+    value: Any, name: str, least: float = -math.inf, most: float = math.inf, hint: str | None = None
+) -> float:
+    """A finite number as a double, within these limits.
+
+    >>> real(1, "level", 0, 1)
+    1.0
+    """
+    if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):  # a NaN that signals, a number beyond doubles
+            number = math.nan
+        if math.isfinite(number) and least <= number <= most:
+            return number
+    ends = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
+    ends = f" of at least {least:g}" if math.isfinite(least) and not ends else ends
+    raise ParameterError(f"{name!r} must be a finite number{ends} (got {got(value)}).", hint)
+
+
+def fractions(**given: Any) -> None:
+    """Positive Fractions or whole numbers, by name; None where there is none.
+
+    >>> fractions(epsilon=2, moves=1)
+    """
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, numbers.Rational) or value <= 0:
+            raise ParameterError(
+                f"{name!r} must be a positive Fraction (got {got(value)}).", f"Fraction({name})."
+            )
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False.
+
+    >>> flag(True, "sort")
+    True
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+
+
+def function(value: T, name: str) -> T:
+    """What can be called.
+
+    >>> function(len, "keep") is len
+    True
+    """
+    if callable(value):
+        return value
+    raise ParameterError(f"{name!r} must be a function (got {got(value)}).")
+
+
+def instance(value: Any, of: type[T], name: str, hint: str | None = None) -> T:
+    """An object of a type.
+
+    >>> instance({}, dict, "split")
+    {}
+    """
+    if isinstance(value, of):
+        return value
+    raise ParameterError(f"{name!r} must be a {NAMES.get(of, of.__name__)} (got {got(value)}).", hint)
+
+
+def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
+    """The items of a list, or of whatever else can be gone through.
+
+    >>> items((1, 2), "weights")
+    [1, 2]
+    """
+    try:
+        return list(values)
+    except TypeError:
+        raise ParameterError(f"{name!r} must be a list (got {got(values)}).", hint) from None
+
+
+def path(value: Any, name: str, hint: str | None = None) -> str:
+    """The path of a file as text: what the file system can hold, and no number of an open file.
+
+    >>> path("released.parquet", "path")
+    'released.parquet'
+    """
+    try:
+        text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+        if isinstance(text, str) and text and "\0" not in text and os.fsencode(text):
+            return text
+    except (TypeError, ValueError):  # a broken object, or a text that cannot be encoded
+        pass
+    raise ParameterError(
+        f"{name!r} must be the path of a file, as text or a path object (got {kind(value)}).", hint
+    )
+
+
+def reals(values: Any, name: str = "Values", wanted: str = "numbers that doubles hold") -> NDArray[Any]:
+    """Numbers as an array of numbers; no value is in any message.
+
+    >>> reals([1, 2]).tolist()
+    [1, 2]
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.array([_double(item) for item in array.flat]).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError):  # ragged lists, a NaN that signals, too large a fraction
+        array = np.empty(0, dtype="U1")
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(f"{name} must be {wanted}.")
+    return array
+
+
+def _double(item: Any) -> float:
+    """A number among others; TypeError or OverflowError for one that no double holds."""
+    if not isinstance(item, numbers.Real | Decimal | None) or (isinstance(item, int) and abs(item) > EXACT):
+        raise TypeError
+    return math.nan if item is None else float(item)
+
+
+def doubles(values: Any, name: str) -> NDArray[np.float64]:
+    """Numbers as an array of doubles; no value is in any message.
+
+    >>> doubles(1, "'x'")
+    array(1.)
+    """
+    with np.errstate(over="ignore"):
+        return reals(values, name).astype(np.float64)

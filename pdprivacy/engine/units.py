@@ -1,0 +1,137 @@
+"""Which unit a record belongs to: equal names are one unit, whatever type the column stores them in."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import numbers
+import uuid
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.errors import InvalidDataError
+from pdprivacy.query import dense, nulls
+
+__all__ = ["filled", "unit_codes"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+NAMES = (
+    str,
+    bytes,
+    bool,
+    numbers.Real,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    uuid.UUID,
+    pd.Period,
+    np.bool_,
+    np.datetime64,
+    np.timedelta64,
+)
+"""Types of cells with a dependable hash and equality; other objects may be equal today and not tomorrow."""
+
+
+def unit_codes(names: pd.Series[Any]) -> Integers:
+    """Return the unit of each record as a number from 0, and -1 for a null.
+
+    Two records belong to one unit where their names are equal: ``0.0`` and ``-0.0``; ``1``, ``1.0`` and
+    ``True`` among objects; categories and dictionary entries that repeat a name. Every engine whose records
+    are read by pandas or Arrow asks this function; Polars, DuckDB and Spark group by the same equality.
+
+    Raises InvalidDataError for cells that are no names, such as lists.
+
+    >>> unit_codes(pd.Series([0.0, -0.0, None, 2.5])).tolist()
+    [0, 0, -1, 1]
+    """
+    dtype = names.dtype
+    if isinstance(dtype, pd.SparseDtype):
+        return unit_codes(dense(names))
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = unit_codes(pd.Series(dtype.categories))
+        return np.append(codes, -1)[names.cat.codes.to_numpy()]
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        return unit_codes(_decoded(names))
+    if dtype.kind == "O" and (isinstance(dtype, np.dtype) or getattr(dtype, "storage", None) == "python"):
+        return _of_objects(names)
+    if dtype.kind in "biuf":
+        return _of_numbers(names)
+    if dtype.kind == "c" or isinstance(dtype, pd.IntervalDtype):
+        raise _no_names()
+    with contextlib.suppress(Exception):  # whatever pandas or Arrow raise for lists and the like
+        return np.asarray(pd.factorize(names)[0], dtype=np.int64)
+    raise _no_names()
+
+
+def _of_numbers(names: pd.Series[Any]) -> Integers:
+    """As NumPy compares them: Arrow has a positive and a negative zero."""
+    gone = nulls(names)
+    array = filled(names)
+    # pandas would make doubles of wider floats
+    codes = np.unique(array, return_inverse=True)[1] if array.dtype.kind == "f" else pd.factorize(array)[0]
+    return np.where(gone, -1, codes)
+
+
+def filled(numbers: pd.Series[Any]) -> NDArray[Any]:
+    """Numbers or truth values as an array of NumPy of their own type, with nulls as zero."""
+    plain: Any = getattr(numbers.dtype, "numpy_dtype", numbers.dtype)
+    missing = numbers.isna().any() and not isinstance(numbers.dtype, np.dtype)
+    # Arrow takes only a truth value in the place of a missing one
+    return numbers.to_numpy(plain, na_value=plain.type(0)) if missing else numbers.to_numpy(plain)
+
+
+def _of_objects(names: pd.Series[Any]) -> Integers:
+    """As Python compares them, text by text to its end, which pandas 2 does not."""
+    cells = names.to_numpy(dtype=object)
+    kinds = set(map(type, cells))
+    try:
+        gone = nulls(names)
+    except ArithmeticError:  # a signalling NaN of decimals
+        gone = None
+    blank = (type(None), type(pd.NA), type(pd.NaT))
+    if gone is None or not all(issubclass(kind, NAMES) or kind in blank for kind in kinds):
+        raise _no_names()
+    if any(issubclass(kind, _TIMES) for kind in kinds):
+        cells = _comparable(cells)
+    places: dict[Any, int] = {}
+    codes = np.fromiter((places.setdefault(cell, len(places)) for cell in cells), np.int64, len(cells))
+    return np.where(gone, -1, codes)
+
+
+_TIMES = (np.datetime64, np.timedelta64, datetime.datetime)
+
+
+def _comparable(cells: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Times that equal all others of their instant.
+
+    Times of NumPy have a hash of their own, and Python calls an hour that a zone has twice equal to none of
+    another zone.
+    """
+
+    def comparable(cell: Any) -> Any:
+        if isinstance(cell, np.datetime64):
+            return pd.Timestamp(cell)
+        if isinstance(cell, np.timedelta64):
+            return pd.Timedelta(cell)
+        zoned = isinstance(cell, datetime.datetime) and cell.tzinfo is not None
+        return cell.astimezone(datetime.UTC) if zoned else cell
+
+    with contextlib.suppress(ValueError, OverflowError):  # a time that Python does not hold
+        return np.fromiter(map(comparable, cells), dtype=object, count=len(cells))
+    raise _no_names()
+
+
+def _decoded(names: pd.Series[Any]) -> pd.Series[Any]:
+    """A dictionary of Arrow as its entries, which may repeat a name or be null."""
+    chunks = names.array.__arrow_array__()
+    return pd.Series(pd.arrays.ArrowExtensionArray(chunks.cast(chunks.type.value_type)))
+
+
+def _no_names() -> InvalidDataError:
+    return InvalidDataError("The column of the unit must hold names: text, numbers or dates.")

@@ -1,0 +1,287 @@
+"""Confidence intervals of numbers that are made of several noisy ones.
+
+Each interval inverts a test. For the true value of a ratio, ``sum - ratio * count`` is noise alone, whose
+law is known: the interval holds every ratio that the noisy numbers do not contradict. It covers as often as
+it states for counts of any size, and is as wide as the declared range where noise hides the count.
+
+Sources: Fieller (1954), "Some problems in interval estimation", for ratios; Berger, Boos (1994), "P values
+maximized over a confidence set for the nuisance parameter", for the means in a variance; Cornish, Fisher
+(1938), "Moments and cumulants in the specification of distributions", for sums of bounded noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.mechanism import Bounding, Geometric
+from pdprivacy.mechanism.law import Law
+
+__all__ = ["LAPLACE", "Ends", "Tail", "of_products", "of_ratio", "of_shares"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Ends: TypeAlias = "tuple[Any, Any]"
+
+NUISANCE = 0.1
+"""The share of the error probability that goes to the means which a variance depends on."""
+
+MOST_STEPS = 60
+
+CLOSE = 1e-7
+"""How close an end is found, in parts of its distance from the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The law of all the noise of one release, but for its scales.
+
+    Parameters
+    ----------
+    order : of the generalized normal law: 1 for Laplace and geometric noise, 2 for Gaussian noise.
+    step : the scale of geometric noise; None where noise is not on the integers.
+    bounding : how the noisy numbers were kept within bounds.
+    """
+
+    order: float = 1.0
+    step: float | None = None
+    bounding: Bounding | None = None
+
+    @classmethod
+    def of(cls, mechanism: Any, bounding: Bounding | None) -> Tail:
+        """The law of the noise that a mechanism draws."""
+        if isinstance(mechanism, Geometric):
+            return cls(1.0, mechanism.scale, bounding)
+        return cls(mechanism.law.p, None, bounding)
+
+    def half(self, level: float, deviations: Any, times: Any = 1.0) -> Any:
+        """The size that a sum of independent noises, of any signs, exceeds with probability 1 - level.
+
+        ``deviations``: of each noise, times its weight, along the last axis. ``times``: how many noises of
+        each there are.
+
+        Unbounded noise is symmetric: a sum has lighter tails than its heaviest term. Bounding moves a noise e
+        towards 0 ("bit"), or makes its size smaller ("truncated"), but not symmetrically: the bound is then
+        that of the sum of all positive parts, or of all sizes.
+        """
+        deviations = np.abs(deviations)
+        # in units of the largest: a power of what a double holds may be more than that
+        unit = deviations.max(axis=-1)
+        deviations = deviations / np.where(unit > 0, unit, 1.0)[..., np.newaxis]
+        found = _factor(self.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
+        if self.bounding is not None:
+            cumulants = _cumulants(self.order, self.step, self.bounding)
+            sums = [(times * deviations**power).sum(axis=-1) for power in (1, 2, 3, 4)]
+            q = (1 + level) / 2 if self.bounding == "bit" else level
+            bound = _cornish_fisher(q, [k * s for k, s in zip(cumulants, sums, strict=True)])
+            found = np.maximum(found, bound)
+        if self.step is not None:
+            # whole numbers: a sum may be a step beyond what the deviation tells
+            found = found + 1 / _std(self.step)
+        return found * unit
+
+
+LAPLACE = Tail()
+
+
+def _std(scale: float) -> float:
+    return math.sqrt(2) * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)
+
+
+@lru_cache(maxsize=256)
+def _factor(order: float, level: float) -> float:
+    """Half the interval per standard deviation, the larger one of a single noise and of very many."""
+    single, normal = Law.of(order, 1.0), Law.gaussian(1.0)
+    return max(single.central(level) / single.std, normal.central(level))
+
+
+@lru_cache(maxsize=256)
+def _cumulants(order: float, step: float | None, bounding: Bounding) -> tuple[float, ...]:
+    """The first four cumulants of the positive part ("bit") or the size of noise of deviation 1."""
+    if step is None:
+        law = Law.of(order, 1.0)
+        raw = [2 * float(law.moment(power, math.inf)) / law.std**power for power in (1, 2, 3, 4)]
+    else:
+        r, gap, std = math.exp(-1 / step), -math.expm1(-1 / step), _std(step)
+        eulerian = (1.0, 1 + r, 1 + 4 * r + r * r, 1 + 11 * r + 11 * r * r + r**3)
+        mass = 2 * math.tanh(0.5 / step)
+        raw = [
+            mass * r * polynomial / gap ** (power + 1) / std**power
+            for power, polynomial in enumerate(eulerian, start=1)
+        ]
+    if bounding == "bit":
+        raw = [moment / 2 for moment in raw]
+    m1, m2, m3, m4 = raw
+    variance = m2 - m1**2
+    fourth = m4 - 4 * m3 * m1 + 6 * m2 * m1**2 - 3 * m1**4
+    return m1, variance, m3 - 3 * m2 * m1 + 2 * m1**3, fourth - 3 * variance**2
+
+
+def _cornish_fisher(q: float, cumulants: list[Any]) -> Any:
+    """The quantile of a sum with these cumulants."""
+    mean, variance, third, fourth = cumulants
+    z = float(Law.gaussian(1.0).ppf(q))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = np.where(variance > 0, third / variance**1.5, 0.0)
+        kurtosis = np.where(variance > 0, fourth / variance**2, 0.0)
+    terms = (
+        z + skewness * (z**2 - 1) / 6 + kurtosis * (z**3 - 3 * z) / 24 - skewness**2 * (2 * z**3 - 5 * z) / 36
+    )
+    return mean + np.sqrt(variance) * terms
+
+
+def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
+    """The smallest and the largest number of [low, high] without excess, around ``start``.
+
+    On either side of ``start`` the excess is concave: positive from one number to the end of the range, or
+    not positive at the end. The Illinois method (Dowell, Jarratt 1971) finds that number; the outer end of
+    its bracket is returned.
+    """
+    start, low, high = np.broadcast_arrays(*(np.asarray(one, np.float64) for one in (start, low, high)))
+    ends = np.stack([low, high])
+    near, far = np.stack([start, start]), ends
+    inner, outer = excess(near), excess(far)
+    whole = outer <= 0
+    outer = np.where(whole, 1.0, outer)
+    inner = np.where(inner < 0, inner, -1.0)
+    was_inner = np.zeros(far.shape, dtype=np.int8)
+    for _ in range(MOST_STEPS if not whole.all() else 0):
+        place = near + (far - near) * (inner / (inner - outer))
+        found = excess(place)
+        within = found <= 0
+        # an end that stays twice in a row counts half
+        inner = np.where(within, found, np.where(was_inner == -1, inner / 2, inner))
+        outer = np.where(within, np.where(was_inner == 1, outer / 2, outer), found)
+        near, far = np.where(within, place, near), np.where(within, far, place)
+        was_inner = np.where(within, 1, -1)
+        if bool(np.all(whole | (np.abs(far - near) <= CLOSE * np.abs(far - start)))):
+            break
+    lower, upper = np.where(whole, ends, far)
+    return lower, upper
+
+
+def of_ratio(
+    tail: Tail, level: float, total: Any, count: Any, deviations: tuple[float, float], low: Any, high: Any
+) -> tuple[Floats, Floats]:
+    """The interval of a ratio of a noisy sum and a noisy count, within [low, high]."""
+    total, count = np.broadcast_arrays(np.asarray(total, np.float64), np.asarray(count, np.float64))
+    of_total, of_count = deviations
+
+    def excess(ratio: Floats) -> Any:
+        parts = np.stack([np.full(ratio.shape, of_total), ratio * of_count], axis=-1)
+        found = np.abs(total - ratio * count) - tail.half(level, parts)
+        return np.where(count > 0, found, -1.0)
+
+    start = np.clip(total / np.where(count > 0, count, 1.0), low, high)
+    return _hull(excess, start, low, high)
+
+
+def of_shares(
+    tail: Tail, level: float, sums: Any, wholes: Any, std: float, size: Any, members: Any
+) -> tuple[Floats, Floats]:
+    """The interval of the share of ``size`` noisy cells in a whole of ``members`` cells, these included."""
+    sums, wholes, size, members = np.broadcast_arrays(sums, wholes, size, members)
+    times = np.stack([size, members - size], axis=-1)
+
+    def excess(share: Floats) -> Any:
+        parts = std * np.stack([1 - share, share], axis=-1)
+        found = np.abs(sums - share * wholes) - tail.half(level, parts, times)
+        return np.where(wholes > 0, found, -1.0)
+
+    start = np.clip(sums / np.where(wholes > 0, wholes, 1.0), 0.0, 1.0)
+    return _hull(excess, start, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """One factor of products: its noisy sums per group, their deviation, and the range of its means."""
+
+    sums: Floats
+    std: float
+    low: float
+    high: float
+
+
+def of_products(
+    tail: Tail,
+    level: float,
+    counts: tuple[Any, float],
+    first: tuple[Any, float, float, float],
+    second: tuple[Any, float, float, float] | None,
+    products: tuple[Any, float],
+    shift: float,
+    limits: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The interval of a covariance, or of a variance without ``second``, within groups along the last axis.
+
+    ``counts``, ``products``: noisy numbers and their deviation; the products are of all groups together, each
+    less by ``shift``. ``first``, ``second``: noisy sums, their deviation and the range of a term. ``limits``:
+    what the covariance cannot leave.
+
+    About the true means the sum of products is (n - J) times the covariance, so that a linear combination of
+    all noisy numbers is noise alone. The interval holds what is not contradicted for some means within
+    confidence intervals of their own.
+    """
+    n, of_count = np.asarray(counts[0], np.float64), counts[1]
+    groups = n.shape[-1]
+    a = _Factor(np.asarray(first[0], np.float64), *first[1:])
+    b = a if second is None else _Factor(np.asarray(second[0], np.float64), *second[1:])
+    means = groups if second is None else 2 * groups
+    sure = 1 - (1 - level) * NUISANCE / means
+    boxes = [
+        of_ratio(tail, sure, factor.sums, n, (factor.std, of_count), factor.low, factor.high)
+        for factor in ((a,) if second is None else (a, b))
+    ]
+    if second is None:
+        low, high = boxes[0]
+        vertex = np.clip(a.sums / np.where(n > 0, n, 1.0), low, high)
+        corners = [(mean, mean) for mean in (low, high, vertex, np.clip(0.0, low, high))]
+    else:
+        corners = [(mean, other) for mean in boxes[0] for other in boxes[1]]
+    crossed = np.stack([mean * other for mean, other in corners])
+    moved = np.stack([mean * other * n - mean * b.sums - other * a.sums for mean, other in corners])
+    at_a, at_b = (np.abs(np.stack(side)).max(axis=0) for side in zip(*corners, strict=True))
+    least, most = crossed.min(axis=0), crossed.max(axis=0)
+    rows = n.sum(axis=-1)
+    base, spare = np.asarray(products[0]) + shift * rows, rows - groups
+    lowest, highest = (base + ends.sum(axis=-1) for ends in (moved.min(axis=0), moved.max(axis=0)))
+    # the noise of the sums does not depend on the covariance
+    fixed = [
+        np.full((*rows.shape, 1), products[1]),
+        at_b * a.std + at_a * b.std if second is None else at_b * a.std,
+    ]
+    if second is not None:
+        fixed.append(at_a * b.std)
+    known = np.concatenate(fixed, axis=-1)
+    all_least, all_most = least.min(axis=-1)[..., np.newaxis], most.max(axis=-1)[..., np.newaxis]
+    each = np.maximum(rows, 1.0)[..., np.newaxis]
+
+    def excess(value: Floats) -> Any:
+        theta = value[..., np.newaxis]
+        if tail.bounding is None:
+            weight = np.maximum(np.abs(shift + least - theta), np.abs(shift + most - theta))
+        else:
+            # parts are kept within bounds that the noisy counts imply, each by itself: nothing cancels
+            own = np.abs(theta) * groups / each
+            per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
+            others = np.maximum(all_most - least, most - all_least)
+            weight = per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
+        shape = np.broadcast_shapes(known.shape[:-1], value.shape)
+        deviations = np.concatenate(
+            [
+                np.broadcast_to(known, (*shape, known.shape[-1])),
+                np.broadcast_to(weight * of_count, (*shape, groups)),
+            ],
+            axis=-1,
+        )
+        half = tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
+        found = np.maximum(lowest - value * spare, value * spare - highest) - half
+        return np.where(spare > 0, found, -1.0)
+
+    start = np.clip((lowest + highest) / 2 / np.where(spare > 0, spare, 1.0), *limits)
+    return _hull(excess, start, *limits)

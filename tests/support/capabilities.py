@@ -1,0 +1,245 @@
+"""Which verb works on which engine in which way, or with what text it is refused.
+
+``python -m tests.support.capabilities --write`` writes `tests/oracle/capabilities.txt` from the package as
+it is; without ``--write`` it says what differs. One line per verb and outcome: its ways and engines.
+Ways: "plain", a release in a "plan" or in "plan_releases", in a "batch" and in a "step" of a pipeline; of the
+records of a "sample", of what "suppress_outliers" leaves, and of one group of a "partition".
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pdprivacy
+from pdprivacy import errors
+from tests.support.oracle_frames import DOMAIN, ENGINES, available, frame_of, protected
+
+__all__ = ["FILE", "WAYS", "Cell", "computed", "stored"]
+
+FILE = Path(__file__).parents[1] / "oracle" / "capabilities.txt"
+COLUMNS = [one for one in ENGINES if one not in ("nullable", "Arrow-backed")]
+
+Cell = tuple[str, str, str]
+"""A verb, a way and an engine."""
+
+COST = {"epsilon": 0.5, "rng": 1}
+QUIET = {"progress": False}
+VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    **{
+        name: (name, arguments, {**COST, **words})
+        for name, arguments, words in [
+            ("count", (), {}),
+            ("sum", ("y",), {}),
+            ("mean", ("y",), {}),
+            ("var", ("y",), {}),
+            ("std", ("y",), {}),
+            ("describe", ("y",), {}),
+            ("cov", (["y", "m"],), {}),
+            ("corr", (["y", "m"],), {}),
+            ("proportion", ("e",), {}),
+            ("pooled_var", ("y",), {"by": "e"}),
+            ("pooled_cov", (["y", "m"],), {"by": "e"}),
+            ("value_counts", ("s",), {}),
+            ("histogram", ("y",), {}),
+            ("crosstab", ("g", "s"), {}),
+            ("marginals", (["s", "e"],), {}),
+            ("mode", ("s",), {}),
+            ("top_k", ("m", 2), {}),
+            ("quantile", ("y", 0.25), {}),
+            ("median", ("y",), {}),
+            ("min", ("y",), {}),
+            ("max", ("y",), {}),
+            ("kmeans", ("y", 2), {"iterations": 1, **QUIET}),
+            ("kmedian", ("m", 2), {"steps": 1, **QUIET}),
+        ]
+    },
+    **{
+        f"groupby.{name}": (f"groupby.{name}", arguments, COST)
+        for name, arguments in [("count", ()), ("sum", ("y",)), ("mean", ("y",)), ("var", ("y",))]
+    },
+    "query": ("query", ("y > 0",), {}),
+    "clip": ("clip", (0, 1), {"columns": ["y"]}),
+    "assign": ("assign", (), {"z": "y * m"}),
+    "cut": ("cut", ("y", [-1, 0, 2]), {}),
+    "recode": ("recode", ("s", {"no": "yes"}), {}),
+    "fillna": ("fillna", ({"x": 0},), {}),
+    "dropna": ("dropna", (), {}),
+    "select": ("select", (["y"],), {}),
+    "sample": ("sample", (), {"frac": 0.5}),
+    "suppress_outliers": ("suppress_outliers", ("m", 0.5, 0.5), {}),
+    "partition": ("partition", ("s",), {"epsilon": 0.5}),
+    "plan_releases": ("plan_releases", ([("count", {"epsilon": 0.1})],), {}),
+    "plan": ("plan", ("count",), {"epsilon": [0.1], "rows": 24}),
+    "split": ("split", (1,), {"into": 2}),
+    "remaining": ("remaining", (), {}),
+    "quality": ("quality", (), {}),
+    "dr_ha": ("dr_ha", ("g", "s"), {"epsilon": 1}),
+    "risk_curve": ("risk_curve", ("g", "s"), {"epsilon": [1], **QUIET}),
+    "choose_epsilon": ("choose_epsilon", ("g", "s"), QUIET),
+    "utility": ("utility", (["g", "s"],), {"order": 1, "epsilon": 1, "draws": 2, "rng": 1, **QUIET}),
+    "tradeoff": ("tradeoff", ("g", "s"), {"order": 1, "epsilon": 1, "draws": 2, "rng": 1, **QUIET}),
+    "homogeneity": ("homogeneity", ("g", "s"), {}),
+    "repeated_risk": ("repeated_risk", ([{"by": "g", "sensitive": "s", "epsilon": 1}],), QUIET),
+    "compare_sampling": (
+        "compare_sampling", ("mean", "y"),
+        {"epsilon": 1, "rates": [0.5], "repetitions": 2, "rng": 1, **QUIET},
+    ),
+    "compare_suppression": (
+        "compare_suppression", ("mean", "y"),
+        {"epsilon": 1, "spreads": [(0.5, 0.5)], "repetitions": 2, "rng": 1, **QUIET},
+    ),
+}  # fmt: skip
+
+
+def _ask(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
+    if name.startswith("groupby."):
+        dp, name = dp.groupby("k"), name.partition(".")[2]
+    return getattr(dp, name)(*arguments, **words)
+
+
+def _planned(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
+    more = {key: value for key, value in words.items() if key not in ("rng", "progress")}
+    return dp.plan(name, *arguments, **{"epsilon": 0.5, "rows": 24, **more})
+
+
+def _charged_together(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
+    return dp.plan_releases([(name, *arguments, {"epsilon": 0.5, **words})]).release()
+
+
+def _batched(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
+    with dp.batch() as batch:
+        _ask(batch, name, arguments, words)
+
+
+def _of_sample(dp: Any, *call: Any) -> Any:
+    return _ask(dp.sample(frac=0.5, rng=1).dp, *call)
+
+
+def _of_suppressed(dp: Any, *call: Any) -> Any:
+    return _ask(dp.suppress_outliers("m", 0.5, 0.5, rng=1).dp, *call)
+
+
+def _of_group(dp: Any, *call: Any) -> Any:
+    return _ask(dp.partition("e", epsilon=5)[True].dp, *call)
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "plain": _ask,
+    "plan": _planned,
+    "plan_releases": _charged_together,
+    "batch": _batched,
+    "step": _ask,
+    "sample": _of_sample,
+    "suppress_outliers": _of_suppressed,
+    "partition": _of_group,
+}
+
+
+def _stepped(frame: Any, folder: str, call: Any) -> None:
+    """A step that makes the release, or asks what is no release and then makes one."""
+    where = Path(folder)
+
+    @pdprivacy.release_step(
+        schema=DOMAIN, ledger=where / "ledger.db", name="table", epsilon=100, delta=0.1, to=where / "released"
+    )
+    def step(private: Any) -> Any:
+        found = _ask(private.dp, *call)
+        return found if "rng" in call[2] and call[0] not in _CURATED else private.dp.count(epsilon=0.1)
+
+    step(frame, release_id=call[0].replace(".", " "))
+
+
+_CURATED = ("utility", "tradeoff", "compare_sampling", "compare_suppression")
+
+
+def _outcome(action: Callable[[], Any]) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            action()
+        except (errors.PrivacyError, AttributeError, TypeError) as error:
+            return f"{type(error).__name__}: " + " // ".join(str(error).splitlines())
+    return "works"
+
+
+def computed(engine: str, ways: tuple[str, ...] = tuple(WAYS)) -> dict[Cell, str]:
+    """The outcome of each verb on an engine, in these ways."""
+    found: dict[Cell, str] = {}
+    private = protected(engine)
+    with tempfile.TemporaryDirectory() as folder:
+        for verb, call in VERBS.items():
+            for way in ways:
+                if way == "step":
+                    place = Path(folder) / verb
+                    place.mkdir()
+                    frame = frame_of(engine)
+                    found[verb, way, engine] = _outcome(
+                        lambda place=place, call=call, frame=frame: _stepped(frame, str(place), call)
+                    )
+                else:
+                    of = private.dp
+                    found[verb, way, engine] = _outcome(
+                        lambda way=way, of=of, call=call: WAYS[way](of, *call)
+                    )
+                assert folder not in found[verb, way, engine]
+    return found
+
+
+def stored() -> dict[Cell, str]:
+    """The outcome of each cell, as the file says."""
+    found = {}
+    for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else ():
+        verb, ways, engines, outcome = line.split(" | ", 3)
+        for way in ways.split(", "):
+            for engine in engines.split(", "):
+                found[verb, way, engine] = outcome
+    return found
+
+
+def _lines(cells: dict[Cell, str]) -> Iterator[str]:
+    """One line per verb, outcome and engines that have it in the same ways."""
+    for verb in sorted({cell[0] for cell in cells}):
+        outcomes: dict[tuple[str, str], list[str]] = {}
+        for engine in COLUMNS:
+            by_outcome: dict[str, list[str]] = {}
+            for way in WAYS:
+                if (verb, way, engine) in cells:
+                    by_outcome.setdefault(cells[verb, way, engine], []).append(way)
+            for outcome, ways in by_outcome.items():
+                outcomes.setdefault((", ".join(ways), outcome), []).append(engine)
+        for (ways, outcome), engines in sorted(outcomes.items(), key=lambda item: item[0][1] != "works"):
+            yield f"{verb} | {ways} | {', '.join(engines)} | {outcome}"
+
+
+def main(arguments: list[str]) -> int:
+    """Compare, or with ``--write`` write; of all engines, or of those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("engines", nargs="*", help=", ".join(COLUMNS))
+    parser.add_argument("--write", action="store_true", help="write what is found into the file")
+    asked = parser.parse_args(arguments)
+    every: dict[Cell, str] = {}
+    for engine in asked.engines or COLUMNS:
+        if available(engine):
+            every |= computed(engine)
+            print(f"{engine}: {len(every)} cells so far", flush=True)
+        else:
+            print(f"{engine}: not here")
+    told = stored()
+    if asked.write:
+        verbs = {cell: text for cell, text in told.items() if cell[0] in VERBS}
+        FILE.write_text("\n".join(_lines(verbs | every)) + "\n", encoding="utf-8")
+        return 0
+    wrong = {cell: text for cell, text in every.items() if told.get(cell) != text}
+    for cell, text in wrong.items():
+        print(" | ".join(cell), f"\n  was: {told.get(cell)}\n  is:  {text}")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,300 @@
+"""Where the recorder takes hold of the package: the one file to rewrite when the package moves inside.
+
+`attached` replaces the last function before each random number, and the one that enters a charge, for as long
+as its block runs. What it tells the recorder are plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from typing import Any, Protocol
+from unittest.mock import patch
+
+import numpy as np
+
+from pdprivacy import measure, noise
+from pdprivacy.ledger import Budget
+from pdprivacy.mechanism import selection
+from pdprivacy.noise.bits import Source
+from pdprivacy.noise.choice import Weights
+from pdprivacy.privacy import ZCDP
+from pdprivacy.releases import clustering
+from pdprivacy.statistic.selection import Quantile
+from tests.support.records import Charge, Coins, Draw, Event, Law, Selection
+
+__all__ = ["Listener", "attached"]
+
+
+class Listener(Protocol):
+    """What is told of each charge and of each random number."""
+
+    def charged(self, charge: Charge) -> None: ...
+    def draws(self, draw: Draw) -> list[int] | None:
+        """The noise to take in place of random noise, in grid steps; None for random noise."""
+
+    def drew(self, steps: list[int]) -> None: ...
+    def selects(self, choice: Selection) -> int | None:
+        """The place of the candidate to take in place of a random one; None for a random one."""
+
+    def selected(self, place: int) -> None: ...
+    def throws(self, coins: Coins) -> np.ndarray | None:
+        """What shows in place of random coins; None for random ones."""
+
+
+@contextmanager
+def attached(listener: Listener) -> Iterator[None]:
+    """Tell the listener of all charges and random numbers until the block ends."""
+    state: dict[str, Any] = {"part": None, "runs": None, "first": False}
+    with ExitStack() as stack:
+
+        def replace(owner: Any, name: str, make: Any) -> None:
+            stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
+
+        for name in ("_add", "_add_within"):
+            replace(measure, name, lambda own: _adding(own, state))
+        for name, law in LAWS.items():
+            replace(noise, name, lambda own, law=law: _drawing(own, law, state, listener))
+        for mechanism in (selection.ExponentialMechanism, selection.PermuteAndFlip):
+            replace(mechanism, "select", lambda own: _selecting(own, listener))
+        replace(Quantile, "near", lambda own: _nearing(own, state))
+        replace(selection.ExponentialMechanism, "weights", lambda own: _weighing(own, state))
+        replace(Weights, "draw", lambda own: _weighted(own, state, listener))
+        replace(Source, "below", lambda own: lambda self, n: 0 if state["first"] else own(self, n))
+        replace(
+            noise,
+            "coins",
+            lambda own: (
+                lambda n, p, source: _thrown(Coins("coins", n, (p,)), lambda: own(n, p, source), listener)
+            ),
+        )
+        replace(
+            noise,
+            "weighted_coins",
+            lambda own: (
+                lambda p, source: _thrown(
+                    Coins("weighted coins", len(p), tuple(p.tolist())), lambda: own(p, source), listener
+                )
+            ),
+        )
+        replace(
+            noise,
+            "draw_without_replacement",
+            lambda own: (
+                lambda n, size, source: _thrown(
+                    Coins("without replacement", n, (size,)), lambda: own(n, size, source), listener
+                )
+            ),
+        )
+        replace(
+            noise,
+            "shuffled_keys",
+            lambda own: lambda n, source: _thrown(Coins("shuffle", n, ()), lambda: own(n, source), listener),
+        )
+        replace(
+            clustering, "packed", lambda own: lambda n, axes, source: _packed(own, n, axes, source, listener)
+        )
+        replace(Budget, "charge", lambda own: _charging(own, listener))
+        yield
+
+
+# ---------------------------------------------------------------- integers that meet noise
+
+
+def _adding(own: Any, state: dict[str, Any]) -> Any:
+    """A part, its mechanism and its exact integers, known while its noise is drawn."""
+
+    def add(whole: Any, part: Any, mechanism: Any, *rest: Any) -> Any:
+        state["part"] = (whole, part, mechanism, rest[0] if len(rest) == 2 else None)
+        try:
+            return own(whole, part, mechanism, *rest)
+        finally:
+            state["part"] = None
+
+    return add
+
+
+LAWS: dict[str, Any] = {
+    "discrete_laplace": lambda scale, size: (Law("laplace", (scale,)), size, None),
+    "discrete_gaussian": lambda variance, size: (Law("gaussian", (variance,)), size, None),
+    "truncated_laplace": lambda scale, below, above: (
+        Law("laplace", (scale,)), len(below), (below, above)),
+    "generalized_normal": lambda power, divisor, below, above: (
+        Law("rounded normal", (power, divisor)), len(below), (below, above)),
+}  # fmt: skip
+"""The last functions before noise: their arguments as a law in grid steps, a size and distances to bounds."""
+
+
+def _drawing(own: Any, law: Any, state: dict[str, Any], listener: Listener) -> Any:
+    def draw(*args: Any) -> Any:
+        assert state["part"] is not None, "noise that is added to nothing known"
+        drawn, size, distances = law(*args[:-1])
+        taken = listener.draws(_draw(drawn, size, distances, *state["part"]))
+        steps = own(*args) if taken is None else np.array(taken, np.int64)
+        assert len(steps) == size
+        listener.drew(steps.tolist())
+        return steps
+
+    return draw
+
+
+def _draw(law: Law, size: int, distances: Any, whole: Any, part: Any, mechanism: Any, limits: Any) -> Draw:
+    integers = [int(number) for number in whole]
+    centers = measure._steps(whole, part, mechanism.grid)
+    below = above = None
+    if distances is not None:
+        below, above = (_finite(side) for side in distances)
+        lower = measure._up if limits is not None else None
+        if lower is not None:
+            centers = [
+                _center(number, one, other, *ends)
+                for number, one, other, ends in zip(
+                    centers, below, above, _ends(limits, mechanism.grid, size), strict=True
+                )
+            ]
+    assert len(integers) == size
+    return Draw(
+        part=part.name,
+        weight=part.weight,
+        l1=part.l1,
+        l2_squared=part.l2_squared,
+        moves=part.moves,
+        unit=part.unit,
+        mechanism=mechanism.name,
+        epsilon=mechanism.epsilon,
+        delta=getattr(mechanism, "delta", Fraction(0)),
+        scale=mechanism.scale,
+        grid=mechanism.grid,
+        law=law,
+        integers=tuple(integers),
+        centers=tuple(centers),
+        below=below if below is None else tuple(below),
+        above=above if above is None else tuple(above),
+    )
+
+
+def _finite(side: Any) -> list[int | None]:
+    return [None if distance == noise.UNBOUNDED else int(distance) for distance in np.asarray(side).tolist()]
+
+
+def _ends(limits: Any, grid: Fraction, size: int) -> list[tuple[int | None, int | None]]:
+    lower, upper = (np.broadcast_to(np.asarray(limit, object), (size,)).tolist() for limit in limits)
+    return [
+        (measure._up(one, grid), measure._down(other, grid)) for one, other in zip(lower, upper, strict=True)
+    ]
+
+
+def _center(number: int, below: int | None, above: int | None, low: int | None, high: int | None) -> int:
+    """Where a clamped number lies, by its distances to its bounds."""
+    if below is not None and low is not None:
+        return low + below
+    if above is not None and high is not None:
+        return high - above
+    return number
+
+
+# ---------------------------------------------------------------- selections
+
+
+def _selecting(own: Any, listener: Listener) -> Any:
+    def select(self: Any, scores: Any, source: Any) -> int:
+        numbers = tuple(np.asarray(scores).tolist())
+        starts = tuple(range(len(numbers)))
+        choice = Selection(
+            self.name, self.steps, self.sensitivity, self.monotone, 1, starts, (1,) * len(numbers), numbers
+        )
+        taken = listener.selects(choice)
+        place = own(self, scores, source) if taken is None else taken
+        listener.selected(int(place))
+        return int(place)
+
+    return select
+
+
+def _nearing(own: Any, state: dict[str, Any]) -> Any:
+    """All runs of a quantile, also those that hardly any draw looks at."""
+
+    def near(self: Any, ranks: Any, *args: Any) -> Any:
+        runs, others, least, beyond = own(self, ranks, *args)
+        every = runs.followed_by(beyond()) if others else runs
+        state["first"] = False
+        order = np.argsort(every.starts, kind="stable")
+        state["runs"] = [
+            getattr(every, name)[order].tolist() for name in ("starts", "lengths", "deficits")
+        ] + [runs]
+        return runs, others, least, beyond
+
+    return near
+
+
+def _weighing(own: Any, state: dict[str, Any]) -> Any:
+    def weights(self: Any, lengths: Any, deficits: Any, parts: int = 1, rest: Any = None) -> Any:
+        made = own(self, lengths, deficits, parts, rest)
+        if isinstance(state["runs"], list):
+            starts, sizes, far, near = state["runs"]
+            held = [place for place, size in enumerate(sizes) if size]
+            choice = Selection(
+                self.name,
+                self.steps,
+                self.sensitivity,
+                self.monotone,
+                parts,
+                tuple(starts[place] for place in held),
+                tuple(sizes[place] for place in held),
+                tuple(-far[place] for place in held),
+            )
+            state["runs"] = (choice, near)
+        return made
+
+    return weights
+
+
+def _weighted(own: Any, state: dict[str, Any], listener: Listener) -> Any:
+    def draw(self: Any, source: Any) -> int:
+        if not isinstance(state["runs"], tuple):
+            return own(self, source)
+        choice, near = state["runs"]
+        taken = listener.selects(choice)
+        if taken is None:
+            place = own(self, source)
+        else:
+            held = np.flatnonzero(near.lengths > 0)
+            place = int(held[np.argmin(near.deficits[held])])
+            state["first"] = True  # the first step of the run is taken
+        listener.selected(place)
+        return place
+
+    return draw
+
+
+# ---------------------------------------------------------------- coins, starts and charges
+
+
+def _thrown(coins: Coins, own: Any, listener: Listener) -> Any:
+    found = listener.throws(coins)
+    return own() if found is None else found
+
+
+def _packed(own: Any, count: int, axes: int, source: Any, listener: Listener) -> Any:
+    found = listener.throws(Coins("centres", count, (axes,)))
+    return own(count, axes, source) if found is None else (found, 0.0)
+
+
+def _charging(own: Any, listener: Listener) -> Any:
+    def charge(self: Any, cost: Any, label: str, mechanism: str = "", **more: Any) -> Any:
+        entry = own(self, cost, label, mechanism, **more)
+        told = []
+        for event, times in entry.events:
+            gaussian = event.noise and (event.noise.multiplier, event.noise.moves, event.noise.steps)
+            told.append(Event(*_loss(event.loss), times, gaussian, event.group is not None))
+        listener.charged(
+            Charge(*_loss(cost), more.get("count", 1), label, mechanism, tuple(told), self.of_group)
+        )
+        return entry
+
+    return charge
+
+
+def _loss(loss: Any) -> tuple[Fraction | None, Fraction | None, Fraction | None]:
+    return (None, None, loss.rho) if isinstance(loss, ZCDP) else (loss.epsilon, loss.delta, None)

@@ -1,0 +1,125 @@
+"""Neighbouring tables at random, with cells that are hard to read."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pdprivacy
+from pdprivacy import errors
+from tests.support import oracle_cases as cases
+from tests.support.oracle_frames import DOMAIN, ENGINES, RECORDS
+
+__all__ = ["RELEASES", "SETTINGS", "pair", "protected"]
+
+Records = dict[str, list[Any]]
+NAN, INF = float("nan"), float("inf")
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "add_remove": {},
+    "replace_one": {"neighbors": "replace_one"},
+    "public_rows": {"public_rows": 4},
+    "unit": {"unit": "p", "max_rows": 2},
+    "unit, replace_one": {"unit": "p", "max_rows": 2, "neighbors": "replace_one"},
+    "clip": {"on_invalid": "clip"},
+    "clip, replace_one": {"on_invalid": "clip", "neighbors": "replace_one"},
+    "drop": {"on_invalid": "drop"},
+    "drop, replace_one": {"on_invalid": "drop", "neighbors": "replace_one"},
+}
+
+FITTING: Records = {
+    "x": [None, NAN, -3.0, 10.0, -0.0, 5e-324, 3.3, 9.999999999, 10.0, -3.0],
+    "y": [-1.0, 1.5, 0.0, 0.3, -0.0, 0.1 + 0.2, 1.5, -1.0],
+    "n": [None, 1, 9, 4, 9, 1],
+    "m": [0, 5, 2, 5, 0],
+    "g": [None, "a", "b", "a"],
+    "k": ["u", "v", "w", "u"],
+    "h": [None, True, False],
+    "e": [True, False],
+    "s": ["yes", "no"],
+}
+"""Cells that meet the declaration: nulls, both bounds, zeros of both signs, numbers between two steps."""
+BEYOND: Records = {
+    "x": [99.0, -99.0, 1e300, -1e300],
+    "y": [2.0, -7.5, 1e300],
+    "n": [12, -4, 2**53],
+    "m": [-1, 6, 10**9],
+}
+"""Numbers out of bounds, where these are clipped; records that hold one are dropped elsewhere."""
+WILD: Records = {"x": [INF, -INF], "y": [INF, NAN, -INF], "g": ["unseen", ""], "s": ["never"]}
+"""Cells that meet nothing, where their records are dropped."""
+
+
+def _record(draw: random.Random, setting: str, units: int) -> dict[str, Any]:
+    found = {}
+    for name, cells in FITTING.items():
+        pool = list(cells)
+        if setting.startswith(("clip", "drop")) and name in BEYOND:
+            pool += BEYOND[name]
+        if setting.startswith("drop") and name in WILD and draw.random() < 0.3:
+            pool += WILD[name]
+        found[name] = draw.choice(pool)
+    found["p"] = f"p{draw.randrange(units)}"
+    return found
+
+
+def pair(seed: int, setting: str) -> tuple[Records, Records]:
+    """Two neighbouring tables of a setting; each may be the larger one."""
+    draw = random.Random(seed)
+    rows = draw.choice([0, 1, 1, 2, 5, 12] if setting != "public_rows" else [4, 5, 12])
+    table = [_record(draw, setting, max(rows // 2, 1)) for _ in range(rows)]
+    if draw.random() < 0.3:  # duplicates
+        table = [dict(table[0]) for _ in table]
+    other = [dict(one) for one in table]
+    place = draw.randrange(len(table) + 1)
+    if setting.startswith("unit"):
+        more = [{**_record(draw, setting, 1), "p": "own"} for _ in range(draw.choice([1, 2, 3]))]
+        other[place:place] = more
+        if "replace_one" in setting:
+            own = [{**_record(draw, setting, 1), "p": "own"} for _ in range(draw.choice([1, 2, 3]))]
+            table[place:place] = own
+    elif "replace_one" in setting:
+        other.insert(place, _record(draw, setting, 1))
+        table.insert(place, _record(draw, setting, 1))
+    else:
+        other.insert(place, _record(draw, setting, 1))
+    both = [{name: [one[name] for one in each] for name in RECORDS} for each in (table, other)]
+    draw.shuffle(both)
+    return both[0], both[1]
+
+
+def protected(engine: str, setting: str, records: Records) -> Any:
+    """The frame of these records, protected as the setting says."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.DeclarationWarning)
+        return pdprivacy.protect(
+            ENGINES[engine](records), DOMAIN, epsilon=10**12, delta=0.9, **SETTINGS[setting]
+        )
+
+
+def _specs() -> dict[str, Callable[[Any], Any]]:
+    found: dict[str, Callable[[Any], Any]] = {}
+    families = [
+        (cases.MOMENTS, cases.NOISE),
+        (cases.TABLES, {**cases.LAPLACE, **cases.NOISE}),
+        (cases.GROUPS, cases.NOISE),
+        (cases.SELECTIONS, cases.CHOICES),
+        (cases.CLUSTERINGS, {}),
+    ]
+    for verbs, noises in families:
+        for name, (make, args, words) in verbs.items():
+            found[name] = make(*args, **words)
+            if "mechanism" not in words and not name.startswith(("kme", "marginals")):
+                for noise, more in noises.items():
+                    found[f"{name}, {noise}"] = make(*args, **{**words, **more})
+    for name, step in cases.STEPS.items():
+        found[f"step {name}"] = cases.stepped(step)
+    found["batch"] = cases.together
+    found["partition"] = cases.parted("k", cases.COUNT, cases.MEAN, cases.verb("median", "x"))
+    return found
+
+
+RELEASES = _specs()
+"""Every release with every noise, steps before releases, batches and partitions."""

@@ -1,0 +1,115 @@
+"""Intervals hold the exact statistic as often as they state, also near the ends of its range.
+
+The grid of `tests/benchmarks/coverage.py`, thinned out: a few points by default, all of its lines in the
+full suite. Seeds are fixed, and the false-alarm rate is that of `tests.support.statistics`.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import BoundingWarning
+from tests.benchmarks.coverage import CASES, coverage, grid
+from tests.support.statistics import accepts_share
+
+CASE = {case.name: case for case in CASES}
+
+
+def covers(share: float, draws: int) -> bool:
+    """Whether intervals that hold 95 % hold that share of so many draws, or more."""
+    return accepts_share(round(share * draws), draws, 0.95, "less")
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "neighbors", "bounding", "mechanism"),
+    [
+        pytest.param("std", 20, "add_remove", None, "gaussian", marks=pytest.mark.full),
+        ("std", 1000, "replace_one", "truncated", "gaussian"),
+        pytest.param("std", 20, "replace_one", None, "laplace", marks=pytest.mark.full),
+        pytest.param("std", 20, "add_remove", "bit", "gaussian", marks=pytest.mark.full),
+        pytest.param("mean", 20, "add_remove", "truncated", "laplace", marks=pytest.mark.full),
+        ("shares", 20, "add_remove", "truncated", "geometric"),
+        ("crosstab, margins", 20, "add_remove", "truncated", "geometric"),
+    ],
+)
+def test_intervals_cover_values_that_are_all_the_same(name, rows, neighbors, bounding, mechanism):
+    draws = 60
+    share, _ = coverage(CASE[name], (rows, "constant"), neighbors, bounding, mechanism, 1.0, draws)
+    assert covers(share, draws)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CASE)
+def test_intervals_cover_over_the_grid(name):
+    lines = grid(list(CASE).index(name), draws=100, seed=11)
+    assert not [line for line in lines if not covers(line["coverage"], 100)]
+
+
+TABLE = Domain((Column("i", "integer", lower=0, upper=9), Column("j", "integer", lower=0, upper=9)))
+
+
+@pytest.fixture(scope="module")
+def sparse() -> pd.DataFrame:
+    """Fifty records in a hundred cells."""
+    rng = np.random.default_rng(5)
+    cells = pd.DataFrame({"i": rng.integers(1, 9, 50), "j": rng.integers(1, 9, 50)})
+    return cells.dp.protect(TABLE, epsilon=10**6, delta=0.01)
+
+
+@pytest.mark.parametrize("bounding", ["bit", pytest.param("truncated", marks=pytest.mark.full)])
+def test_totals_of_bounded_cells_hold_the_total(sparse, bounding):
+    """The bias of a total is the sum of a hundred biases: of 60 totals at most a few may be off."""
+    options = {"epsilon": 60, "margins": True, "bounding": bounding, "releases": 60, "rng": 3}
+    ends = sparse.dp.crosstab("i", "j", **options).dp.interval().loc["All"]
+    lower, upper = (ends[side].xs("All", level=-1).to_numpy() for side in ("lower", "upper"))
+    assert covers(((lower <= 50) & (upper >= 50)).mean(), 60)
+
+
+@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+def test_sums_and_shares_of_bounded_cells_state_no_bias_and_say_why(sparse, bounding):
+    with_sums = sparse.dp.crosstab("i", "j", epsilon=1, margins=True, bounding=bounding, rng=1)
+    shares = sparse.dp.value_counts("i", epsilon=1, normalize=True, bounding=bounding, rng=1)
+    for released, unknown in ((with_sums, np.s_[-1]), (shares, np.s_[:])):
+        error = released.attrs["dp"]["error"]
+        for field in ("bias", "rmse"):
+            stated = np.broadcast_to(np.array(error[field], dtype=float), released.shape)
+            assert np.isnan(stated[unknown]).all()
+        assert "add up" in error["note"]
+    cells, total = (np.array(with_sums.attrs["dp"]["error"]["worst_case"]["bias"])[at, at] for at in (0, -1))
+    assert total == pytest.approx(100 * cells)
+
+
+@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+def test_a_bounded_table_warns_of_sums_before_it_is_charged(sparse, bounding):
+    spent = sparse.dp.budget.spent
+    with pytest.warns(BoundingWarning, match="biases add up") as caught:
+        sparse.dp.plan("crosstab", "i", "j", epsilon=1, bounding=bounding, rows=50)
+    assert sparse.dp.budget.spent == spent
+    assert caught
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sparse.dp.crosstab("i", "j", epsilon=1)
+        sparse.dp.count(epsilon=1, bounding=bounding)
+
+
+def test_a_deviation_is_as_far_off_as_the_root_of_its_variance(sparse):
+    """Whatever the interval of the variance holds, that of the deviation holds the root of."""
+    dp = sparse.dp
+    variance = dp.var("i", epsilon=0.02, rng=8).dp.interval().iloc[0]
+    deviation = dp.std("i", epsilon=0.02, rng=8).dp.interval().iloc[0]
+    low, high = np.sqrt(np.maximum(variance[["lower", "upper"]].to_numpy(), 0))
+    assert deviation["lower"] <= low + 1e-9
+    assert deviation["upper"] >= min(high, deviation["released"] + 9 * np.sqrt(6)) - 1e-9
+
+
+def test_an_interval_for_one_release_is_no_narrower_than_its_own(sparse):
+    for mechanism, delta in (("laplace", 0), ("gaussian", "1e-6")):
+        released = sparse.dp.mean(["i", "j"], epsilon=0.5, delta=delta, mechanism=mechanism, rng=4)
+        combined, own = pdprivacy.combine(released, within=0), released.dp.interval()
+        assert (combined["upper"] - combined["lower"] >= (own["upper"] - own["lower"]) * (1 - 1e-9)).all()

@@ -1,0 +1,67 @@
+"""What every verb charges, reads and answers on every engine is what `tests/oracle` says.
+
+After a change on purpose: ``python -m tests.support.oracle --write``, and read the difference.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.support import capabilities, oracle
+from tests.support.oracle_cases import CASES
+from tests.support.oracle_frames import ENGINES, available
+
+PANDAS = ["pandas", "nullable", "Arrow-backed"]
+
+
+def check(engine: str, few: bool = False) -> None:
+    if not available(engine):
+        pytest.skip(f"{engine} is not installed")
+    if engine not in PANDAS and pd.__version__.startswith("2."):
+        pytest.skip("the engines are checked against the newest pandas and Arrow")
+    found = oracle.differences(engine, oracle.computed(engine, few), oracle.stored())
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("engine", ["pandas", "Polars"])
+def test_each_verb_charges_and_reads_what_the_oracle_says(engine):
+    check(engine, few=True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", [one for one in ENGINES if one != "Spark"])
+def test_each_case_charges_and_reads_what_the_oracle_says(engine):
+    check(engine)
+
+
+@pytest.mark.full
+def test_the_oracle_holds_every_case_and_no_other():
+    told = oracle.stored()
+    assert set(told) == set(CASES)
+    for title, engines in told.items():
+        expected = {engine for engine in ENGINES if oracle.asks(CASES[title], engine)} - {"Spark"}
+        assert set(engines) == expected, title
+
+
+# ---------------------------------------------------------------- what works where
+
+
+def compare(engine: str, **words) -> None:
+    if not available(engine):
+        pytest.skip(f"{engine} is not installed")
+    if engine != "pandas" and pd.__version__.startswith("2."):
+        pytest.skip("the engines are checked against the newest pandas and Arrow")
+    told = capabilities.stored()
+    found = capabilities.computed(engine, **words)
+    assert {cell: text for cell, text in found.items() if told.get(cell) != text} == {}
+
+
+def test_each_verb_works_or_is_refused_in_the_ways_that_the_matrix_says():
+    compare("pandas", ways=("plan", "batch"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["pandas", "Polars", "lazy Polars", "DuckDB", "Dask", "PyArrow"])
+def test_each_verb_works_or_is_refused_on_the_engines_that_the_matrix_says(engine):
+    compare(engine)
