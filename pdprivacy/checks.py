@@ -66,14 +66,14 @@ def real(
     raise ParameterError(f"{name!r} must be a finite number{ends} (got {got(value)}).", hint)
 
 
-def fractions(**given: Any) -> None:
-    """Positive Fractions or whole numbers, by name; None where there is none.
+def fractions(*, width: Any = None, **given: Any) -> None:
+    """Positive Fractions or whole numbers, by name; ``width`` may be None.
 
     >>> fractions(epsilon=2, moves=1)
     """
+    if width is not None:
+        given["width"] = width
     for name, value in given.items():
-        if value is None:
-            continue
         if isinstance(value, bool) or not isinstance(value, numbers.Rational) or value <= 0:
             raise ParameterError(
                 f"{name!r} must be a positive Fraction (got {got(value)}).", f"Fraction({name})."
@@ -128,12 +128,14 @@ def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
 def path(value: Any, name: str, hint: str | None = None) -> str:
     """The path of a file as text: what the file system can hold, and no number of an open file.
 
+    Text of a type of its own may be a cell, so that it is refused.
+
     >>> path("released.parquet", "path")
     'released.parquet'
     """
     try:
         text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-        if isinstance(text, str) and text and "\0" not in text and os.fsencode(text):
+        if type(text) is str and text and "\0" not in text and os.fsencode(text):
             return text
     except (TypeError, ValueError):  # a broken object, or a text that cannot be encoded
         pass

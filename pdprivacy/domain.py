@@ -94,7 +94,7 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
                 return int(plain) if isinstance(plain, numbers.Integral) else float(plain)
         except OverflowError:  # an integer beyond the largest float
             pass
-    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {got(value)}).")
+    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
 def _text(number: float) -> str:
@@ -140,6 +140,8 @@ class Column:
     role: Role | None = None
 
     def __post_init__(self) -> None:
+        if not has_hash(self.name):
+            raise DeclarationError(f"'name' must be the label of a column (got {kind(self.name)}).")
         if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
             allowed = ", ".join(map(repr, get_args(Kind)))
             raise DeclarationError(
@@ -169,18 +171,14 @@ class Column:
             if self.upper is None:
                 set_field(self, "upper", math.floor(edges[-1]) if whole else edges[-1])
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
-            raise DeclarationError(
-                f"'lower' of column {self.name!r} must be below 'upper' "
-                f"(got {got(self.lower)} and {got(self.upper)})."
-            )
+            raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.categories is not None and self.kind in ("float", "integer"):
             for label in self.categories:
                 if (self.lower is not None and label < self.lower) or (
                     self.upper is not None and label > self.upper
                 ):
                     raise DeclarationError(
-                        f"'categories' of column {self.name!r} must lie within its bounds "
-                        f"{self.lower!r} and {self.upper!r} (got {got(label)})."
+                        f"'categories' of column {self.name!r} must lie within its bounds."
                     )
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
@@ -221,10 +219,7 @@ class Column:
             upper = 1 if self.upper is None else self.upper
             held = tuple(label for label in (False, True) if lower <= label <= upper)
             if not held:
-                raise DeclarationError(
-                    f"the bounds of the boolean column {self.name!r} must hold 0 or 1 "
-                    f"(got {self.lower!r} and {self.upper!r})."
-                )
+                raise DeclarationError(f"the bounds of the boolean column {self.name!r} must hold 0 or 1.")
             set_field(self, "categories", held)
         assert self.categories is not None
         set_field(self, "lower", int(min(self.categories)))
@@ -232,9 +227,7 @@ class Column:
 
     def _whole(self, number: int | float, field: str) -> int:
         if number != int(number):
-            raise DeclarationError(
-                f"{field!r} of the integer column {self.name!r} must be whole numbers (got {got(number)})."
-            )
+            raise DeclarationError(f"{field!r} of the integer column {self.name!r} must be whole numbers.")
         return int(number)
 
     def _checked_bound(self, bound: Any, field: str) -> int | float:
@@ -266,9 +259,8 @@ class Column:
             self.upper is not None and edges[-1] < self.upper
         ):
             raise DeclarationError(
-                f"'bins' of column {self.name!r} must cover its bounds {self.lower!r} and {self.upper!r} "
-                f"(got {got(bins)}).",
-                f'metadata={{"dp": {{"bins": [{self.lower!r}, ..., {self.upper!r}]}}}}',
+                f"'bins' of column {self.name!r} must cover its bounds.",
+                'metadata={"dp": {"bins": [lower, ..., upper]}}',
             )
         return edges
 

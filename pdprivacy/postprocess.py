@@ -302,13 +302,12 @@ def _pair(pair: Sequence[Rational], name: str) -> tuple[Fraction | float, Fracti
         return float(value) if endless else rational(value, name)
 
     try:
-        low, high = pair
+        low, high = map(bound, pair)
     except (TypeError, ValueError):
         raise ParameterError(f"{name!r} must be a pair of a lower and an upper bound.") from None
-    ends = bound(low), bound(high)
-    if ends[0] > ends[1] or ends[0] == math.inf or ends[1] == -math.inf:
+    if low > high or low == math.inf or high == -math.inf:
         raise ParameterError(f"{name!r} must have its lower bound first, and a number within.")
-    return ends
+    return low, high
 
 
 @dataclass(frozen=True)

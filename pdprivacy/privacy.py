@@ -62,9 +62,30 @@ class Confidential(float):
 
 
 class Unshown(Fraction):
-    """A number that NumPy or pandas handed over: it may be a cell, so that no message states it."""
+    """A number that NumPy or pandas handed over: it may be a cell, so that no message states it.
+
+    What is computed from it by ``+``, ``*`` and ``/`` is another.
+
+    >>> type(Unshown(3) / 2).__name__, type(2 * Unshown(3)).__name__
+    ('Unshown', 'Unshown')
+    """
 
     __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return _unshown(Fraction(self) + other)
+
+    def __mul__(self, other: Any) -> Any:
+        return _unshown(Fraction(self) * other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _unshown(Fraction(self) / other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _unshown(number: Any) -> Any:
+    return Unshown(number) if isinstance(number, Fraction) else number
 
 
 def rational(value: Rational, name: str) -> Fraction:

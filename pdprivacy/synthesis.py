@@ -597,5 +597,5 @@ def _floats(name: str, given: object) -> Floats:
 
 
 def _check_level(level: object) -> None:
-    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0 < float(level) < 1:
+    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0 < level < 1:
         raise ParameterError(f"'level' must be strictly between 0 and 1 (got {got(level)}).")

@@ -189,7 +189,8 @@ def test_intervals_cover_the_exact_statistic_as_often_as_they_say(name, mechanis
     False alarms: at most two in a million each (for combined ones the repetitions count once
     each, as the numbers of a release share noise).
     """
-    covered = repeated(name, mechanism, neighbors).covered
+    found = repeated(name, mechanism, neighbors)
+    covered = found.covered
     if is_direct(name, neighbors):
         error = Z * math.sqrt(0.95 * 0.05 / covered.size)
         assert covered.mean() >= 0.95 - error
@@ -197,7 +198,11 @@ def test_intervals_cover_the_exact_statistic_as_often_as_they_say(name, mechanis
             assert covered.mean() <= 0.95 + error
     else:
         assert covered.mean() >= 0.93 - Z * math.sqrt(0.93 * 0.07 / len(covered))
-        assert covered.mean() < 1  # not by intervals that are too wide to tell
+        # not by intervals that are too wide to tell; those of a correlation are made of three, at 98.3 % each
+        if name == "corr":
+            assert np.median(found.halves) <= 3 * np.quantile(np.abs(found.values - found.truth), 0.95)
+        else:
+            assert covered.mean() < 1
 
 
 @pytest.mark.full(keep=1)

@@ -82,6 +82,8 @@ class Terms:
                 f"The 'budget' has another total: {spelled(self.total)}, not {spelled(total)}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
+        if accounting is not None:
+            check_one_of("accounting", accounting, get_args(Accounting))
         if accounting is not None and accounting != self.accounting:
             raise ParameterError(
                 f"The 'budget' counts by accounting={self.accounting!r}, which was fixed when it was opened.",

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from pdprivacy import checks
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
 from pdprivacy.ledger import database
 from pdprivacy.ledger.database import FAULTS, Records, told
@@ -85,13 +86,10 @@ class SQLiteStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
-        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise ParameterError(f"'path' must be a path (got {got(path)}).", 'Ledger("budget.db").')
-        if not os.fspath(path) or "\0" in os.fspath(path):
-            raise ParameterError(f"'path' must name a file (got {got(path)}).", 'Ledger("budget.db").')
+        text = checks.path(path, "path", 'Ledger("budget.db").')
         if not isinstance(patience, int | float) or not 0 <= patience < math.inf:
             raise ParameterError(f"'patience' must be a number of seconds (got {got(patience)}).")
-        self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self._path = os.path.abspath(os.path.expanduser(text))
         self._here: Shared | None = None
         self._patience = min(float(patience), 1e6)
 

@@ -203,7 +203,7 @@ class _Asked:
             )
         if rows < public_rows:
             raise InvalidDataError(
-                f"The frame has fewer rows than public_rows={public_rows} states.",
+                "The frame has fewer rows than 'public_rows' states.",
                 "public_rows is a number of rows that everybody knows the table to have at least.",
             )
         return int(public_rows)

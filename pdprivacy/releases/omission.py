@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy import noise
+from pdprivacy import checks, noise
 from pdprivacy.domain import Column
 from pdprivacy.errors import BudgetExceeded, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget
@@ -46,6 +46,7 @@ Score: TypeAlias = Callable[[Any, Fraction], float]
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 SUPPOSED = 1000
+MOST_REPETITIONS = 10**6
 """Rows of a table that is made up, to refuse a call before anything is read."""
 
 
@@ -364,8 +365,7 @@ def _compared(
     progress: bool | None,
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
-    if isinstance(repetitions, bool) or not isinstance(repetitions, int | np.integer) or repetitions < 2:
-        raise ParameterError(f"'repetitions' must be a whole number of at least 2 (got {got(repetitions)}).")
+    repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
     wholes = [asked.cost(level) for level in levels]
     costs = {way: [way.cost(whole) for whole in wholes] for way in ways}
     feasible = [way for way, found in costs.items() if any(found)]
@@ -480,7 +480,7 @@ def compare_sampling(
     epsilon : one or several.
     rates : which shares of the records are sampled, in (0, 1]: by coins under "add_remove"; under
         "replace_one" so many of their public number, without replacement.
-    repetitions : of each release; at least 2.
+    repetitions : of each release; from 2 to a million.
     rng, progress : a seed or generator; a bar, which needs tqdm (None: where it is long).
 
     Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy import metadata
+from pdprivacy import checks, metadata
 from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, got
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, loss
@@ -155,10 +155,7 @@ def _named(given: Any) -> list[tuple[str, str | None, Any]]:
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
-    try:
-        return Path(path).stem
-    except (TypeError, ValueError):
-        raise ParameterError("A path of a release must be one of text.", TRY) from None
+    return Path(checks.path(path, "releases", TRY)).stem
 
 
 def _called(path: str | os.PathLike[str]) -> str:
@@ -173,7 +170,7 @@ def _spelled(name: Hashable) -> str:
 def _loaded(path: str | os.PathLike[str], called: str) -> Released:
     """The release of a Parquet file, as a step stored it or as pandas wrote it."""
     check_pyarrow()
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise ParameterError(f"{called} is not there: no such file.", TRY)
     data, frame, failure = b"", None, ""
     try:

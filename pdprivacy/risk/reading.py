@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.checks import doubles
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, got, kind
 
 __all__ = ["NEGLIGIBLE", "HasCdf", "NoNoise", "OnlyNoise", "Reading", "readings"]
 
@@ -123,9 +123,9 @@ def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], boo
         raise ParameterError("'mechanism' must hold at least one mechanism (got an empty list).")
     for one in each:
         if isinstance(one, type) or not callable(getattr(one, "cdf", None)):
-            kind = one.__name__ if isinstance(one, type) else got(one)
+            named = one.__name__ if isinstance(one, type) else kind(one)
             raise ParameterError(
-                f"'mechanism' must have a method 'cdf' (got {kind}).",
+                f"'mechanism' must have a method 'cdf' (got {named}).",
                 "pdprivacy.mechanism.Laplace(epsilon=1, sensitivity=1), or scipy.stats.norm(scale=2).",
             )
     return [Reading(one, float(threshold)) for one in each], many

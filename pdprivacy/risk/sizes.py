@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdprivacy.checks import flag
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.risk.likelihood import Steps, log_grid, moments_of, peaks_of, tally_of
 
@@ -267,7 +268,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
         raise ParameterError("'sizes_of_cells' must hold at least one record.")
     tally = tally_of(sizes.astype(np.int64))
     values, times = tally
-    cells = int(times.sum()) if zero_truncated else len(sizes)
+    cells = int(times.sum()) if flag(zero_truncated, "zero_truncated") else len(sizes)
     if model == "observed":
         return Sizes(values, times / cells, model, {})
     if zero_truncated and values[-1] == 1:

@@ -37,6 +37,10 @@ CLOSE = 1e-7
 """How close an end is found, in parts of its distance from the number."""
 
 
+NO_NOISE = 1e-20
+"""Deviation of noise on the integers that is 0 but with a probability of its square at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tail:
     """The law of all the noise of one release, but for its scales.
@@ -70,6 +74,8 @@ class Tail:
         that of the sum of all positive parts, or of all sizes.
         """
         deviations = np.abs(deviations)
+        if self.step is not None and _std(self.step) < NO_NOISE:
+            return np.zeros(deviations.shape[:-1])
         # in units of the largest: a power of what a double holds may be more than that
         unit = deviations.max(axis=-1)
         deviations = deviations / np.where(unit > 0, unit, 1.0)[..., np.newaxis]

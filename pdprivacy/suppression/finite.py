@@ -46,6 +46,9 @@ _Key = TypeVar("_Key", bound=Hashable)
 MOST_DATABASES = 10**7
 """More databases would not be gone through in any time."""
 
+MOST_RECORDS = 20
+"""Of a database whose kept sets are gone through."""
+
 LONGEST = 700
 """The largest epsilon of which the exponential is a float."""
 
@@ -100,7 +103,8 @@ def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
 
     Raises
     ------
-    ParameterError : when it is used: not one probability per record, or one outside [0, 1].
+    ParameterError : when it is used: not one probability per record, one outside [0, 1], or more than 20
+        records.
 
     >>> law = independent(lambda database: [0.25] * len(database))(("a", "b"))
     >>> law[frozenset({1})]
@@ -112,6 +116,8 @@ def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
         chances = _floats(keep(database))
         if len(chances) != len(database) or not all(0 <= chance <= 1 for chance in chances):
             raise ParameterError("'keep' must give one probability per record.")
+        if len(database) > MOST_RECORDS:
+            raise ParameterError(f"'database' must hold at most {MOST_RECORDS} records.")
         found: dict[Kept, float] = {frozenset(): 1.0}
         for place, chance in enumerate(chances):
             without = {kept: mass * (1 - chance) for kept, mass in found.items()}
@@ -126,7 +132,7 @@ def without_replacement(count: int) -> Suppression:
 
     Raises
     ------
-    ParameterError : a count that is not a whole number of 0 or more.
+    ParameterError : a count that is not a whole number of 0 or more; when it is used, more than 2**20 sets.
 
     >>> len(without_replacement(2)(("a", "b", "c")))
     3
@@ -134,7 +140,10 @@ def without_replacement(count: int) -> Suppression:
     sampled = whole(count, "count", 0)
 
     def law(database: Database) -> dict[Kept, float]:
-        sets = list(combinations(range(len(database)), min(sampled, len(database))))
+        count = min(sampled, len(database))
+        if math.comb(len(database), count) > 2**MOST_RECORDS:
+            raise ParameterError(f"'database' must have at most {2**MOST_RECORDS:,} sets of {count} records.")
+        sets = list(combinations(range(len(database)), count))
         return {frozenset(kept): 1 / len(sets) for kept in sets}
 
     return law

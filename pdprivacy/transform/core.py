@@ -63,8 +63,11 @@ def call(method: str, *given: object, **options: object) -> str:
     >>> call("cut", "age", [18, 65], right=False, labels=None)
     "cut('age', [18, 65], right=False)"
     """
-    keywords = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    return f"{method}({', '.join([*map(repr, given), *keywords])})"
+    try:
+        keywords = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+        return f"{method}({', '.join([*map(repr, given), *keywords])})"
+    except ValueError:  # Python writes no number of more digits
+        raise ParameterError(f"{method!r} takes no number of more than 4300 digits.") from None
 
 
 def names(domain: Domain, columns: object, method: str) -> list[Hashable]:

@@ -52,7 +52,7 @@ WILD: Records = {"x": [INF, -INF], "y": [INF, NAN, -INF], "g": ["unseen", ""], "
 """Cells that meet nothing, where their records are dropped."""
 
 
-def _record(draw: random.Random, setting: str, units: int) -> dict[str, Any]:
+def _record(draw: random.Random, setting: str, unit: str) -> dict[str, Any]:
     found = {}
     for name, cells in FITTING.items():
         pool = list(cells)
@@ -61,30 +61,34 @@ def _record(draw: random.Random, setting: str, units: int) -> dict[str, Any]:
         if setting.startswith("drop") and name in WILD and draw.random() < 0.3:
             pool += WILD[name]
         found[name] = draw.choice(pool)
-    found["p"] = f"p{draw.randrange(units)}"
+    found["p"] = unit
     return found
 
 
 def pair(seed: int, setting: str) -> tuple[Records, Records]:
-    """Two neighbouring tables of a setting; each may be the larger one."""
+    """Two neighbouring tables of a setting; each may be the larger one.
+
+    No unit but the one that changes has more records than are kept: which of them are is drawn anew for each
+    frame, and two frames of one draw are compared.
+    """
     draw = random.Random(seed)
     rows = draw.choice([0, 1, 1, 2, 5, 12] if setting != "public_rows" else [4, 5, 12])
-    table = [_record(draw, setting, max(rows // 2, 1)) for _ in range(rows)]
+    table = [_record(draw, setting, f"p{place // 2}") for place in draw.sample(range(rows), rows)]
     if draw.random() < 0.3:  # duplicates
-        table = [dict(table[0]) for _ in table]
+        table = [{**table[0], "p": one["p"]} for one in table]
     other = [dict(one) for one in table]
     place = draw.randrange(len(table) + 1)
     if setting.startswith("unit"):
-        more = [{**_record(draw, setting, 1), "p": "own"} for _ in range(draw.choice([1, 2, 3]))]
+        more = [_record(draw, setting, "own") for _ in range(draw.choice([1, 2, 3]))]
         other[place:place] = more
         if "replace_one" in setting:
-            own = [{**_record(draw, setting, 1), "p": "own"} for _ in range(draw.choice([1, 2, 3]))]
+            own = [_record(draw, setting, "own") for _ in range(draw.choice([1, 2, 3]))]
             table[place:place] = own
     elif "replace_one" in setting:
-        other.insert(place, _record(draw, setting, 1))
-        table.insert(place, _record(draw, setting, 1))
+        other.insert(place, _record(draw, setting, "one more"))
+        table.insert(place, _record(draw, setting, "one more"))
     else:
-        other.insert(place, _record(draw, setting, 1))
+        other.insert(place, _record(draw, setting, "one more"))
     both = [{name: [one[name] for one in each] for name in RECORDS} for each in (table, other)]
     draw.shuffle(both)
     return both[0], both[1]

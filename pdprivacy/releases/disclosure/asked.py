@@ -348,8 +348,10 @@ def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple
     if labels is None:
         raise ParameterError(f"{name!r} must be a column label or a list of labels.")
     if isinstance(labels, tuple) and labels not in protected.domain:
+        typed = all(type(label) is str for label in labels)
         raise ParameterError(
-            f"{name!r} must be a column label or a list of labels.", f"{name}={list(labels)!r}."
+            f"{name!r} must be a column label or a list of labels.",
+            f"{name}={list(labels)!r}." if typed else None,
         )
     return columns_of(protected, labels, method)
 
