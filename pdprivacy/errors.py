@@ -3,7 +3,7 @@
 Every message is made of declared facts (column names, bounds, categories of
 the declaration) and of the arguments of the call. No message ever holds a
 cell of the data: an argument is shown if it is a short number or text as it
-is typed, and named by its type else; see `pdprivacy.errors.got`.
+is typed, and named by its type else.
 
     PrivacyError
     ├── ParameterError         an argument is off (also a ValueError)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.progress import shown
@@ -44,6 +45,9 @@ Integers: TypeAlias = NDArray[np.int64]
 
 Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
 Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
+
+MOST_DRAWS = 10**6
+"""Tables that are drawn at most."""
 
 NUMBERS = 2**18
 """Counts drawn at a time: a dozen arrays of them are 25 MB."""
@@ -180,10 +184,7 @@ def _check_choices(measure: str, attack: str, draws: int, postprocess: object) -
     check_one_of("attack", attack, get_args(Attack))
     if postprocess is not None and not callable(postprocess):
         raise ParameterError(f"'postprocess' must be a function of the noisy table (got {got(postprocess)}).")
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
-        raise ParameterError(
-            f"'draws' must be a whole number of at least 2 (got {got(draws)}).", "draws=1000."
-        )
+    whole(draws, "draws", 2, MOST_DRAWS, "draws=1000.")
 
 
 def _alpha(alpha: ArrayLike | None, labels: int) -> Floats:

@@ -99,6 +99,8 @@ class TableNoise:
     @property
     def takes_delta(self) -> bool:
         """Whether it needs a delta; else it takes none."""
+        if not isinstance(self.name, str):
+            return False  # it is refused where the mechanism is made
         return self.name == "gaussian" or (self.name == "generalized_gaussian" and self.options["p"] != 1)
 
     @property
