@@ -87,8 +87,8 @@ def dr_ha(
         that this is right for a record of the cell; see ``pdprivacy.risk.attacks``. Exact for the local
         risk.
     threshold : released counts below it read as empty.
-    draws, postprocess, rng, progress : of "monte_carlo": how many tables, at most a million; what is done to each
-        noisy table (N, K), as a function that returns the same shape; a seed or generator; a progress bar
+    draws, postprocess, rng, progress : of "monte_carlo": how many tables, at most a million; what is done
+        to each noisy table (N, K), as a function that returns the same shape; a seed or generator; a bar
         (needs the extra ``pdprivacy[progress]``).
 
     Returns
