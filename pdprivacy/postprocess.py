@@ -299,12 +299,13 @@ def equality_bounds(
 def _pair(pair: Sequence[Rational], name: str) -> tuple[Fraction | float, Fraction | float]:
     def bound(value: Rational) -> Fraction | float:
         endless = isinstance(value, float) and math.isinf(value)
-        return float(value) if endless else rational(value, name)
+        return float(value) if endless else rational(value, name, item=True)
 
     try:
-        low, high = map(bound, pair)
+        low, high = pair
     except (TypeError, ValueError):
         raise ParameterError(f"{name!r} must be a pair of a lower and an upper bound.") from None
+    low, high = bound(low), bound(high)
     if low > high or low == math.inf or high == -math.inf:
         raise ParameterError(f"{name!r} must have its lower bound first, and a number within.")
     return low, high

@@ -88,7 +88,7 @@ def _unshown(number: Any) -> Any:
     return Unshown(number) if isinstance(number, Fraction) else number
 
 
-def rational(value: Rational, name: str) -> Fraction:
+def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
     """The exact rational number a person means by ``value``.
 
     A float stands for its shortest decimal representation (0.1 is one tenth),
@@ -97,7 +97,7 @@ def rational(value: Rational, name: str) -> Fraction:
     Raises
     ------
     ParameterError : not a finite number, or one of an exponent or a length beyond ``LONGEST``; the message
-        names the argument.
+        names the argument, and shows the value unless it is an ``item`` of it.
 
     >>> rational(0.1, "epsilon") * 3 == rational("0.3", "epsilon")
     True
@@ -117,7 +117,7 @@ def rational(value: Rational, name: str) -> Fraction:
                 return number
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
-    raise ParameterError(f"{name!r} must be a finite number (got {got(value)}).")
+    raise ParameterError(f"{name!r} must be a finite number (got {(kind if item else got)(value)}).")
 
 
 def _exact(value: Any) -> Fraction:

@@ -596,6 +596,7 @@ def _floats(name: str, given: object) -> Floats:
     return array.astype(np.float64)
 
 
-def _check_level(level: object) -> None:
-    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0 < level < 1:
+def _check_level(level: Any) -> None:
+    number = isinstance(level, numbers.Rational | float | np.floating) and not isinstance(level, bool)
+    if not number or not 0 < level < 1:
         raise ParameterError(f"'level' must be strictly between 0 and 1 (got {got(level)}).")

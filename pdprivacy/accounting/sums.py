@@ -163,10 +163,7 @@ def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, 
     instance(name, str, "name")
     if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
         raise ParameterError(f"{name!r} must hold positive weights (got {kind(weights)}).", f"{name}=[2, 1].")
-    try:
-        numbers = [rational(weight, name) for weight in items(weights, name)]
-    except ParameterError:  # it may show a weight
-        numbers = []
+    numbers = [rational(weight, name, item=True) for weight in items(weights, name)]
     if not numbers or min(numbers) <= 0:
         raise ParameterError(f"{name!r} must hold positive weights.")
     total = sum(numbers)

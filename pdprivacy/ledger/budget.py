@@ -6,10 +6,14 @@ whole or refused, and a refusal leaves the budget as it was.
 
 from __future__ import annotations
 
+import functools
 import numbers
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pandas as pd
 
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Budget", "total_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 10**290
 LOSSES = (Pure, Approx, ZCDP)
@@ -245,7 +251,10 @@ class Budget:
             now = datetime.now(UTC)
             return Entry(after.charges, label, mechanism, cost, number, counted, told, now, after, release)
 
-        return self._book.charge(make, release)
+        entry = self._book.charge(make, release)
+        if (entered := _ENTERED.get()) is not None:
+            entered.append((entry.number, self.name))
+        return entry
 
     def answered(self, number: int, risk: float | None = None) -> None:
         """Note that the answer that charge ``number`` paid for is handed out.
@@ -369,6 +378,40 @@ def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
         f"could not be noted: {reason}",
         "the charge stays; another release is charged anew.",
     )
+
+
+_ENTERED: ContextVar[list[tuple[int, str]] | None] = ContextVar("entered", default=None)
+
+
+@contextmanager
+def charging() -> Iterator[list[tuple[int, str]]]:
+    """Collect what is charged within the block: the number of each charge and the name of its budget."""
+    entered: list[tuple[int, str]] = []
+    before = _ENTERED.set(entered)
+    try:
+        yield entered
+    finally:
+        _ENTERED.reset(before)
+
+
+def tells_charges(function: F) -> F:
+    """A release whose errors have a note on each charge that is entered although nothing is handed out."""
+
+    @functools.wraps(function)
+    def release(*args: Any, **kwargs: Any) -> Any:
+        if _ENTERED.get() is not None:  # part of another release
+            return function(*args, **kwargs)
+        with charging() as entered:
+            try:
+                return function(*args, **kwargs)
+            except BaseException as error:
+                for number, name in entered:
+                    charge = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
+                    if not str(error).startswith(charge):
+                        error.add_note(f"{charge} is entered, but its answer was not handed out.")
+                raise
+
+    return cast("F", release)
 
 
 def printable(text: str, argument: str = "text") -> str:

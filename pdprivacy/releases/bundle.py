@@ -17,6 +17,7 @@ from pdprivacy.accounting.reports import Method
 from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
+from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.markup import table
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
@@ -84,6 +85,7 @@ class ReleasePlan:
             rows.append([f"{sum(1 for _ in run)} x {label}", show(cost.epsilon), show(cost.delta)])
         return table(["", "epsilon", "delta"], rows, caption=first)
 
+    @tells_charges
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.
 

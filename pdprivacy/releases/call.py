@@ -27,6 +27,7 @@ from pdprivacy.errors import (
     kind,
 )
 from pdprivacy.hints import EXAMPLES
+from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.measure import Measurement, measure
 from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
@@ -88,7 +89,7 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
 
 def kept(function: F) -> F:
-    """A release that passes through the keeper of its frame, where there is one."""
+    """A release that passes through the keeper of its frame, where there is one, and tells its charges."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -109,7 +110,7 @@ def kept(function: F) -> F:
             lambda release_id: function(first, *args, **{**kwargs, "release_id": release_id}),
         )
 
-    return cast("F", method)
+    return tells_charges(cast("F", method))
 
 
 def release(mechanism: MechanismName) -> Callable[[F], F]:

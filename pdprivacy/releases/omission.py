@@ -19,6 +19,7 @@ from pdprivacy import checks, noise
 from pdprivacy.domain import Column
 from pdprivacy.errors import BudgetExceeded, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget
+from pdprivacy.ledger.budget import charging
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
@@ -331,7 +332,7 @@ class _Asked:
 
     def release(self, protected: Protected, cost: Pure | Approx, state: RandomState) -> Any:
         """What comes out at this cost, of a budget in memory that has no more."""
-        purse = Budget.with_total(cost)
+        purse = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
         purse.bind(protected.unit)
         words = {**self.options, "epsilon": cost.epsilon, "rng": state}
         if self.name in clustering.__all__:
@@ -340,7 +341,8 @@ class _Asked:
             words["delta"] = cost.delta
         try:
             facts = replace(protected, budget=purse)
-            return STATISTICS[self.name].release(facts, self.columns, *self.arguments, **words)
+            with charging():
+                return STATISTICS[self.name].release(facts, self.columns, *self.arguments, **words)
         except BudgetExceeded:
             raise ParameterError(
                 "The release costs more than its epsilon, so that no guarantee would be equal.",

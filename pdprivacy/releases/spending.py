@@ -12,6 +12,7 @@ import pandas as pd
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget, counted_by
+from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.privacy import Rational, check_delta, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, divide
@@ -117,6 +118,7 @@ def _largest(fits: Callable[[float], bool], near: float | None) -> float:
     return low
 
 
+@tells_charges
 def partition(
     protected: Protected,
     by: Hashable,

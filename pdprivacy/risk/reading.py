@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -11,8 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.checks import doubles
-from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.checks import doubles, real
+from pdprivacy.errors import ParameterError, kind
 
 __all__ = ["NEGLIGIBLE", "HasCdf", "NoNoise", "OnlyNoise", "Reading", "readings"]
 
@@ -113,9 +112,7 @@ def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], boo
     ------
     ParameterError : something without a ``cdf``, or an empty list.
     """
-    number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
-    if not (number and math.isfinite(threshold)):
-        raise ParameterError(f"'threshold' must be a finite number (got {got(threshold)}).")
+    limit = real(threshold, "threshold")
     many = isinstance(mechanism, Sequence) and not isinstance(mechanism, str)
     many = many or (isinstance(mechanism, np.ndarray) and mechanism.ndim == 1)
     each = list(mechanism) if many else [mechanism]
@@ -128,4 +125,4 @@ def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], boo
                 f"'mechanism' must have a method 'cdf' (got {named}).",
                 "pdprivacy.mechanism.Laplace(epsilon=1, sensitivity=1), or scipy.stats.norm(scale=2).",
             )
-    return [Reading(one, float(threshold)) for one in each], many
+    return [Reading(one, limit) for one in each], many
