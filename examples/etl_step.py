@@ -62,7 +62,7 @@ def step_in(folder: Path, weather: Weather) -> Callable[..., dict[str, pd.DataFr
     def survey(private: pd.DataFrame, by: str) -> dict[str, pd.DataFrame]:
         age = private.dp.mean("age", epsilon=0.3)
         weather.check()
-        return {"age": age, "health": private.dp.crosstab(by, "health", epsilon=0.5, bounding="bit")}
+        return {"age": age, "health": private.dp.crosstab(by, "health", epsilon=0.5)}
 
     return survey
 

@@ -117,8 +117,11 @@ def _doubles(column: Column, dtype: Any) -> Any:
                 "convert it to a column of floats",
             )
         read, dtype = _integers(column.name, dtype), library.Int64
+    if dtype == library.UInt64:
+        # by their digits: Arrow computes with no integer beyond the signed ones
+        return read.cast(library.String).cast(library.Float64)
     # in two halves that are doubles: their sum is the nearest double of the whole
-    half = library.lit(2**32, dtype)
+    half = library.lit(2**32, library.Int64)
     upper_half = read // half
     lower_half = read - upper_half * half
     return upper_half.cast(library.Float64) * 2.0**32 + lower_half.cast(library.Float64)
