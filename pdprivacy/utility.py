@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk.cells import whole_numbers
 
@@ -33,7 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 NUMBERS = 2**18
 """Noise drawn at a time."""
-MOST_PIECES = 2**32
+MOST_PIECES, MOST_DRAWS = 2**32, 10**6
 SMOOTH = 2.0**30
 """Geometric noise of this scale is Laplace noise rounded to whole numbers, which nobody sees."""
 
@@ -80,13 +80,7 @@ def distances(
     """The distances that `total_variation` is the mean of, a batch of draws at a time; raises as that."""
     margin = _margin(counts)
     name, scale = _law(mechanism)
-    for argument, value, least, most in (("pieces", pieces, 1, MOST_PIECES), ("draws", draws, 2, None)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least or (most is not None and value > most):
-            upper = "" if most is None else f" and at most {most}"
-            raise ParameterError(
-                f"{argument!r} must be a whole number of at least {least}{upper} (got {got(value)})."
-            )
+    pieces, draws = whole(pieces, "pieces", 1, MOST_PIECES), whole(draws, "draws", 2, MOST_DRAWS)
     generator = simulator(rng)
     shares = margin / margin.sum()
     each = max(1, NUMBERS // len(margin))

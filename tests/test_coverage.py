@@ -6,6 +6,7 @@ full suite. Seeds are fixed, and the false-alarm rate is that of `tests.support.
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -48,7 +49,10 @@ def test_intervals_cover_values_that_are_all_the_same(name, rows, neighbors, bou
 @pytest.mark.parametrize("name", CASE)
 def test_intervals_cover_over_the_grid(name):
     lines = grid(list(CASE).index(name), draws=100, seed=11)
-    assert not [line for line in lines if not covers(line["coverage"], 100)]
+    told = [line for line in lines if not math.isnan(line["coverage"])]
+    assert len(told) == len(lines) or name == "corr"  # there is none with a column that is constant
+    assert len(told) > len(lines) / 2
+    assert not [line for line in told if not covers(line["coverage"], 100)]
 
 
 TABLE = Domain((Column("i", "integer", lower=0, upper=9), Column("j", "integer", lower=0, upper=9)))

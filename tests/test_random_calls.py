@@ -600,8 +600,8 @@ CALLS: dict[str, Call] = dict(
 
 # ------------------------------------------------------------------ random calls
 
-DECLARED = [("domain.Column", "name")]
-"""Arguments that are facts of a declaration, which messages repeat."""
+DECLARED = [("domain.Column", "name"), ("accounting.shares", "name")]
+"""Arguments that are facts of a declaration or of a program, which messages repeat."""
 
 CALLBACKS = ("keep", "keeps", "suppression", "mechanism", "postprocess")
 """What a function of the caller raises is its own."""

@@ -60,6 +60,8 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 @lru_cache(maxsize=256)
 def _discrete_sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fraction:
     start = float(noise_multiplier(epsilon, delta)) * sensitivity
+    if math.isinf(start):
+        raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
     if start > 2.0**16:
         # the grid of the integers is then below 2**-16 sigma and the continuous calibration,
         # grown by far more than the lattice adds, is as good

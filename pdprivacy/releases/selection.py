@@ -167,7 +167,7 @@ def top_k(
         if k > len(column.labels("top_k")):
             raise ParameterError(
                 f"'k' must be at most the number of labels of column {column.name!r}, "
-                f"{len(column.labels('top_k'))} (got {k})."
+                f"{len(column.labels('top_k'))} (got {got(k)})."
             )
     weights = weights_of(chosen, split)
     choices = [

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.checks import flag
+from pdprivacy.checks import flag, reals
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.risk.likelihood import Steps, log_grid, moments_of, peaks_of, tally_of
 
@@ -259,7 +259,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
     {'lambda': 1.0}
     """
     check_one_of("sizes", model, get_args(SizeModel))
-    sizes = np.asarray(sizes_of_cells)
+    sizes = reals(sizes_of_cells, "'sizes_of_cells'", "an array of whole numbers, one per cell")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf":
         raise ParameterError("'sizes_of_cells' must be an array of whole numbers, one per cell.")
     if not (np.isfinite(sizes).all() and (sizes == np.floor(sizes)).all() and (sizes >= 0).all()):

@@ -50,7 +50,7 @@ def share(q: Rational) -> Fraction:
     >>> share(1 / 3)
     Fraction(1, 3)
     """
-    number = rational(q, "q")
+    number = rational(q, "q", item=True)
     if not 0 <= number <= 1:
         raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).", "q=0.5, or [0.25, 0.75]")
     near = number.limit_denominator(MOST_PARTS)

@@ -168,7 +168,7 @@ def _checked_bounds(expressions: Mapping[str, str], bounds: Any) -> dict[str, tu
         raise ParameterError(f"'bounds' must map new columns to (lower, upper) (got {got(bounds)}).", example)
     for name, ends in bounds.items():
         if name not in expressions:
-            raise ParameterError(f"'bounds' names {name!r}, which is no new column.", example)
+            raise ParameterError(f"'bounds' names {got(name)}, which is no new column.", example)
         if not isinstance(ends, tuple | list) or len(ends) != 2:
             raise ParameterError(f"'bounds' of {name!r} must be (lower, upper) (got {got(ends)}).", example)
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
