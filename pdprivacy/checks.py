@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.errors import ParameterError, got
 
 __all__ = ["doubles", "flag", "fractions", "function", "instance", "items", "path", "real", "reals", "whole"]
 
@@ -140,7 +140,7 @@ def path(value: Any, name: str, hint: str | None = None) -> str:
     except (TypeError, ValueError):  # a broken object, or a text that cannot be encoded
         pass
     raise ParameterError(
-        f"{name!r} must be the path of a file, as text or a path object (got {kind(value)}).", hint
+        f"{name!r} must be the path of a file, as text or a path object (got {got(value)}).", hint
     )
 
 

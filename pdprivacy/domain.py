@@ -141,7 +141,7 @@ class Column:
 
     def __post_init__(self) -> None:
         if not has_hash(self.name):
-            raise DeclarationError(f"'name' must be the label of a column (got {kind(self.name)}).")
+            raise DeclarationError(f"the name of a column must be hashable (got {kind(self.name)}).")
         if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
             allowed = ", ".join(map(repr, get_args(Kind)))
             raise DeclarationError(
@@ -387,8 +387,6 @@ class Domain:
                     "list of truth values for a choice of rows.",
                     f'rename it before it is protected: df.rename(columns={{{bool(column.name)}: "NAME"}})',
                 )
-            if not has_hash(column.name):
-                raise DeclarationError(f"the name of a column must be hashable (got {got(column.name)}).")
             if column.name in by_name:
                 raise DeclarationError(f"column {column.name!r} is declared twice.")
             by_name[column.name] = column

@@ -797,7 +797,7 @@ def test_a_public_number_of_rows_is_for_frames_in_memory(engine):
         private = protect(frame, DOMAIN, public_rows=20)
         expected = protect(of_pandas(table_of()), DOMAIN, public_rows=20)
         same(private.dp.mean("y", epsilon=1, rng=1), expected.dp.mean("y", epsilon=1, rng=1))
-        with pytest.raises(errors.InvalidDataError, match="fewer rows than public_rows=25 states"):
+        with pytest.raises(errors.InvalidDataError, match="fewer rows than 'public_rows' states"):
             protect(frame, DOMAIN, public_rows=25)
     else:
         with pytest.raises(

@@ -336,7 +336,7 @@ def test_what_is_no_ledger_is_refused(run, tmp_path, name):
     for address in (text, tmp_path):
         failed(run("ledger", name, address), 2)
     assert list(tmp_path.iterdir()) == [text]
-    assert "'path' must name a file" in failed(run("ledger", name, ""), 2)
+    assert "'path' must be the path of a file" in failed(run("ledger", name, ""), 2)
 
 
 @pytest.mark.parametrize("name", ["show", "export"])

@@ -735,7 +735,7 @@ COUNTS = [(3, 1), (2, 0), (0, 5)]
 @pytest.mark.parametrize(
     ("arguments", "more", "message"),
     [
-        ((1.0,), {}, r"'mechanism' must have a method 'cdf' \(got 1.0\)"),
+        ((1.0,), {}, r"'mechanism' must have a method 'cdf' \(got float\)"),
         ((Laplace,), {}, r"must have a method 'cdf' \(got Laplace\)"),
         ((norm.cdf,), {}, "must have a method 'cdf'"),
         (("laplace",), {}, "must have a method 'cdf'"),

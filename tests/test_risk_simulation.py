@@ -460,7 +460,7 @@ class WrongShape:
         ({"measure": "shrinkage", "alpha": [1, 1, 0]}, "'alpha' must hold 3"),
         ({"measure": "shrinkage", "alpha": [1, 1, math.inf]}, "'alpha' must hold 3"),
         ({"measure": "shrinkage", "alpha": "ones"}, "'alpha' must hold 3"),
-        ({"draws": 1}, r"'draws' must be a whole number of at least 2 \(got 1\)"),
+        ({"draws": 1}, r"'draws' must be a whole number from 2 to 1000000 \(got 1\)"),
         ({"draws": 10.0}, "'draws' must"),
         ({"draws": True}, "'draws' must"),
     ],

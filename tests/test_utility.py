@@ -246,14 +246,14 @@ def test_refused_counts_are_not_shown(counts, message, texts_of):
 @pytest.mark.parametrize("name", ["pieces", "draws"])
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "3", None])
 def test_numbers_of_pieces_and_draws(name, value):
-    with pytest.raises(ParameterError, match=f"'{name}' must be a whole number of at least"):
+    with pytest.raises(ParameterError, match=f"'{name}' must be a whole number from"):
         total_variation([1, 2], Geometric(1), **{name: value})
 
 
 def test_limits_of_pieces_and_draws():
-    with pytest.raises(ParameterError, match="at most 4294967296"):
+    with pytest.raises(ParameterError, match="from 1 to 4"):
         total_variation([1, 2], Geometric(1), 2**32 + 1)
-    with pytest.raises(ParameterError, match="at least 2"):
+    with pytest.raises(ParameterError, match="from 2 to 1000000"):
         total_variation([1, 2], Geometric(1), draws=1)
     assert 0 <= total_variation([1, 2], Geometric(2**-29), 2**32, 2, rng=1)[0] <= 1
     with pytest.raises(ParameterError, match="'rng' must"):
