@@ -223,3 +223,15 @@ def test_one_person_moves_the_exact_count_by_no_more_than_their_rows(engine, mos
         private = pdprivacy.protect(frame_of(engine, one), FLAG, epsilon=1e9, unit="who", max_rows=most)
         found.append(int(private.dp.count(epsilon=EXACT).iloc[0]))
     assert found == [most + min(most, 2), min(most, 2)]
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="an Arrow without views")
+def test_a_column_of_views_is_refused_before_the_budget_is_opened(tmp_path):
+    """pandas chooses no records of such a frame."""
+    views = pd.array(pa.array(["ann", "ann", "bob"], pa.string_view()), pd.ArrowDtype(pa.string_view()))
+    frame = pd.DataFrame({"flag": [True, False, True], "person": views})
+    ledger = pdprivacy.Ledger(tmp_path / "budgets.ledger")
+    with pytest.raises(errors.InvalidDataError, match="an Arrow type that pandas chooses no records of"):
+        frame.dp.protect(FLAG, epsilon=1, unit="person", max_rows=1, budget=ledger, name="survey")
+    with pytest.raises(errors.LedgerError):
+        ledger.budget("survey")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy import schema as schemas
@@ -242,18 +243,31 @@ def _of_pandas(
     scope = asked.scope(len(found.frame), lazy=False)
     codes = None if asked.unit is None else codes_of(names, asked.unit)
     _warn_of_touching(found.touching)
-    purse = wanted.open(asked.whose, domain.fingerprint())
     left, quality, seeded = found.frame, found.quality, False
     if codes is not None:
         stay = bounded(codes, asked.most, source)
         quality = with_dropped(quality, asked.unit, int(len(stay) - stay.sum()))
-        left, codes = (left if stay.all() else left.loc[stay]), codes[stay]
+        left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
     records = copied(left, domain)
+    purse = wanted.open(asked.whose, domain.fingerprint())
     facts = Protected(
         records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded
     )
     return register(left, facts)
+
+
+def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
+    """The records that stay, of a frame of which pandas can choose records."""
+    if stay.all():
+        return frame
+    try:
+        return frame.loc[stay]
+    except NotImplementedError:  # of views of texts, say
+        raise InvalidDataError(
+            "A column is of an Arrow type that pandas chooses no records of.",
+            'convert it, such as by df["name"].astype("string[pyarrow]").',
+        ) from None
 
 
 def _meet(

@@ -232,7 +232,7 @@ def quantile(
     0.75  54.0
     """
     if isinstance(q, np.ndarray) and q.ndim == 0:
-        q = q.item()
+        q = q[()]
     several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
     asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
     if not asked:
