@@ -154,6 +154,7 @@ class Column:
                 'metadata={"dp": {"role": "sensitive"}}, or no role',
             )
         set_field = object.__setattr__
+        ends = got(self.lower), got(self.upper)  # as they were given
         set_field(self, "nullable", flag(self.nullable, "nullable"))
         if self.categories is not None:
             set_field(self, "categories", self._checked_categories(self.categories))
@@ -163,7 +164,7 @@ class Column:
             if (bound := getattr(self, end)) is not None:
                 set_field(self, end, self._checked_bound(bound, end))
         if self.bins is not None:
-            edges = self._checked_bins(self.bins)
+            edges = self._checked_bins(self.bins, ends)
             whole = self.kind == "integer"
             set_field(self, "bins", edges)
             if self.lower is None:
@@ -238,7 +239,7 @@ class Column:
         number = _number(bound, self.name, repr(field))
         return self._whole(number, field) if self.kind == "integer" else number
 
-    def _checked_bins(self, bins: Any) -> tuple[float, ...]:
+    def _checked_bins(self, bins: Any, ends: tuple[str, str]) -> tuple[float, ...]:
         if self.kind not in ("float", "integer"):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} needs a numeric column (it is of kind {self.kind!r})."
@@ -260,7 +261,7 @@ class Column:
         ):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must cover its bounds.",
-                'metadata={"dp": {"bins": [lower, ..., upper]}}',
+                f'metadata={{"dp": {{"bins": [{ends[0]}, ..., {ends[1]}]}}}}',
             )
         return edges
 
