@@ -140,8 +140,10 @@ class Column:
     role: Role | None = None
 
     def __post_init__(self) -> None:
-        if not has_hash(self.name):
-            raise DeclarationError(f"the name of a column must be hashable (got {kind(self.name)}).")
+        if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
+            raise DeclarationError(
+                f"the name of a column must be hashable, and a number one of 64 bits (got {kind(self.name)})."
+            )
         if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
             allowed = ", ".join(map(repr, get_args(Kind)))
             raise DeclarationError(

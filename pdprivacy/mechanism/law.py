@@ -167,7 +167,7 @@ class Law:
         if self.p == 2:
             from scipy.special import ndtri
 
-            return -self.std * float(ndtri((1 - level) / 2))
+            return -self.std * float(ndtri(float((1 - level) / 2)))
         return float(self.distance(level / 2) if level < 0.5 else self.reach((1 - level) / 2))
 
     def between(self, start: ArrayLike, stop: ArrayLike) -> Floats:
