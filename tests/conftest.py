@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import combinations
 from pathlib import Path
@@ -28,6 +26,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
+from tests.support import spark as support_spark
 
 PANDAS_2 = pd.__version__.startswith("2.")
 
@@ -238,32 +237,9 @@ def count_rows() -> Callable[[str], pd.DataFrame]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The one session of Spark, on this machine alone; all its tests are in one group of pytest-xdist."""
-    sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
-    try:
-        import_module("pyspark.sql.pandas.utils").require_minimum_pyarrow_version()
-    except ImportError as error:
-        pytest.skip(f"Spark needs a newer Arrow: {error}")
-    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        pytest.skip("Spark needs a Java machine (java on the path, or JAVA_HOME)")
-    settings = {
-        "driver.bindAddress": "127.0.0.1",
-        "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "driver.host": "127.0.0.1",
-        "driver.memory": "512m",
-        "log.level": "OFF",  # what fails upstream is meant to
-        "sql.adaptive.enabled": "false",
-        "sql.execution.arrow.localRelationThreshold": "64KB",  # larger frames are read in parts
-        "sql.execution.arrow.pyspark.enabled": "true",
-        "sql.session.timeZone": "America/New_York",
-        "sql.shuffle.partitions": "2",
-        "sql.timestampType": "TIMESTAMP_NTZ",
-        "ui.enabled": "false",
-        "ui.showConsoleProgress": "false",
-    }
-    builder = sql.SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(f"spark.{name}", value)
-    session = builder.getOrCreate()
+    if reason := support_spark.missing():
+        pytest.skip(reason)
+    session = support_spark.session()
     yield session
     session.stop()
 

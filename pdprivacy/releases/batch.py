@@ -12,7 +12,7 @@ import pandas as pd
 
 from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.protection import Protected, declared
@@ -79,7 +79,7 @@ class Batch:
 
     def __getattr__(self, name: str) -> Callable[..., Pending]:
         if name not in VERBS:
-            raise AttributeError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
+            raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
 
         @functools.wraps(VERBS[name])
         def ask(*args: Any, **options: Any) -> Pending:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pdprivacy
 from pdprivacy import errors
+from tests.support import spark
 from tests.support.oracle_frames import DOMAIN, ENGINES, available, frame_of, protected
 
 __all__ = ["FILE", "WAYS", "Cell", "computed", "stored"]
@@ -224,6 +225,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write what is found into the file")
     asked = parser.parse_args(arguments)
     every: dict[Cell, str] = {}
+    if not spark.missing():
+        spark.session()
     for engine in asked.engines or COLUMNS:
         if available(engine):
             every |= computed(engine)

@@ -1,7 +1,7 @@
 """What every verb charges and reads on every engine, as text that is kept in `tests/oracle`.
 
 ``python -m tests.support.oracle --write`` writes the files from the package as it is; without ``--write`` it
-says what differs. Engines that are not there (Spark without a session) keep what the files say of them.
+says what differs. Engines that are not there (Spark without Java) keep what the files say of them.
 
 A case is one call on a fixed frame. Its text has a line per charge, draw of noise, selection and choice of
 records, and one for the answer when all noise is left out. Exact numbers are written exactly. What floating
@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import errors
+from tests.support import spark
 from tests.support.oracle_cases import CASES, FAMILIES, Case
 from tests.support.oracle_frames import ENGINES, available, protected
 from tests.support.recorder import recording
@@ -223,16 +224,16 @@ def asks(case: Case, engine: str) -> bool:
     return engine == "pandas" or (case.engines and not (engine == "Spark" and "empty" in case.setting))
 
 
-def computed(engine: str, few: bool = False, part: str = "") -> dict[str, str]:
+def computed(engine: str, few: int = 0, part: str = "") -> dict[str, str]:
     """The texts of all cases on an engine, by title.
 
-    ``few``: of pandas every second verb, of others every twentieth. ``part``: cases with this in their title.
+    ``few``: of the plain cases each second, or twentieth. ``part``: cases with this in their title.
     """
     frames = Frames(engine)
     asked = [case for case in CASES.values() if asks(case, engine)]
     if few:
         plain = [case for case in asked if case.engines and case.setting == "add_remove"]
-        asked = plain[:: 2 if engine == "pandas" else 20]
+        asked = plain[::few]
     return {case.title: text_of(case, frames) for case in asked if part in case.title}
 
 
@@ -300,6 +301,8 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     told, every = stored(), {}
     wrong: list[str] = []
+    if not spark.missing():
+        spark.session()
     for engine in asked.engines or ENGINES:
         if not available(engine):
             print(f"{engine}: not here")
