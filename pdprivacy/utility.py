@@ -33,7 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 NUMBERS = 2**18
 """Noise drawn at a time."""
-MOST_PIECES, MOST_DRAWS = 2**32, 10**6
+MOST_PIECES, MOST_DRAWS = 2**32, 10**7
 SMOOTH = 2.0**30
 """Geometric noise of this scale is Laplace noise rounded to whole numbers, which nobody sees."""
 

@@ -253,7 +253,7 @@ def test_numbers_of_pieces_and_draws(name, value):
 def test_limits_of_pieces_and_draws():
     with pytest.raises(ParameterError, match="from 1 to 4"):
         total_variation([1, 2], Geometric(1), 2**32 + 1)
-    with pytest.raises(ParameterError, match="from 2 to 1000000"):
+    with pytest.raises(ParameterError, match="from 2 to 10000000"):
         total_variation([1, 2], Geometric(1), draws=1)
     assert 0 <= total_variation([1, 2], Geometric(2**-29), 2**32, 2, rng=1)[0] <= 1
     with pytest.raises(ParameterError, match="'rng' must"):
