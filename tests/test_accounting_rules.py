@@ -129,6 +129,14 @@ def test_the_filter_is_the_inequality(epsilon, slack):
     assert not enforced.fits(Spent(), Pure(small), number + 1)
 
 
+def test_deltas_of_losses_fit_into_what_the_slack_leaves():
+    enforced = Filter(Approx(1, 1e-6), slack="4e-7")
+    assert enforced.fits(Spent(), Approx("0.01", "6e-7"))
+    assert enforced.fits(Spent(), Approx("0.01", "3e-7"), 2)
+    assert not enforced.fits(Spent(), Approx("0.01", "6.1e-7"))
+    assert not enforced.fits(Spent(), Approx("0.01", "3e-7"), 3)
+
+
 def test_few_large_losses_fit_as_under_sums():
     enforced = Filter(Approx(1, 1e-6))
     assert enforced.fits(Spent(), Pure(1))

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 
 import pdprivacy
@@ -229,6 +230,15 @@ def test_marginals_are_of_the_columns_with_cells_and_share_epsilon_and_delta(pri
     with_cells = ["age", "region", "health", "family", "member"]
     assert list(tables) == list(combinations(with_cells, 2))
     assert private.dp.budget.spent == (1 / 3, 1e-6)
+
+
+def test_marginals_of_one_seed_have_noise_of_their_own():
+    """Of columns that hold the same: the same noise twice would make the same tables."""
+    flag = pa.Column(bool, metadata={"dp": {}})
+    frame = pd.DataFrame({"first": [True] * 40, "second": [True] * 40})
+    private = frame.dp.protect(pa.DataFrameSchema(dict.fromkeys(frame, flag)), epsilon=100)
+    found = [private.dp.marginals(order=1, epsilon="0.1", rng=seed) for seed in range(8)]
+    assert any(tables[("first",)].tolist() != tables[("second",)].tolist() for tables in found)
 
 
 @pytest.mark.parametrize("order", [0, 4, True, 1.0, None])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 import sys
 import threading
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy import ZCDP, Approx, Budget, Ledger, Pure, Unit
+from pdprivacy.accounting import Event, GaussianNoise
 from pdprivacy.errors import BudgetError, BudgetExceeded, LedgerError, ParameterError
 
 
@@ -262,6 +264,15 @@ def test_what_all_charges_cost_is_exact_and_noted_with_each():
     assert budget.composed == entries[-1].so_far
 
 
+def test_what_was_asked_for_is_summed_up_where_the_noise_is_counted():
+    budget = Budget(1, delta="1e-5", accounting="zcdp")
+    cost, noise = Approx("0.1", "1e-6"), GaussianNoise(Fraction(50), moves=1, steps=2**20)
+    entry = budget.charge(cost, "means", count=3, events=[(Event(cost, noise), 3)])
+    assert entry.so_far == Approx("0.3", "3e-6")
+    assert budget.account.spent.rho == 3 / (2 * Fraction(50) ** 2)
+    assert budget.charge(Pure("0.02"), "count").so_far == Approx("0.32", "3e-6")
+
+
 def test_the_risk_reached_is_the_largest_so_far():
     budget = Budget(epsilon=10)
     for _ in range(5):
@@ -500,6 +511,25 @@ def test_a_budget_has_no_double_that_would_not_count(duplicate):
     budget.charge(Pure(1), "count")
     with pytest.raises(BudgetExceeded):
         budget.charge(Pure("0.001"), "count")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_budget_in_memory_is_not_charged_in_a_forked_process():
+    budget = Budget(epsilon=1)
+    answer, into = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            budget.charge(Pure("0.5"), "count")
+        except BudgetError as error:
+            os.write(into, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(into)
+    with os.fdopen(answer, "rb") as heard:
+        assert b"this one is a copy made by a fork. Nothing was charged." in heard.read()
+    budget.charge(Pure(1), "count")
 
 
 def test_a_risk_that_was_reached_is_not_taken_back():

@@ -818,6 +818,29 @@ def test_a_forged_charge_at_the_end_is_found(filled, change):
             use()  # nothing else is raised
 
 
+def test_a_declaration_anew_with_another_total_is_refused_where_it_is_used(filled):
+    """Of a chain that is whole: the hash of a record that was added is known to whoever adds it."""
+    connection = raw(filled)
+    number, before = connection.execute("SELECT max(number), hash FROM records").fetchone()
+    query = "SELECT body FROM records WHERE kind = 'open' AND budget = 'one'"
+    body = json.loads(connection.execute(query).fetchone()[0])
+    larger = {**body, "kind": "redeclare", "total": {"count": 1, "loss": {"epsilon": "9"}}}
+    row = (number + 1, "one", "redeclare", canonical(larger))
+    connection.execute(
+        "INSERT INTO records (number, budget, kind, body, hash) VALUES (?, ?, ?, ?, ?)",
+        (*row, digest(before, row[0], row[-1])),
+    )
+    connection.commit()
+    connection.close()
+    for use in (
+        lambda: Ledger(filled).budget("one"),
+        lambda: Ledger(filled).open("one").charge(Pure(2), "x"),
+        lambda: Ledger(filled).audit(),
+    ):
+        with pytest.raises(TamperedLedgerError):
+            use()
+
+
 def test_a_forged_total_at_the_end_is_refused(filled):
     forged(filled, "open", {"kind": "open", "total": {"count": 1, "loss": {"epsilon": "9"}}})
     with pytest.raises(TamperedLedgerError):
@@ -843,9 +866,9 @@ def test_an_audit_finds_what_no_longer_guards_the_records(filled, statement, wor
         Ledger(filled).audit()
 
 
-def test_an_audit_finds_an_index_that_lacks_a_release(filled):
-    """The records are as they were entered: the damage is to what looks them up alone."""
-    content = bytearray(filled.read_bytes())
+def lacking_a_release(path: Path) -> None:
+    """Damage what looks records up alone: they are as they were entered."""
+    content = bytearray(path.read_bytes())
     size = int.from_bytes(content[16:18], "big")
     for start in range(size, len(content), size):
         page = content[start : start + size]
@@ -854,9 +877,20 @@ def test_an_audit_finds_an_index_that_lacks_a_release(filled):
             break
     else:
         pytest.fail("there is no such page")
-    filled.write_bytes(content)
+    path.write_bytes(content)
+
+
+def test_an_audit_finds_an_index_that_lacks_a_release(filled):
+    lacking_a_release(filled)
     with pytest.raises(TamperedLedgerError, match="SQLite finds damage"):
         Ledger(filled).audit()
+
+
+def test_no_copy_is_made_of_a_damaged_ledger(filled, tmp_path):
+    lacking_a_release(filled)
+    with pytest.raises(LedgerError, match=r"it is damaged\. No copy was made"):
+        Ledger(filled).backup(tmp_path / "copy.db")
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == []
 
 
 def test_an_index_that_hides_the_last_charge_is_found(filled):

@@ -1073,6 +1073,8 @@ def test_the_page_is_well_made_and_needs_nothing_else(released, private, edition
     assert "@import" not in html
     assert not re.search(r"https?://", re.sub(r"base64,[\w+/=]+", "", html))
     assert ("CONFIDENTIAL" in html) == (edition == "curator")
+    marks = [one for one in found.all("aside") if one.get("class") == "mark"]
+    assert len(marks) == (edition == "curator")
     assert "default-src 'none'" in next(one["content"] for one in found.all("meta") if "http-equiv" in one)
 
 

@@ -205,6 +205,14 @@ def test_the_score_is_seldom_further_below_the_best_than_stated(mechanism, score
         assert stated.probabilities(scores)[beyond].sum() <= 1 - level
 
 
+@pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlip])
+def test_selections_in_a_row_share_the_loss_of_one(kind):
+    whole = kind("0.9", 2, monotone=True)
+    each = whole.times(3)
+    assert each == kind("0.3", 2, monotone=True)
+    assert each.scale == pytest.approx(3 * whole.scale, rel=1e-12)
+
+
 # ---------------------------------------------------------------- exact draws
 
 
