@@ -23,6 +23,7 @@ def test_planted_faults_fit_the_package():
         except (ValueError, SyntaxError) as error:
             broken.append(f"{fault.name}: {error}")
     assert not broken
+    assert len(FAULTS) >= 60
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
     assert all(fault.tests for fault in FAULTS)
 
