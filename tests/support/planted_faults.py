@@ -1251,13 +1251,6 @@ FAULTS = (
         ("tests/test_accounting_distribution.py::test_a_coarser_grid_costs_its_slack",),
     ),
     PlantedFault(
-        "loss distribution of the last Gaussian release alone",
-        "accounting/distribution.py",
-        "                precision += count / event.noise.multiplier**2",
-        "                precision = 1 / event.noise.multiplier**2",
-        ("tests/test_accounting_distribution.py::test_it_is_the_truth_but_for_the_width_of_its_cells",),
-    ),
-    PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/reached.py",
         '        reached = reached if more is None else more["by_records"]',
@@ -1293,6 +1286,75 @@ FAULTS = (
         ('    connection.execute("PRAGMA synchronous=FULL")\n    _ask(connection, path, "synchronous", 2)\n'),
         '    connection.execute("PRAGMA synchronous=OFF")\n',
         ("tests/test_ledger_sqlite.py::test_a_commit_is_set_to_be_durable",),
+    ),
+    PlantedFault(
+        "selection charged a thousandth of its loss",
+        "measure.py",
+        "        asked.cost, label, asked.title, events=taken_place, release_id=release_id, unit=unit",
+        (
+            "        loss(asked.cost.epsilon / 1000, 0), label, asked.title, events=taken_place, "
+            "release_id=release_id, unit=unit"
+        ),
+        ("tests/test_selection_releases.py::test_a_selection_costs_what_it_says_and_is_listed",),
+    ),
+    PlantedFault(
+        "release charged a thousandth of its loss",
+        "measure.py",
+        ("        cost,\n        label,\n        request.mechanism,\n"),
+        ("        loss(cost.epsilon / 1000, cost.delta),\n        label,\n        request.mechanism,\n"),
+        ("tests/test_metadata.py::test_the_budget_is_that_after_the_release",),
+    ),
+    PlantedFault(
+        "walk of selections charged for one of them",
+        "measure.py",
+        ("        asked.cost,\n        label,\n        asked.title,\n"),
+        ("        loss(asked.cost.epsilon / walk.selections, 0),\n        label,\n        asked.title,\n"),
+        ("tests/test_clustering.py::test_all_of_a_release_is_charged_once_before_anything_is_read",),
+    ),
+    PlantedFault(
+        "last image of recode not declared",
+        "transform/labels.py",
+        "    renewed = _recoded_column(declared, images, after)",
+        "    renewed = _recoded_column(declared, images, after[:-1] or after)",
+        ("tests/test_transform.py::test_recode_declares_the_images_in_declared_order",),
+    ),
+    PlantedFault(
+        "numbers beyond their bounds not clipped",
+        "conform.py",
+        "            if faults[column.name].outside.any():",
+        "            if False:",
+        ("tests/test_conform.py::test_every_fault_has_its_fate",),
+    ),
+    PlantedFault(
+        "first records in a sample in place of any",
+        "noise/coins.py",
+        "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
+        "        found[:size] = True",
+        ("tests/test_parts.py::test_all_parts_of_a_size_are_drawn_alike",),
+    ),
+    PlantedFault(
+        "bins between the ends of the data",
+        "engine/frame.py",
+        'np.asarray(edges), *column.bounds("bins"))',
+        (
+            "np.linspace(np.nanmin(np.asarray(values, float)), np.nanmax(np.asarray(values, float)), "
+            'len(edges)), *column.bounds("bins"))'
+        ),
+        ("tests/test_engine.py::test_nearly_even_bins_are_settled_by_their_edges",),
+    ),
+    PlantedFault(
+        "declaration known by the names of its columns alone",
+        "domain.py",
+        '            digest.update(column._canonical().encode() + b"\\n")',
+        '            digest.update(repr(column.name).encode() + b"\\n")',
+        ("tests/test_domain.py::test_the_fingerprint_sees_every_field_and_the_order",),
+    ),
+    PlantedFault(
+        "nulls meet a comparison",
+        "query/masks.py",
+        "    return np.asarray(result.to_numpy(dtype=bool, na_value=False), dtype=bool)",
+        "    return np.asarray(result.to_numpy(dtype=bool, na_value=True), dtype=bool)",
+        ("tests/test_query.py::test_every_null_has_one_fate",),
     ),
 )
 
