@@ -83,12 +83,16 @@ class _Outcomes:
             self.passed.append(report.nodeid)
 
 
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""For processes that have imported a plugin before pytest."""
+
+
 def missed(fault: PlantedFault) -> list[str]:
     """Plant a fault in this process, run its tests, and return those of them that do not fail."""
     fault.plant()
     outcomes = _Outcomes()
     pytest.main(
-        [*fault.tests, "--full", "-n0", "--tb=no", "--no-header", "-p", "no:cacheprovider"],
+        [*fault.tests, "--full", "-n0", "--tb=no", "--no-header", "-p", "no:cacheprovider", *QUIET],
         plugins=[outcomes],
     )
     return [test for test in fault.tests if not any(one.startswith(test) for one in outcomes.failed)]
