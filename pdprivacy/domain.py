@@ -63,6 +63,8 @@ def _is_null(value: Any) -> bool:
         return True
     except ValueError:  # an array; it is refused later, as it has no hash
         return False
+    except ArithmeticError:  # a decimal NaN that signals
+        return True
 
 
 def has_hash(value: object) -> bool:

@@ -18,8 +18,8 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError
+from tests.support.canaries import CANARY
 
-CANARY = "CANARYx7"
 FATES = ["raise", "clip", "drop"]
 DP: dict[str, Any] = {"dp": {}}
 BETWEEN = pa.Check.in_range(0, 120)

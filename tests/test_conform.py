@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 from pdprivacy import Column, Domain
 from pdprivacy.conform import conform
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from tests.support.canaries import CANARY, NUMBER
 from tests.support.cases import check_each
-
-CANARY = "CANARYx7"
-NUMBER = 918273645
 
 WHOLE = Column("x", "integer", lower=18, upper=90)
 REAL = Column("x", "float", lower=18, upper=90)

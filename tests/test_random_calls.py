@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 import random
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -53,10 +52,7 @@ from pdprivacy import (
 from pdprivacy.command.main import main
 from pdprivacy.domain import has_hash
 from pdprivacy.request import Options
-
-NUMBER = 918273645
-CANARY = "CANARYx7"
-CELL = re.compile(r"918273645|918[_,]273|9\.18273|CANARY", re.IGNORECASE)
+from tests.support.canaries import CANARY, CELL, NUMBER
 
 
 class Whole(int):

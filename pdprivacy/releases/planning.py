@@ -110,6 +110,7 @@ def plan(
 
 def _list(name: str, value: Any) -> list[Any]:
     listed = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
+    listed = listed and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
     items = list(value) if listed else [value]
     if not items:
         raise ParameterError(f"{name!r} must not be empty.")
