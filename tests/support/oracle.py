@@ -26,7 +26,7 @@ import pandas as pd
 from pdprivacy import errors
 from tests.support import spark
 from tests.support.oracle_cases import CASES, FAMILIES, Case
-from tests.support.oracle_frames import ENGINES, available, protected
+from tests.support.oracle_frames import ENGINES, available, frame_of, protected
 from tests.support.recorder import recording
 from tests.support.records import Charge, Coins, Draw, Event, Record, Selection
 
@@ -195,6 +195,8 @@ class Frames:
         """What the call of a case is given."""
         if case.family == "budgets":
             return lambda **terms: protected(self._engine, **terms)
+        if case.family == "pipeline":
+            return frame_of(self._engine)
         if case.fresh:
             return protected(self._engine, case.setting).dp
         if case.setting not in self._made:

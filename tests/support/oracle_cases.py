@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pdprivacy import errors
-from tests.support.oracle_frames import SETTINGS
+from pdprivacy import errors, release_step
+from tests.support.oracle_frames import DOMAIN, SETTINGS
 
 __all__ = ["CASES", "FAMILIES", "Case"]
 
@@ -370,6 +372,40 @@ TOGETHER: dict[str, tuple[list[str], Call]] = {
     "plan var, Gaussian": (["add_remove"], errors_of("var", "y", mechanism="gaussian", delta=1e-6)),
 }  # fmt: skip
 
+STEPPED: dict[str, dict[str, Call]] = {
+    "numbers": {
+        "count": COUNT, "mean": MEAN, "sum": GAUSSIAN, "groups": grouped("k", "mean", "y")},
+    "tables": {
+        "crosstab": verb("crosstab", "k", "s", margins=True),
+        "counts": verb("value_counts", "g", releases=2)},
+    "selections": {"median": verb("median", "x"), "mode": verb("mode", "k")},
+    "clusters": {"medians": verb("kmedian", "n", 2, steps=2, progress=False)},
+    "filtered": {"mean": lambda dp: MEAN(dp.query("m > 1").dp)},
+}  # fmt: skip
+
+
+def in_a_step(releases: dict[str, Call]) -> Call:
+    """A step of a pipeline, made and then tried again: the second time it charges and reads nothing."""
+
+    def call(frame: Any) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+
+            @release_step(
+                schema=DOMAIN,
+                ledger=Path(folder) / "budgets.ledger",
+                name="table",
+                epsilon=100,
+                delta=0.1,
+                to=Path(folder) / "released",
+            )
+            def step(private: Any) -> Any:
+                return {name: release(private.dp) for name, release in releases.items()}
+
+            return [step(frame, release_id="first"), step(frame, release_id="first")]
+
+    return call
+
+
 EXACT: dict[str, Call] = {
     "dr_ha": lambda dp: dp.dr_ha(by=["k", "y"], sensitive="s", epsilon=[0.1, 1]),
     "dr_ha, expected": lambda dp: dp.dr_ha("k", "s", [1], measure="expected"),
@@ -457,6 +493,8 @@ def _cases() -> Iterator[Case]:
     for name, (settings, call) in TOGETHER.items():
         for setting in settings:
             yield Case("together", name, setting, call, engines=setting != "public_rows")
+    for name, releases in STEPPED.items():
+        yield Case("pipeline", f"a step of {name}", "add_remove", in_a_step(releases), engines=True)
     for name, call in EXACT.items():
         for setting in ("add_remove", "clip", "drop", "unit"):
             yield Case("curator", name, setting, call, engines=True)
