@@ -19,7 +19,6 @@ from pdprivacy import Column, Domain, Ledger, errors
 from tests.support.engine_frames import ON_NEWEST_PANDAS, frame_of
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
-pytestmark = ON_NEWEST_PANDAS
 
 ROWS = 12
 NAN = float("nan")
@@ -247,6 +246,7 @@ def test_dask_answers_of_a_truth_value_that_is_missing():
 
 
 @pytest.mark.full
+@ON_NEWEST_PANDAS
 @pytest.mark.parametrize(("engine", "types", "name", "nullable", "unit"), LONG)
 def test_every_release_of_plain_cells_is_made_of_hard_ones(engine, types, name, nullable, unit):
     found = outcomes(engine, FRAMES[name](types), nullable=nullable, unit=unit, asked=EVERYTHING)

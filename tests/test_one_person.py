@@ -22,7 +22,6 @@ from tests.support.engine_frames import ON_NEWEST_PANDAS, frame_of
 from tests.support.recorder import recording
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
-pytestmark = ON_NEWEST_PANDAS
 
 NIGHT = dt.datetime(2024, 11, 3, 4, 30, tzinfo=dt.UTC)
 DOMAIN = Domain(
@@ -133,6 +132,7 @@ def test_one_person_moves_exact_integers_by_no_more_than_the_sensitivity(engine)
 
 
 @pytest.mark.full
+@ON_NEWEST_PANDAS
 @pytest.mark.parametrize("label", NAMES)
 @pytest.mark.parametrize("engine", [*FAST, "Polars", "Dask"])
 def test_no_person_among_many_moves_exact_integers_by_more(engine, label):

@@ -18,11 +18,10 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, errors
-from tests.support.engine_frames import ON_NEWEST_PANDAS, frame_of
+from tests.support.engine_frames import frame_of
 
 pa = pytest.importorskip("pyarrow", reason="the columns of these tests are Arrow's, too")
 
-pytestmark = ON_NEWEST_PANDAS
 
 FLAG = Domain((Column("flag", "boolean"),))
 EXACT = 10.0**6

@@ -9,11 +9,10 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, errors
-from tests.support.engine_frames import ENGINES, ON_NEWEST_PANDAS, frame_of
+from tests.support.engine_frames import ENGINES, frame_of
 from tests.support.recorder import recording
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
-pytestmark = ON_NEWEST_PANDAS
 
 LEAST, MOST = -(2**63), 2**63 - 1
 FAST = [engine for engine in ENGINES if engine not in ("Dask", "Dask of NumPy", "Spark")]
