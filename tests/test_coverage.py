@@ -17,6 +17,7 @@ import pdprivacy
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
 from tests.benchmarks.coverage import CASES, coverage, grid
+from tests.support.engine_frames import ON_NEWEST_PANDAS
 from tests.support.statistics import accepts_share
 
 CASE = {case.name: case for case in CASES}
@@ -46,6 +47,7 @@ def test_intervals_cover_values_that_are_all_the_same(name, rows, neighbors, bou
 
 
 @pytest.mark.full
+@ON_NEWEST_PANDAS
 @pytest.mark.parametrize("name", CASE)
 def test_intervals_cover_over_the_grid(name):
     lines = grid(list(CASE).index(name), draws=100, seed=11)

@@ -53,6 +53,7 @@ from pdprivacy.command.main import main
 from pdprivacy.domain import has_hash
 from pdprivacy.request import Options
 from tests.support.canaries import CANARY, CELL, NUMBER
+from tests.support.engine_frames import ON_NEWEST_PANDAS
 
 
 class Whole(int):
@@ -681,6 +682,7 @@ def test_a_call_ends_in_a_result_or_in_an_error_of_the_library(world, texts_of, 
 
 
 @pytest.mark.full
+@ON_NEWEST_PANDAS
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_many_calls_end_in_a_result_or_in_an_error_of_the_library(world, texts_of, capsys, seed):
     assert _run(world, seed=seed, count=1500, texts_of=texts_of) == []

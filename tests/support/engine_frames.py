@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 ON_NEWEST_PANDAS = pytest.mark.skipif(
-    pd.__version__.startswith("2."), reason="the engines are checked against the newest pandas and Arrow"
+    pd.__version__.startswith("2."), reason="the newest pandas and Arrow suffice"
 )
 
 
