@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -25,9 +25,11 @@ __all__ = [
     "cell_type_name",
     "conversion_hint",
     "declared_as",
+    "is_float",
     "label_types",
     "pandas_type_name",
     "refuse_other_types",
+    "refuse_rounded",
 ]
 
 NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
@@ -140,6 +142,29 @@ def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> 
             for column, held in refused
         )
         raise InvalidDataError(f"{named}.", conversion_hint(*refused[0]))
+
+
+def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
+    """Refuse columns of floats that are declared with integers which doubles do not tell apart.
+
+    One null makes floats of a whole column of integers: a single record would round all others.
+    """
+    for column in domain.columns:
+        ends = (column.lower, column.upper) if column.kind == "integer" else ()
+        told = [one for one in (*ends, *(column.categories or ())) if isinstance(one, int)]
+        if column.name in floats and any(abs(one) > 2**53 for one in told):
+            raise InvalidDataError(
+                f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which do "
+                "not tell them apart.",
+                f'read it as integers: pd.read_csv(PATH, dtype={{{column.name!r}: "Int64"}}).',
+            )
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether a pandas column of this dtype holds floats, as they are or as categories."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return is_float(dtype.categories.dtype)
+    return is_float(dtype.subtype) if isinstance(dtype, pd.SparseDtype) else dtype.kind == "f"
 
 
 def _suits(column: Column, held: str) -> bool:

@@ -37,9 +37,11 @@ from pdprivacy.cell_types import (
     cell_type_name,
     conversion_hint,
     declared_as,
+    is_float,
     label_types,
     pandas_type_name,
     refuse_other_types,
+    refuse_rounded,
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
@@ -249,8 +251,9 @@ def check_types(frame: pd.DataFrame, domain: Domain) -> None:
 
     Raises InvalidDataError.
     """
-    found = zip(frame.columns, frame.dtypes, strict=True)
-    refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found if name in domain}, domain)
+    found = {name: dtype for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if name in domain}
+    refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found.items()}, domain)
+    refuse_rounded({name for name, dtype in found.items() if is_float(dtype)}, domain)
 
 
 def survey(frame: pd.DataFrame, domain: Domain) -> Survey:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import pdprivacy
@@ -289,4 +290,34 @@ def test_an_error_after_a_charge_names_the_charge(tmp_path, ledger):
         assert private.dp.budget.spent == (number, 0)
     with pytest.raises(errors.BudgetExceeded) as caught:
         private.dp.mean("n", epsilon=100)
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_an_interrupt_within_a_charge_says_that_its_fate_is_not_known(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "budgets.ledger")
+    budget = ledger.open("survey", pdprivacy.Pure(1))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(ledger.chain.store), "writing", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        budget.charge(pdprivacy.Pure("0.1"), "count")
+    assert caught.value.__notes__ == [
+        "Whether the charge is entered is not known: the entries of the budget tell."
+    ]
+
+
+def test_a_release_that_was_answered_within_another_is_not_told_of():
+    frame = pd.DataFrame({"n": [1, 2]})
+    domain = Domain((Column("n", "integer", lower=0, upper=9),))
+    private, other = (frame.dp.protect(domain, epsilon=1) for _ in range(2))
+
+    class Shares(list):
+        def __iter__(self):
+            other.dp.count(epsilon="0.1")
+            return iter([0.5, 2.0])
+
+    with pytest.raises(errors.ParameterError) as caught:
+        private.dp.quantile("n", Shares([0.5, 2.0]), epsilon="0.1")
     assert not hasattr(caught.value, "__notes__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,11 @@ def missed_in(processes, fault):
     """The tests of a fault that do not fail in a process where it is planted."""
     told, tell = processes.Pipe(duplex=False)
     process = processes.Process(target=_tell_missed, args=(fault, tell))
-    process.start()
+    with pytest.MonkeyPatch.context() as patch:
+        # the process would first run what this one was started with, and import the package
+        patch.delattr(sys.modules["__main__"], "__file__", raising=False)
+        patch.setattr(sys.modules["__main__"], "__spec__", None)
+        process.start()
     tell.close()
     assert told.poll(600), "the tests of the fault do not end"
     found = told.recv()

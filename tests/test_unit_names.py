@@ -234,3 +234,16 @@ def test_a_column_of_views_is_refused_before_the_budget_is_opened(tmp_path):
         frame.dp.protect(FLAG, epsilon=1, unit="person", max_rows=1, budget=ledger, name="survey")
     with pytest.raises(errors.LedgerError):
         ledger.budget("survey")
+
+
+@pytest.mark.parametrize("kind", ["float64", "Float64", "double[pyarrow]", "float32"])
+def test_floats_that_stand_for_several_integers_are_no_names(kind):
+    """One null makes floats of a column of integers: one record would merge the persons of others."""
+    names = [2**60, 2**60 + 1, 3] if kind != "float32" else [2**24, 2**24 + 1, 3]
+    frame = pd.DataFrame({"flag": True, "person": pd.Series(names, dtype=float).astype(kind)})
+    with pytest.raises(errors.InvalidDataError, match="floats that may stand for several integers"):
+        frame.dp.protect(FLAG, epsilon=1, unit="person", max_rows=1)
+    frame["person"] = pd.Series([0.5, np.inf, 2**24 - 1]).astype(kind)
+    assert (
+        frame.dp.protect(FLAG, epsilon=EXACT, unit="person", max_rows=1).dp.count(epsilon=EXACT).iloc[0] == 3
+    )

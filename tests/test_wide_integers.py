@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import pdprivacy
@@ -94,3 +95,33 @@ def test_integers_of_128_bits_are_refused_where_their_bounds_are_wider_than_64()
     frame = pl.DataFrame({"x": pl.Series([1, 2**100], dtype=pl.Int128)})
     with pytest.raises(errors.ParameterError, match="128 bits"):
         pdprivacy.protect(frame, Domain((Column("x", "float", lower=0, upper=1e40),)), epsilon=1)
+
+
+@pytest.mark.parametrize("engine", ["pandas", "pandas of Arrow", "Polars", "PyArrow"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("x", "integer", True, categories=(2**60 + 1, 2**60 + 3)),
+        Column("x", "category", True, categories=(2**60 + 1, 2**60 + 3)),
+        Column("x", "integer", True, lower=0, upper=2**60),
+    ],
+)
+def test_floats_are_not_taken_for_integers_that_they_merge(engine, column):
+    """One null makes floats of a whole column of integers that `read_csv` reads."""
+    with pytest.raises(errors.InvalidDataError, match="and holds floats"):
+        protected(engine, pa.array([2.0**60, None], pa.float64()), column, on_invalid="drop")
+    whole = protected(
+        engine, pa.array([2**60 + 1] * 2), column, on_invalid="clip" if column.upper else "raise"
+    )
+    assert whole.dp.count(epsilon=1e6).iloc[0] == 2
+
+
+def test_floats_that_a_schema_makes_integers_of_are_refused_too():
+    import pandera.pandas as pandera
+
+    labels = pandera.Check.isin([2**60 + 1, 2**60 + 3])
+    schema = pandera.DataFrameSchema(
+        {"x": pandera.Column("Int64", labels, nullable=True, coerce=True, metadata={"dp": {}})}
+    )
+    with pytest.raises(errors.InvalidDataError, match="and holds floats"):
+        pd.DataFrame({"x": [2.0**60, None]}).dp.protect(schema, epsilon=1, on_invalid="drop")

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types
+from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
@@ -79,6 +79,7 @@ class NarwhalsEngine:
         Raises InvalidDataError or ParameterError; no record is read.
         """
         refuse_other_types(self._held(domain), domain)
+        refuse_rounded({column.name for column in domain.columns if self._type(column).is_float()}, domain)
         for column in domain.columns:
             dtype = self._type(column)
             if column.role == "identifier":

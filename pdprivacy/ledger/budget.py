@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import pandas as pd
 
@@ -22,7 +22,7 @@ from pdprivacy import markup
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.checks import instance
-from pdprivacy.errors import BudgetError, LedgerError, ParameterError, kind
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
 from pdprivacy.ledger import text
 from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
 from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
@@ -251,9 +251,15 @@ class Budget:
             now = datetime.now(UTC)
             return Entry(after.charges, label, mechanism, cost, number, counted, told, now, after, release)
 
-        entry = self._book.charge(make, release)
+        try:
+            entry = self._book.charge(make, release)
+        except PrivacyError:  # says itself what was entered
+            raise
+        except BaseException as error:
+            error.add_note("Whether the charge is entered is not known: the entries of the budget tell.")
+            raise
         if (entered := _ENTERED.get()) is not None:
-            entered.append((entry.number, self.name))
+            entered[self._book, entry.number] = self.name
         return entry
 
     def answered(self, number: int, risk: float | None = None) -> None:
@@ -284,6 +290,12 @@ class Budget:
             self._book.answer(int(number), risk)
         except LedgerError as error:
             raise _not_noted(error, int(number), self.name) from None
+        self.handed_out(int(number))
+
+    def handed_out(self, number: int) -> None:
+        """Let no error say of charge ``number`` that its answer was not handed out."""
+        if (entered := _ENTERED.get()) is not None:
+            entered.pop((self._book, number), None)
 
     @property
     def entries(self) -> pd.DataFrame:
@@ -380,13 +392,16 @@ def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
     )
 
 
-_ENTERED: ContextVar[list[tuple[int, str]] | None] = ContextVar("entered", default=None)
+Entered: TypeAlias = dict[tuple[Book, int], str]
+"""Charges whose answers are not handed out, and the name of the budget of each."""
+
+_ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
 
 
 @contextmanager
-def charging() -> Iterator[list[tuple[int, str]]]:
-    """Collect what is charged within the block: the number of each charge and the name of its budget."""
-    entered: list[tuple[int, str]] = []
+def charging() -> Iterator[Entered]:
+    """Collect what is charged within the block and not answered."""
+    entered: Entered = {}
     before = _ENTERED.set(entered)
     try:
         yield entered
@@ -405,7 +420,7 @@ def tells_charges(function: F) -> F:
             try:
                 return function(*args, **kwargs)
             except BaseException as error:
-                for number, name in entered:
+                for (_, number), name in entered.items():
                     charge = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
                     if not str(error).startswith(charge):
                         error.add_note(f"{charge} is entered, but its answer was not handed out.")

@@ -79,7 +79,7 @@ class Terms:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
         if total is not None and Terms(total).total != self.total:
             raise ParameterError(
-                f"The 'budget' has another total: {spelled(self.total)}, not {spelled(total)}.",
+                f"The 'budget' has another total: {spelled(self.total)}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:

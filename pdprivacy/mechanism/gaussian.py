@@ -86,7 +86,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
         )
     if calibration == "classic" and epsilon >= 1:
         raise ParameterError(
-            f"calibration='classic' holds for 'epsilon' below 1 only (got {float(epsilon):g}).",
+            "calibration='classic' holds for 'epsilon' below 1 only.",
             'use calibration="analytic", which holds everywhere and needs less noise.',
         )
     eps, slack = float(epsilon), float(delta)

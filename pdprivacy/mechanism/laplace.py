@@ -52,11 +52,11 @@ def truncated_laplace_loss(
     """
     fractions(scale=scale, sensitivity=sensitivity, width=width, moves=moves)
     whole = infinite(width) / float(scale)
-    moved = min(float(sensitivity / moves / scale), whole)
+    moved = min(float(Fraction(sensitivity) / moves / scale), whole)
     # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
     near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
     gain = math.log1p(near * rest / -math.expm1(-whole))
-    return rounded_up(sensitivity / scale + moves * Fraction(gain) * SAFE)
+    return rounded_up(Fraction(sensitivity) / scale + moves * Fraction(gain) * SAFE)
 
 
 WIDEST = Fraction(2**1000)  # a range that no noise gets across

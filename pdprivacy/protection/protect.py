@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
+from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.engine_narwhals import Piecewise, Source
@@ -278,6 +279,8 @@ def _meet(
     Types come first: pandera would refuse most of them, too, but cannot tell how to convert them. Two units
     whose names are clipped to one bound are still two.
     """
+    types = zip(frame.columns, frame.dtypes, strict=True)
+    refuse_rounded({name for name, dtype in types if is_float(dtype)}, domain)
     coerced = schemas.coerce(frame, schema)
     if isinstance(on_invalid, str) and on_invalid == "raise":
         check_types(coerced, domain)

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.engine.units import unit_codes
+from pdprivacy.engine.units import filled, unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
 from pdprivacy.ledger.budget import printable
+from pdprivacy.query import dense
 
 __all__ = ["bounded", "codes_of", "most_rows", "name_of", "with_dropped"]
 
@@ -65,6 +66,7 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "The schema leaves the column of the unit out.",
             'declare it, or strict=False in place of "filter".',
         )
+    refuse_rounded(frame[unit])
     codes = unit_codes(frame[unit])
     if (codes < 0).any():
         raise InvalidDataError(
@@ -72,6 +74,18 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "leave such records out before df.dp.protect(...), or give each a name of its own.",
         )
     return codes
+
+
+def refuse_rounded(names: pd.Series[Any]) -> None:
+    """Refuse floats that may each stand for several integers: one null makes floats of integers."""
+    if names.dtype.kind != "f":
+        return
+    numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))
+    if bool((np.isfinite(numbers) & (numbers >= 2.0 ** (np.finfo(numbers.dtype).nmant + 1))).any()):
+        raise InvalidDataError(
+            "The column of the unit holds floats that may stand for several integers each.",
+            f'read it as integers or as text: pd.read_csv(PATH, dtype={{{names.name!r}: "Int64"}}).',
+        )
 
 
 def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from pdprivacy import metadata
-from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, ParameterError, StepError
+from pdprivacy.errors import (
+    AlreadyCharged,
+    BudgetError,
+    ChangedStepError,
+    LedgerError,
+    ParameterError,
+    StepError,
+)
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
@@ -76,6 +83,7 @@ class Purse(Budget):
     def stored(self) -> None:
         """Note that the answer is stored: that is what handing it out is, here."""
         if self._answer is not None:
+            self.handed_out(self._answer[0])
             super().answered(*self._answer)
 
 
@@ -95,6 +103,11 @@ class Opened:
         self._kept: dict[str, _Kept] = {}
         self._turn = threading.RLock()
         self._over = False
+
+    @property
+    def made(self) -> int:
+        """How many releases of the step are stored."""
+        return len(self._kept)
 
     def close(self) -> None:
         """Make no more releases."""
@@ -162,7 +175,15 @@ class Opened:
             released = make(release_id)
             data, stored = to_bytes(released)
             self._folder.store(number, {"call": call, "risk": self._purse.risk}, data)
-            self._purse.stored()
+            try:
+                self._purse.stored()
+            except LedgerError as error:
+                reason = str(error).partition("because that could not be noted: ")[2].partition("\n")[0]
+                raise StepError(
+                    f"Release {number} of the step {self._folder.release_id!r} is charged and stored, but "
+                    f"that could not be noted: {reason}",
+                    "call the step again with the same release_id: what is stored is free.",
+                ) from None
         except AlreadyCharged:
             lost = True
         finally:

@@ -322,6 +322,13 @@ class _Run:
             returned = self._body(*bound.args, **bound.kwargs)
             several = isinstance(returned, dict)
             return opened.results(returned if several else {SINGLE: returned}), not several
+        except BaseException as error:
+            if opened.made:
+                error.add_note(
+                    f"Stored of the step {self._folder.release_id!r}: {opened.made} releases. With the same "
+                    "release_id they are returned, and cost nothing."
+                )
+            raise
         finally:
             opened.close()
 
