@@ -15,7 +15,7 @@ from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, rule
 from pdprivacy.accounting.rules import add_all
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, loss, show
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, loss, show
 
 __all__ = ["Account", "Entry", "Losses", "Terms", "counted_by", "near"]
 
@@ -78,8 +78,10 @@ class Terms:
     def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
         if total is not None and Terms(total).total != self.total:
+            stated = [getattr(total, name, None) for name in ("epsilon", "delta", "rho")]
+            given = "" if any(isinstance(one, Unshown) for one in stated) else f", not {spelled(total)}"
             raise ParameterError(
-                f"The 'budget' has another total: {spelled(self.total)}.",
+                f"The 'budget' has another total: {spelled(self.total)}{given}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:
