@@ -41,7 +41,7 @@ CELLS: dict[str, tuple[Any, list[Any]]] = {
 NAMES: dict[str, tuple[Any, list[Any]]] = {
     "int64": (pa.int64(), [0, 2**53, 2**53 + 1, -5]),
     "uint64": (pa.uint64(), [2**64 - 1, 2**64 - 2, 0, 1]),
-    "double": (pa.float64(), [0.0, 1.5, 5e-324, 1e300]),
+    "double": (pa.float64(), [0.0, 1.5, 5e-324, 2.0**53 - 1]),
     "float": (pa.float32(), [0.0, 1.5, 2.5, 3.5]),
     "bool": (pa.bool_(), [True, False]),
     "string": (pa.string(), ["ann", "ann ", "ann\0", ""]),

@@ -40,6 +40,7 @@ from pdprivacy.errors import (
     ParameterError,
     StepError,
 )
+from pdprivacy.ledger.durable import StoredBook
 from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
 from pdprivacy.step.labels import from_json, to_json
 from pdprivacy.step.opened import ADMITTED
@@ -173,6 +174,45 @@ def test_results_are_returned_stored_and_charged(pipeline, ages):
     assert plain.attrs["dp"] == made["health"].attrs["dp"]
     assert plain.dp.verify()
     assert plain.equals(made["health"])
+
+
+def test_a_body_that_fails_says_that_its_releases_are_stored(pipeline, ages):
+    failing = [True]
+
+    def body(private):
+        mean = private.dp.mean("age", epsilon=0.5)
+        if failing:
+            raise RuntimeError(failing.pop())
+        return mean
+
+    step = pipeline.step(body)
+    with pytest.raises(RuntimeError) as caught:
+        step(ages, release_id="a")
+    (note,) = caught.value.__notes__
+    assert note.startswith("What the step 'a' has released is stored")
+    assert pipeline.charged == ["a/1"]
+    assert step(ages, release_id="a").dp.verify()
+    assert pipeline.charged == ["a/1"]
+
+
+def test_a_release_that_is_stored_and_cannot_be_noted_is_free_the_next_time(pipeline, ages, monkeypatch):
+    step = pipeline.step(lambda private: private.dp.mean("age", epsilon=0.5))
+
+    def refuse(*_):
+        raise LedgerError("The disk is full. Nothing was entered.")
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(StepError, match="is charged and stored, but") as caught,
+    ):
+        patch.setattr(StoredBook, "answer", refuse)
+        step(ages, release_id="a")
+    assert "same release_id" in caught.value.hint
+    assert "handed out" not in "".join(getattr(caught.value, "__notes__", []))
+    assert pipeline.charged == ["a/1"]
+    assert step(ages, release_id="a").dp.verify()
+    assert pipeline.charged == ["a/1"]
+    assert pipeline.answered == [True]
 
 
 def test_the_same_step_again_is_neither_run_nor_charged(pipeline, ages):

@@ -325,8 +325,8 @@ class _Run:
         except BaseException as error:
             if opened.made:
                 error.add_note(
-                    f"Stored of the step {self._folder.release_id!r}: {opened.made} releases. With the same "
-                    "release_id they are returned, and cost nothing."
+                    f"What the step {self._folder.release_id!r} has released is stored: called again with "
+                    "the same release_id, it takes that from there, at no cost."
                 )
             raise
         finally:
