@@ -201,12 +201,11 @@ def test_a_release_that_is_stored_and_cannot_be_noted_is_free_the_next_time(pipe
     def refuse(*_):
         raise LedgerError("The disk is full. Nothing was entered.")
 
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(StepError, match="is charged and stored, but") as caught,
-    ):
-        patch.setattr(StoredBook, "answer", refuse)
+    noting = StoredBook.answer
+    monkeypatch.setattr(StoredBook, "answer", refuse)
+    with pytest.raises(StepError, match="is charged and stored, but") as caught:
         step(ages, release_id="a")
+    monkeypatch.setattr(StoredBook, "answer", noting)
     assert "same release_id" in caught.value.hint
     assert "handed out" not in "".join(getattr(caught.value, "__notes__", []))
     assert pipeline.charged == ["a/1"]
