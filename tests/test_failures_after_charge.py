@@ -80,7 +80,6 @@ TYPES["decimals, numbers as floats"] = {
     **TYPES["plain types"],
     "x": pa.decimal128(12, 2),
     "n": pa.float64(),
-    "w": pa.float64(),
     "g": pa.large_string(),
     "k": pa.decimal128(9, 1),
     "who": pa.float64(),
