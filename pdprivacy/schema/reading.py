@@ -185,9 +185,10 @@ def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list
         return [None, None]
     named = [(None, None), *map(bounds_of, checks)]
     pair = [next((end for end in side if end is not None), None) for side in zip(*named, strict=True)]
-    for kind, is_kind in ((pd.Timestamp, dtypes.is_datetime), (pd.Timedelta, dtypes.is_timedelta)):
-        if dtype is not None and is_kind(dtype):
-            pair = [_of_text(end, kind) for end in pair]
+    if dtype is None or dtypes.is_datetime(dtype):
+        pair = [_of_text(end, pd.Timestamp) for end in pair]
+    elif dtypes.is_timedelta(dtype):
+        pair = [_of_text(end, pd.Timedelta) for end in pair]
     return pair
 
 
