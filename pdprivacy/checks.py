@@ -10,6 +10,7 @@ import numbers
 import os
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,7 +75,7 @@ def fractions(*, width: Any = None, **given: Any) -> None:
     if width is not None:
         given["width"] = width
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Rational) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
             raise ParameterError(
                 f"{name!r} must be a positive Fraction (got {got(value)}).", f"Fraction({name})."
             )
