@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pdprivacy import ZCDP, Approx, Budget, Ledger, Pure, Unit
 from pdprivacy.accounting import Event, GaussianNoise
 from pdprivacy.errors import BudgetError, BudgetExceeded, LedgerError, ParameterError
+from tests.support.processes import refused_in_a_fork
 
 
 @pytest.fixture
@@ -516,19 +517,8 @@ def test_a_budget_has_no_double_that_would_not_count(duplicate):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_budget_in_memory_is_not_charged_in_a_forked_process():
     budget = Budget(epsilon=1)
-    answer, into = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            budget.charge(Pure("0.5"), "count")
-        except BudgetError as error:
-            os.write(into, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(into)
-    with os.fdopen(answer, "rb") as heard:
-        assert b"this one is a copy made by a fork. Nothing was charged." in heard.read()
+    refusal = refused_in_a_fork(lambda: budget.charge(Pure("0.5"), "count"))
+    assert b"this one is a copy made by a fork. Nothing was charged." in refusal
     budget.charge(Pure(1), "count")
 
 

@@ -45,6 +45,7 @@ from pdprivacy.suppression import (
 )
 from pdprivacy.suppression.laws import Outliers, Poisson, WithoutReplacement
 from tests.support.divergences import hockey_stick
+from tests.support.processes import refused_in_a_fork
 from tests.support.statistics import accepts_counts, accepts_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
@@ -636,19 +637,7 @@ def test_a_ledger_keeps_the_group_of_a_part(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_cannot_release_a_part():
     part = private().dp.sample(frac=0.5)
-    answer, into = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            part.dp.count(epsilon=0.1)
-        except BudgetError as error:
-            os.write(into, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(into)
-    with os.fdopen(answer, "rb") as heard:
-        assert b"belongs to the process that drew it" in heard.read()
+    assert b"belongs to the process that drew it" in refused_in_a_fork(lambda: part.dp.count(epsilon=0.1))
     part.dp.count(epsilon=0.1)
 
 

@@ -66,7 +66,7 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "The schema leaves the column of the unit out.",
             'declare it, or strict=False in place of "filter".',
         )
-    refuse_rounded(frame[unit])
+    _refuse_rounded_names(frame[unit])
     codes = unit_codes(frame[unit])
     if (codes < 0).any():
         raise InvalidDataError(
@@ -76,7 +76,7 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
     return codes
 
 
-def refuse_rounded(names: pd.Series[Any]) -> None:
+def _refuse_rounded_names(names: pd.Series[Any]) -> None:
     """Refuse floats that may each stand for several integers: one null makes floats of integers."""
     if names.dtype.kind != "f":
         return
