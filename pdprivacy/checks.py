@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -16,13 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, got, kind
 
-__all__ = ["doubles", "flag", "fractions", "function", "instance", "items", "path", "real", "reals", "whole"]
+__all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "path"]
+__all__ += ["printable", "real", "reals", "whole"]
 
 T = TypeVar("T")
 
 EXACT = 2**53
+MOST_TEXT = 200
+"""Characters of a name."""
 NAMES: dict[Any, str] = {str: "string"}
 
 
@@ -177,3 +181,26 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
     """
     with np.errstate(over="ignore"):
         return reals(values, name).astype(np.float64)
+
+
+def printable(text: str, argument: str = "text") -> str:
+    """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
+    instance(text, str, argument)
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def check_name(name: Any, argument: str) -> str:
+    """A name that a person can tell from others.
+
+    Raises ParameterError for what is no text, empty, too long, not printable or padded.
+    """
+    if type(name) is not str:  # a text of NumPy may be a cell
+        raise ParameterError(f"{argument!r} must be a string (got {kind(name)}).")
+    plain = unicodedata.normalize("NFC", name)
+    if not plain or len(plain) > MOST_TEXT or not plain.isprintable() or plain != plain.strip():
+        raise ParameterError(
+            f"{argument!r} must be 1 to {MOST_TEXT} printable characters without spaces around them."
+        )
+    return plain

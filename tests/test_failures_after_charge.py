@@ -296,10 +296,10 @@ def test_an_interrupt_within_a_charge_says_that_its_fate_is_not_known(tmp_path, 
     ledger = Ledger(tmp_path / "budgets.ledger")
     budget = ledger.open("survey", pdprivacy.Pure(1))
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(ledger.chain.store), "writing", interrupted)
+    monkeypatch.setattr(type(ledger.chain.store), "write", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         budget.charge(pdprivacy.Pure("0.1"), "count")
     assert caught.value.__notes__ == [

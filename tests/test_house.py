@@ -28,7 +28,7 @@ LAYERS = (
     {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
     {"cell_types", "statistic", "query", "request", "utility"},
     {"transform", "metadata"},
-    {"recognition"},
+    {"recognition", "budget_text"},
     {"plot"},
     {"schema", "conform", "engine", "ledger"},
     {"display"},
@@ -48,7 +48,7 @@ THIRD_PARTIES = {
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "step"},
     "matplotlib": {"plot", "reporting"},
     "tqdm": {"progress"},
-    "sqlalchemy": {"ledger"},
+    "psycopg": {"ledger"},
     "dp_accounting": {"accounting"},
     "narwhals": {"engine_narwhals"},
     "dask": {"engine_narwhals", "dask"},
@@ -57,6 +57,7 @@ THIRD_PARTIES = {
     "pyspark": {"engine_narwhals", "spark"},
     "pandas": {
         "accessor",
+        "budget_text",
         "cell_types",
         "command",
         "conform",
@@ -207,8 +208,8 @@ before = set(sys.modules)
 import pdprivacy
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
 assert "IPython" not in sys.modules
-import pdprivacy.plot, pdprivacy.ledger.server  # which need more only when they are used
-assert not {"matplotlib", "sqlalchemy", "psycopg"} & set(sys.modules)
+import pdprivacy.plot, pdprivacy.ledger.postgres  # which need more only when they are used
+assert not {"matplotlib", "psycopg"} & set(sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
@@ -217,7 +218,7 @@ assert not {"matplotlib", "sqlalchemy", "psycopg"} & set(sys.modules)
     assert "pdprivacy" in loaded
     heavy = {"pandera", "scipy", "pyarrow", "matplotlib", "hypothesis", "pydantic", "polars"}
     heavy |= {"narwhals", "duckdb", "dask", "pyspark"}
-    assert loaded & (heavy | {"sqlite3", "sqlalchemy", "dp_accounting", "absl"}) == set()
+    assert loaded & (heavy | {"sqlite3", "psycopg", "dp_accounting", "absl"}) == set()
 
 
 def test_the_package_is_typed():

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from pdprivacy import ZCDP, Approx, Budget, Ledger, Pure, Unit
 from pdprivacy.accounting import Event, GaussianNoise
-from pdprivacy.errors import BudgetError, BudgetExceeded, LedgerError, ParameterError
+from pdprivacy.errors import AlreadyCharged, BudgetError, BudgetExceeded, LedgerError, ParameterError
+from pdprivacy.ledger import counted_by
 from tests.support.processes import refused_in_a_fork
 
 
@@ -530,3 +531,82 @@ def test_a_risk_that_was_reached_is_not_taken_back():
     assert budget.entries["dr_ha"].tolist() == [0.5]
     with pytest.raises(ParameterError, match="'number' must be that of a charge"):
         budget.answered(1.0, 0.5)
+
+
+def traced(action, at=None):
+    """Run an action, interrupted before a line that changes the book; return how many such lines ran."""
+    count = 0
+
+    def line(_, event, __):
+        nonlocal count
+        if event == "line":
+            count += 1
+            if count == at:
+                raise KeyboardInterrupt
+        return line
+
+    def call(frame, *_):
+        within = frame.f_code.co_filename.endswith("pdprivacy/ledger/book.py")
+        return line if within and frame.f_code.co_name == "enter" else None
+
+    sys.settrace(call)
+    try:
+        action()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_an_interrupt_at_any_line_enters_a_charge_whole_or_not_at_all():
+    lines = traced(lambda: Budget(1).charge(Pure("0.25"), "count", release_id="a"))
+    assert lines > 5
+    for at in range(1, lines + 1):
+        budget = Budget(1)
+        budget.charge(Pure("0.25"), "before")
+        with pytest.raises(KeyboardInterrupt):
+            traced(lambda budget=budget: budget.charge(Pure("0.25"), "count", release_id="a"), at)
+        entered = budget.account.charges - 1
+        assert entered == (at == lines)  # the last line returns what the line before it entered
+        assert budget.spent == (0.25 + 0.25 * entered, 0)
+        assert len(budget.entries) == 1 + entered
+        if entered:
+            with pytest.raises(AlreadyCharged):
+                budget.charge(Pure("0.25"), "count", release_id="a")
+        else:
+            assert budget.charge(Pure("0.25"), "count", release_id="a").number == 2
+        budget.answered(2, 0.5)
+        assert budget.entries["answered"].tolist() == [False, True]
+        assert budget.spent == (0.5, 0)
+
+
+def test_a_signal_within_a_charge_reads_the_budget_and_cannot_charge_it(monkeypatch):
+    budget = Budget(1)
+    refused = []
+
+    def within(*given):
+        assert budget.left == (1, 0)
+        with pytest.raises(BudgetError, match=r"changing the budget already\. Nothing was charged"):
+            budget.charge(Pure("0.5"), "nested")
+        refused.append(given)
+        return original(*given)
+
+    original = counted_by
+    monkeypatch.setattr("pdprivacy.ledger.budget.counted_by", within)
+    budget.charge(Pure("0.5"), "count")
+    assert len(refused) == 1
+    monkeypatch.undo()
+    budget.charge(Pure("0.5"), "count")
+    assert budget.left == (0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_reads_a_budget_that_another_thread_charges():
+    budget = Budget(1)
+    with budget._book._lock:  # as another thread of the parent holds it at the moment of the fork
+        child = os.fork()
+        if not child:
+            thread = threading.Thread(target=lambda: os._exit(0 if budget.left == (1, 0) else 1))
+            thread.start()
+            thread.join(20)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0

@@ -17,10 +17,9 @@ from typing import NamedTuple
 import pytest
 
 import pdprivacy
-from pdprivacy import ZCDP, Approx, Pure
+from pdprivacy import ZCDP, Approx, Pure, budget_text
 from pdprivacy.command import ledger as tool
 from pdprivacy.command.main import main
-from pdprivacy.ledger import text
 
 HANG = 120  # seconds after which a process is taken to hang
 POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -124,6 +123,7 @@ def tampered(path) -> Path:
     import sqlite3
 
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode=MEMORY")
     held = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE name = 'records_stay_the_same'"
     ).fetchall()
@@ -173,7 +173,7 @@ def test_show_of_a_name_is_the_budget_as_it_shows_itself(run, path):
 
 def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
     budget = pdprivacy.Ledger(tmp_path / "many.db").open("many", Pure(2000))
-    monkeypatch.setattr(text, "MOST_ROWS", 5)
+    monkeypatch.setattr(budget_text, "MOST_ROWS", 5)
     for number in range(8):
         budget.charge(Pure(1), f"count {number}")
     done = run("ledger", "show", tmp_path / "many.db", "--name", "many")
@@ -308,6 +308,7 @@ def test_export_writes_no_line_that_is_no_record(run, path, body):
     import sqlite3
 
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode=MEMORY")
     statement = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name = 'records_stay_the_same'"
     ).fetchone()
@@ -348,7 +349,7 @@ def test_a_name_that_is_none_is_refused(run, path, name):
 
 
 def test_a_secret_in_a_url_is_not_repeated(run, tmp_path):
-    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
     url = "postgresql://ada:s3cr3t@127.0.0.1:1/none?connect_timeout=2"
     for command_ in ("show", "audit", "export"):
         assert "s3cr3t" not in failed(run("ledger", command_, url), 2)

@@ -1,13 +1,16 @@
-"""No single flipped bit in the file of a ledger lets a budget pay for more than its cap."""
+"""Flipped bits in a ledger, or in the journal of a killed process, never let a budget pay beyond its cap."""
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
 import random
+import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -15,23 +18,57 @@ import pandas as pd
 import pytest
 
 from pdprivacy import Ledger, Pure
-from pdprivacy.errors import PrivacyError
+from pdprivacy.errors import LedgerError, PrivacyError, TamperedLedgerError
+from pdprivacy.ledger.sqlite import SQLiteStore
+from pdprivacy.ledger.store import Row
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
 ]
 
+ROOT = Path(__file__).parents[1]
 NAME = "a survey with a name so long that few records fill a page of an index"
-CHARGES, CAP = 5, 7
+CHARGES, CAP = 5, 6
 LABEL = "count of the records of the survey" * 4  # longer than a page
-SHARDS = 16
+SHARDS, JOURNAL_SHARDS = 16, 8
 SAMPLE = 40
+ENDS = ("", "-lock", "-journal")
+
+one_version = pytest.mark.skipif(
+    pd.__version__.startswith("2."), reason="one version of the dependencies suffices"
+)
+
+Files = dict[str, bytes]
+"""The files of a ledger, by the end of their names."""
+
+
+def read_files(path: Path) -> Files:
+    return {end: Path(f"{path}{end}").read_bytes() for end in ENDS if Path(f"{path}{end}").exists()}
+
+
+def write_files(files: Files, path: Path) -> None:
+    for end, content in files.items():
+        Path(f"{path}{end}").write_bytes(content)
+
+
+def rows_of(path: Path) -> list[Row]:
+    return SQLiteStore(path).read(lambda reader: reader.span(0, 1000))
+
+
+def in_small_pages(path: Path) -> Files:
+    """Return the files of a copy of a ledger in pages of 512 bytes."""
+    small = path.with_name("small.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA page_size=512")
+        connection.execute("VACUUM INTO ?", (str(small),))
+    Ledger(small).open("another", Pure(1))  # makes the other files
+    return read_files(small)
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory) -> bytes:
-    """A closed ledger of pages of 512 bytes; 5 charges of 1 were entered, 2 more may be."""
+def ledger(tmp_path_factory) -> Files:
+    """Make a ledger with pages of 512 bytes, 5 charges of 1, and room for 1 more."""
     path = tmp_path_factory.mktemp("ledger") / "budget.db"
     with Ledger(path) as ledger:
         budget, other = ledger.open(NAME, Pure(CAP)), ledger.open("other", Pure(CAP))
@@ -39,17 +76,17 @@ def content(tmp_path_factory) -> bytes:
         for number in range(CHARGES):
             entry = budget.charge(Pure(1), LABEL if number == 2 else "count", release_id=f"release {number}")
         budget.answered(entry.number)
-    small = path.with_name("small.db")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode=DELETE")
-        connection.execute("PRAGMA page_size=512")
-        connection.execute("VACUUM INTO ?", (str(small),))
-    with Ledger(small) as ledger:  # as every ledger is kept: with a log
-        ledger.open("another", Pure(1))
-    kinds = {page[0] for page in pages(small.read_bytes())[1:]}
+    files = in_small_pages(path)
+    kinds = {page[0] for page in pages(files[""])[1:]}
     # interior and leaf pages of indexes and of the table, and overflow pages
     assert kinds == {2, 10, 5, 13, 0}
-    return small.read_bytes()
+    return files
+
+
+@pytest.fixture(scope="module")
+def content(ledger) -> bytes:
+    """Return the database alone, as if it was brought from another place."""
+    return ledger[""]
 
 
 def pages(content: bytes) -> list[bytes]:
@@ -61,14 +98,14 @@ def pages(content: bytes) -> list[bytes]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory where there is such a folder, as nothing here is about durability."""
+    """Make a folder, in memory where there is one, as nothing here is about durability."""
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=shared) as name:
         yield Path(name)
 
 
 def charged(path: Path) -> int:
-    """How many charges a ledger takes; whatever it refuses with is an error of this package."""
+    """Return how many charges a ledger takes; it may refuse with any error of this package."""
     number = 0
     with Ledger(path) as ledger:
         with suppress(PrivacyError):  # the budget is there, with another total
@@ -76,64 +113,316 @@ def charged(path: Path) -> int:
         with suppress(PrivacyError):
             budget = ledger.budget(NAME)
             while number < 5:
-                budget.charge(Pure(1), "count")
+                entry = budget.charge(Pure(1), "count")
+                assert entry.number > CHARGES, "a charge is forgotten"
                 number += 1
     return number
 
 
-def overspends(content: bytes, bit: int, folder: Path) -> str:
-    """What is wrong with a ledger of which one bit is flipped, in the words of an error; else nothing."""
+def overspends(path: Path) -> str:
+    """Describe what is wrong with a damaged ledger; return an empty text if its budget does not overspend."""
+    moved = path.with_name(f"{path.name}-moved.db")
+    number = charged(path)
+    if number:  # under another name, this process takes it for a ledger that it has never seen
+        for end in ENDS:
+            with suppress(FileNotFoundError):
+                os.rename(f"{path}{end}", f"{moved}{end}")
+        number += charged(moved)
+        for end in ENDS:
+            with suppress(FileNotFoundError):
+                os.rename(f"{moved}{end}", f"{path}{end}")
+    return f"{number} charges pass" if number > CAP - CHARGES else ""
+
+
+def flipped(content: bytes, bit: int) -> bytes:
     damaged = bytearray(content)
     damaged[bit // 8] ^= 1 << bit % 8
-    path, moved = folder / f"{bit}.db", folder / f"{bit}-moved.db"
-    path.write_bytes(damaged)
-    try:
-        number = charged(path)
-        if number:  # under another name, this process takes it for a ledger that it has never seen
-            for end in ("", "-wal", "-shm"):
-                if (part := Path(f"{path}{end}")).exists():
-                    part.rename(f"{moved}{end}")
-            number += charged(moved)
-    except Exception as error:
-        return f"bit {bit} raises {type(error).__name__}: {error}"
-    finally:
-        for one in folder.glob(f"{bit}*"):
-            one.unlink()
-    return f"bit {bit} lets {number} charges pass" if number > CAP - CHARGES else ""
+    return bytes(damaged)
 
 
-def test_a_whole_ledger_takes_what_is_left_and_no_more(content, folder):
+def problems(
+    check: Callable[[Path], str], damaged: Iterable[tuple[str, Files]], folder: Path
+) -> dict[str, str]:
+    """Return what is wrong with damaged ledgers, by name; a forked process checks them, as it may crash."""
+    start, end = os.pipe()
+    child = os.fork()
+    if not child:
+        wrong, status = {}, 1
+        try:
+            for name, files in damaged:
+                path = folder / name
+                write_files(files, path)
+                try:
+                    wrong[name] = check(path)
+                except Exception as error:
+                    wrong[name] = f"{type(error).__name__}: {error}"
+                for last in ENDS:
+                    with suppress(FileNotFoundError):
+                        os.unlink(f"{path}{last}")
+            some = [(name, problem) for name, problem in wrong.items() if problem][:20]
+            os.write(end, json.dumps(dict(some)).encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(end)
+    with os.fdopen(start, "rb") as stream:
+        text = stream.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return json.loads(text)
+
+
+def test_an_intact_ledger_takes_what_is_left_and_no_more(content, folder):
     path = folder / "budget.db"
     path.write_bytes(content)
     assert charged(path) == CAP - CHARGES
     assert Ledger(path).audit().charges == CAP + 1
 
 
-def overspending(content: bytes, bits: Sequence[int], folder: Path) -> list[str]:
-    """What is wrong with the ledgers that have one of these bits flipped; in processes that end soon."""
-    some = [bits[start : start + 200] for start in range(0, len(bits), 200)]
-    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        found = pool.starmap(_overspending, [(content, part, folder) for part in some], chunksize=1)
-    return [one for part in found for one in part if one]
+def bits_of_file(content: bytes, bits: Iterable[int]) -> Iterator[tuple[str, Files]]:
+    return ((f"bit {bit}", {"": flipped(content, bit)}) for bit in bits)
 
 
-def _overspending(content: bytes, bits: Sequence[int], folder: Path) -> list[str]:
-    return [overspends(content, bit, folder) for bit in bits]
-
-
-def test_a_sample_of_flipped_bits_lets_no_charge_too_many_pass(content, folder):
+def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder):
     chance = random.Random(9)
     bits = [*range(0, 800, 80), *(chance.randrange(8 * len(content)) for _ in range(SAMPLE))]
     indexes = [place for place, page in enumerate(pages(content)) if page[0] in (2, 10)]
     bits += [8 * 512 * chance.choice(indexes) + chance.randrange(8 * 512) for _ in range(SAMPLE)]
-    assert overspending(content, bits, folder) == []
+    assert problems(overspends, bits_of_file(content, dict.fromkeys(bits)), folder) == {}
 
 
 @pytest.mark.full
-@pytest.mark.skipif(pd.__version__.startswith("2."), reason="one version of the dependencies suffices")
+@one_version
 @pytest.mark.parametrize(
     "shard",
     [pytest.param(one, marks=pytest.mark.xdist_group(f"flipped bits {one % 4}")) for one in range(SHARDS)],
 )
-def test_every_flipped_bit_lets_no_charge_too_many_pass(content, folder, shard):
-    assert overspending(content, range(shard, 8 * len(content), SHARDS), folder) == []
+def test_no_flipped_bit_lets_a_budget_overspend(content, folder, shard):
+    bits = range(shard, 8 * len(content), SHARDS)
+    assert problems(overspends, bits_of_file(content, bits), folder) == {}
+
+
+# ---------------------------------------------------------------- the journal of a killed process
+
+# Kill the process at the k-th change of a file.
+LIBRARY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+static long left;
+void kill_at(long k) { left = k; }
+static void change(void) { if (left && !--left) kill(getpid(), SIGKILL); }
+#define PWRITE(name) ssize_t name(int f, const void *b, size_t n, off_t o) { change(); \
+    return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, #name))(f, b, n, o); }
+PWRITE(pwrite) PWRITE(pwrite64)
+#define TRUNCATE(name) int name(int f, off_t n) { change(); \
+    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, #name))(f, n); }
+TRUNCATE(ftruncate) TRUNCATE(ftruncate64)
+"""
+
+# Charge copies of a ledger in forked processes; kill each process at the next change, until one survives.
+PROGRAM = """
+import ctypes, itertools, os, shutil, sys
+from pdprivacy import Ledger, Pure
+
+library, path, name = ctypes.CDLL(sys.argv[1]), sys.argv[2], sys.argv[3]
+for k in itertools.count(1):
+    for end in ("", "-lock", "-journal"):
+        shutil.copy(path + end, f"{path}.{k}{end}")
+    if not (pid := os.fork()):
+        budget = Ledger(f"{path}.{k}").budget(name)
+        library.kill_at(ctypes.c_long(k))
+        budget.charge(Pure(1), "killed", release_id="killed")
+        os._exit(0)
+    if not os.waitpid(pid, 0)[1]:
+        break
+"""
+
+
+@pytest.fixture(scope="module")
+def kill(tmp_path_factory) -> Callable[[Files], list[Files]]:
+    """Return a function that kills processes within a commit and returns the files that each one leaves."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("no C compiler, or not Linux: no process can be killed within a system call")
+    library = tmp_path_factory.mktemp("library") / "kill.so"
+    library.with_suffix(".c").write_text(LIBRARY)
+    command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", "kill.so", "kill.c", "-ldl"]
+    subprocess.run(command, cwd=library.parent, check=True)
+
+    def files_left(ledger: Files) -> list[Files]:
+        path = tmp_path_factory.mktemp("killed") / "budget.db"
+        write_files(ledger, path)
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(library), str(path), NAME],
+            env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(ROOT)},
+            check=True,
+        )
+        number = len(list(path.parent.glob("*.db.*-lock")))
+        *files, last = (read_files(path.with_name(f"budget.db.{k}")) for k in range(1, number + 1))
+        assert not last["-journal"]  # this process was not killed
+        torn = [state for state in files if state[""] != ledger[""]]
+        assert len({state[""] for state in torn}) == len(torn) > 3
+        assert len({len(state["-journal"]) for state in torn}) == 1
+        return torn
+
+    return files_left
+
+
+@pytest.fixture(scope="module")
+def killed(ledger, kill) -> list[Files]:
+    return kill(ledger)
+
+
+@pytest.fixture(scope="module")
+def rows(ledger, tmp_path_factory) -> list[Row]:
+    """Return the records that were reported."""
+    path = tmp_path_factory.mktemp("rows") / "budget.db"
+    write_files(ledger, path)
+    return rows_of(path)
+
+
+def forgets(rows: list[Row], *, writes: bool = False) -> Callable[[Path], str]:
+    """Return a check for charges above the cap, and for missing records that the audit does not find.
+
+    ``writes``: whether the first transaction writes.
+    """
+
+    def check(path: Path) -> str:
+        if writes:
+            with suppress(LedgerError):
+                SQLiteStore(path).write(lambda writer: None, create=False)
+        problem = overspends(path)
+        with suppress(LedgerError):
+            if not problem and rows_of(path)[: len(rows)] != rows:
+                Ledger(path).audit()
+                problem = "a record is missing"
+        return problem
+
+    return check
+
+
+def assert_keeps(rows: list[Row], damaged: Iterable[tuple[str, Files]], folder: Path) -> None:
+    """Check ledgers, each with a first transaction that reads and with one that writes."""
+    ledgers = list(damaged)
+    for first in ("read", "write"):
+        named = [(f"{first} {name}", files) for name, files in ledgers]
+        assert problems(forgets(rows, writes=first == "write"), named, folder) == {}
+
+
+def bits_of_journal(files: Files, bits: Iterable[int], name: str = "") -> Iterator[tuple[str, Files]]:
+    return ((f"{name} bit {bit}", {**files, "-journal": flipped(files["-journal"], bit)}) for bit in bits)
+
+
+def bits_of_heads(journal: bytes) -> list[int]:
+    """Return the bits of the header of a journal, and of the page number and the checksum of each page."""
+    records = range(512, len(journal), 520)
+    heads = [range(28), *(range(start, start + 4) for start in records)]
+    heads += [range(start + 516, start + 520) for start in records]
+    return [8 * place + bit for head in heads for place in head for bit in range(8)]
+
+
+def test_a_process_killed_within_a_commit_leaves_all_reported_charges(killed, rows, folder):
+    def check(path):
+        assert rows_of(path) == rows
+        assert Ledger(path).audit().charges == CAP
+        return "" if charged(path) == CAP - CHARGES else "another number of charges passes"
+
+    damaged = [(f"killed {number}", files) for number, files in enumerate(killed)]
+    assert problems(check, damaged, folder) == {}
+    assert_keeps(rows, damaged, folder)
+
+
+def test_a_sample_of_flipped_bits_in_a_journal_loses_no_reported_charge(killed, rows, folder):
+    chance = random.Random(4)
+    for number, files in enumerate(killed):
+        heads = bits_of_heads(files["-journal"])
+        bits = {*chance.sample(heads, 10), *chance.sample(range(8 * len(files["-journal"])), 5)}
+        check = forgets(rows, writes=number % 2 == 0)
+        assert problems(check, bits_of_journal(files, bits, f"killed {number}"), folder) == {}
+
+
+@pytest.mark.full
+@one_version
+@pytest.mark.parametrize(
+    "shard",
+    [
+        pytest.param(one, marks=pytest.mark.xdist_group(f"flipped bits {one % 4}"))
+        for one in range(JOURNAL_SHARDS)
+    ],
+)
+def test_no_flipped_bit_in_a_journal_loses_a_reported_charge(killed, rows, folder, shard):
+    """The first transaction reads for one half of the bits, and writes for the other."""
+    files = killed[len(killed) // 2]
+    bits = range(shard, 8 * len(files["-journal"]), JOURNAL_SHARDS)
+    for half in (0, 1):
+        check = forgets(rows, writes=bool(half))
+        assert problems(check, bits_of_journal(files, bits[half::2]), folder) == {}
+
+
+@pytest.mark.full
+@one_version
+@pytest.mark.parametrize("first", ["read", "write"])
+def test_no_flipped_bit_in_the_heads_of_a_journal_loses_a_reported_charge(killed, rows, folder, first):
+    check = forgets(rows, writes=first == "write")
+    for number, files in enumerate(killed):
+        bits = bits_of_heads(files["-journal"])
+        assert problems(check, bits_of_journal(files, bits, f"killed {number}"), folder) == {}
+
+
+def test_a_ledger_whose_journal_was_removed_is_refused(killed, folder):
+    for number, files in enumerate(killed):
+        path = folder / f"{number}.db"
+        write_files({"": files[""], "-lock": files["-lock"]}, path)
+        with pytest.raises(LedgerError):
+            rows_of(path)
+        assert charged(path) == 0
+
+
+def test_a_removed_journal_and_lock_lose_no_reported_charge(killed, rows, folder):
+    assert_keeps(rows, [(f"killed {number}", {"": files[""]}) for number, files in enumerate(killed)], folder)
+
+
+@pytest.mark.parametrize("size", [512, pytest.param(2048, marks=pytest.mark.full)])
+def test_a_journal_of_another_ledger_is_refused(killed, kill, ledger, folder, size):
+    path = folder / "another.db"
+    Ledger(path).open(NAME, Pure(CAP)).charge(Pure(1), "count")
+    journal = kill(in_small_pages(path) if size == 512 else read_files(path))[-1]["-journal"]
+    for number, files in enumerate([ledger, {"": ledger[""]}, *killed]):
+        path = folder / f"{number}.db"
+        write_files({**files, "-journal": journal}, path)
+        with pytest.raises(LedgerError):
+            rows_of(path)
+        assert charged(path) == 0
+        left = read_files(path)
+        assert (left[""], left["-journal"]) == (files[""], journal)  # nothing is rolled back
+
+
+@pytest.mark.parametrize("charges", [0, 2])
+@pytest.mark.parametrize("first", ["read", "write"])
+def test_the_journal_of_an_earlier_transaction_loses_no_later_charge(killed, folder, charges, first):
+    """A copy of the journal of the killed process is put back after later charges."""
+    for number in (0, len(killed) - 1):
+        path = folder / f"{number}.db"
+        write_files(killed[number], path)
+        if first == "read":
+            rows_of(path)
+        budget = Ledger(path).budget("other")
+        for _ in range(charges):
+            budget.charge(Pure(1), "later")
+        rows, files = rows_of(path), {**read_files(path), "-journal": killed[number]["-journal"]}
+        damaged = [(f"with lock {number}", files), (f"alone {number}", {**files, "-lock": b""})]
+        assert_keeps(rows, damaged, folder)
+
+
+def test_a_head_tells_that_the_journal_of_the_last_transaction_was_put_back(killed, folder):
+    """A ledger with the journal of its last transaction is one whose process was killed within COMMIT."""
+    path, moved = folder / "budget.db", folder / "moved.db"
+    write_files(killed[0], path)
+    rows_of(path)
+    Ledger(path).budget("other").charge(Pure(1), "undone")
+    head = Ledger(path).head
+    write_files({**read_files(path), "-journal": killed[0]["-journal"]}, moved)
+    with pytest.raises(TamperedLedgerError, match="missing"):
+        Ledger(moved).audit(head)

@@ -1,102 +1,130 @@
-"""The store of a durable ledger in one SQLite file: serial, durable, and never silently short of a record."""
+"""Ledgers in SQLite files: durable, shared by processes, and never short of a reported charge."""
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
+import asyncio
+import gc
 import json
 import multiprocessing
 import os
-import random
+import select
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger import chain, database, files, locks, shared
+from pdprivacy import Budget, Ledger, Pure
+from pdprivacy.errors import BudgetExceeded, LedgerError, ParameterError, TamperedLedgerError
+from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
-from tests.support.processes import STORE_ALONE
+from pdprivacy.ledger.store import Row
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
 @pytest.fixture
 def path(tmp_path) -> str:
-    return str(tmp_path / "budget.db")
+    (tmp_path / "folder").mkdir()
+    return str(tmp_path / "folder" / "budget.db")
 
 
-def append(store, budget="study", kind="charge", release=None, **body) -> int:
-    with store.writing() as writer:
-        row = chain.link(writer.last(), budget, kind, release, body)
+@pytest.fixture
+def full(request) -> bool:
+    """Whether the long runs are asked for."""
+    return request.config.getoption("full")
+
+
+def append(store: SQLiteStore, text: str = "", *, release: str | None = None) -> int:
+    """Append a record; return its number."""
+
+    def work(writer):
+        row = chain.link(writer.last(), "s", "charge", release, {"text": text})
         writer.append(row)
-    return row.number
+        return row.number
+
+    return store.write(work)
 
 
-def whole(path, after=None) -> list[Any]:
-    """All records, each of which follows from the one before."""
-    with SQLiteStore(path).reading() as reader:
-        rows = list(reader.rows())
-    before = chain.ROOT
-    for number, row in enumerate(rows, 1):
-        assert row.number == number
-        chain.check(row, before)
-        chain.parse(row)
-        before = row.hash
+def records(path) -> list[Row]:
+    """Return all records, each checked to follow from the one before it."""
+    rows = SQLiteStore(path).read(lambda reader: reader.span(0, 10**9))
+    for before, row in zip([None, *rows], rows, strict=False):
+        assert row == chain.link(before, row.budget, row.kind, row.release, json.loads(row.body))
     return rows
 
 
-def texts(path) -> list[Any]:
-    return [json.loads(row.body).get("text") for row in whole(path)]
+def texts(path) -> list[str]:
+    return [json.loads(row.body)["text"] for row in records(path)]
+
+
+def opened(path, cap: int = 10**6) -> Budget:
+    return Ledger(path).open("s", Pure(cap))
+
+
+def charge(path, label: str) -> str:
+    Ledger(path).budget("s").charge(Pure(1), label)
+    return label
+
+
+def labels(path) -> list[str]:
+    """Return the labels of all charges of an audited ledger, sorted."""
+    found = Ledger(path).entries("s")["release"].tolist()
+    assert Ledger(path).audit().charges == len(found)
+    return sorted(found)
 
 
 class Child:
-    """A forked process that does what it is told, and tells what came of it."""
+    """A forked process that calls a function."""
 
-    def __init__(self, action: Callable[..., Any], *given: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.end, end = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is what is tested
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
             self.pid = os.fork()
         if self.pid:
             os.close(end)
             return
-        os.close(self.end)
         try:
-            told = {"value": action(*given)}
-        except LedgerError as error:
-            told = {"error": type(error).__name__, "text": str(error)}
-        except BaseException:
-            told = {"raw": traceback.format_exc()}
-        os.write(end, json.dumps(told).encode())
-        os._exit(0)
-
-    def result(self) -> dict[str, Any]:
-        with os.fdopen(self.end, "rb") as stream:
-            text = stream.read()
-        os.waitpid(self.pid, 0)
-        told = json.loads(text)
-        assert "raw" not in told, told["raw"]
-        return told
+            os.close(self.end)
+            try:
+                outcome = [function(*arguments), None, None]
+            except LedgerError as error:
+                outcome = [None, str(error), None]
+            except BaseException:
+                outcome = [None, None, traceback.format_exc()]
+            with os.fdopen(end, "w") as stream:
+                json.dump(outcome, stream)
+        finally:
+            os._exit(0)
 
     def value(self) -> Any:
-        told = self.result()
-        assert "value" in told, told
-        return told["value"]
+        """Return what the function returned, or raise its LedgerError."""
+        answered = select.select([self.end], [], [], 90)[0]
+        if not answered:
+            os.kill(self.pid, signal.SIGKILL)
+        with os.fdopen(self.end) as stream:
+            content = stream.read()
+        os.waitpid(self.pid, 0)
+        assert answered, "the process hangs"
+        value, refusal, failure = json.loads(content)
+        assert failure is None, failure
+        if refusal is not None:
+            raise LedgerError(refusal)
+        return value
 
 
 class Bell:
-    """One byte from one process to another."""
+    """A signal from one process to another."""
 
     def __init__(self) -> None:
         self.ends = os.pipe()
@@ -105,16 +133,45 @@ class Bell:
         os.write(self.ends[1], b"!")
 
     def wait(self) -> None:
+        assert select.select([self.ends[0]], [], [], 90)[0], "the other process does not go on"
         assert os.read(self.ends[0], 1) == b"!"
 
 
-# the protocol
+def in_thread(function: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+@contextmanager
+def changed(path) -> Iterator[sqlite3.Connection]:
+    """Change a ledger as another program does."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        yield connection
+
+
+def refused(path, match: str) -> None:
+    """Check that a ledger is neither read nor written."""
+    store = SQLiteStore(path, patience=2)
+    with pytest.raises(LedgerError, match=match):
+        store.read(lambda reader: reader.last())
+    with pytest.raises(LedgerError, match=match):
+        append(store)
+
+
+# ---------------------------------------------------------------- transactions
+
+
+def enter(row: Row, before: Row | None, writer) -> None:
+    assert writer.last() == before
+    writer.append(row)
+    assert writer.last() == row
 
 
 def test_records_come_back_as_they_were_entered(path):
     store = SQLiteStore(path)
     assert store.address == path
-    rows = []
+    rows: list[Any] = [None]
     for budget, kind, release in (
         ("", "ledger", None),
         ("b", "open", None),
@@ -124,83 +181,72 @@ def test_records_come_back_as_they_were_entered(path):
         ("b", "charge", None),
         ("b", "answer", None),
     ):
-        row = chain.link(rows[-1] if rows else None, budget, kind, release, {"text": "µ"})
-        with store.writing() as writer:
-            assert writer.last() == (rows[-1] if rows else None)
-            writer.append(row)
-            assert writer.last() == row
-        rows.append(row)
-    with store.reading() as reader:
-        assert list(reader.rows()) == rows
-        assert reader.last() == rows[-1]
-        assert [reader.at(number) for number in (0, 1, 7, 8, -1)] == [None, rows[0], rows[6], None, None]
-        assert reader.latest("b", "charge") == rows[5]
+        rows.append(chain.link(rows[-1], budget, kind, release, {"text": "µ"}))
+        store.write(partial(enter, *rows[:-3:-1]))
+
+    def look(reader):
+        assert reader.span(0, 9) == rows[1:]
+        assert reader.span(2, 5) == rows[3:6]
+        assert reader.last() == rows[7]
+        assert [reader.at(number) for number in (0, 1, 7, 8, -1, 10**40)] == [
+            None, rows[1], rows[7], None, None, None
+        ]  # fmt: skip
+        assert reader.latest("b", "charge") == rows[6]
         assert reader.latest("a", "answer") is None
-        assert reader.released("a", "r1") == rows[4]
-        assert reader.released("a", "r2") is None
-        assert list(reader.rows("b")) == [rows[1], rows[3], rows[5], rows[6]]
-        assert list(reader.rows("b", after=4)) == [rows[5], rows[6]]
-        assert list(reader.rows(after=6)) == [rows[6]]
+        assert [reader.last_charge("b", after) for after in (0, 4, 6)] == [6, 6, 0]
+        assert reader.released("a", "r1") == rows[5]
+        assert reader.released("a", "r2") is reader.released("\ud800", "\ud800") is None
         assert reader.budgets() == ["b", "a"]
+        assert reader.damage(7) == []
+        assert reader.unindexed(0, 7) == 0
+
+    store.read(look)
+    assert records(path) == rows[1:]
 
 
-def test_many_records_are_read_in_pieces_and_at_one_moment(path):
-    store = SQLiteStore(path)
-    with store.writing() as writer:
-        row = None
-        for number in range(700):
-            row = chain.link(row, f"b{number % 3}", "charge", None, {})
-            writer.append(row)
-        assert len(list(writer.rows())) == 700
-    with store.reading() as reader:
-        rows = reader.rows("b1")
-        first = next(rows)
-        append(store, "b1")
-        assert [row.number for row in (first, *rows)] == list(range(2, 701, 3))
-        assert reader.last().number == 700
-    assert len(whole(path)) == 701
+def busy() -> sqlite3.Error:
+    """The error of another database of the user, which other programs hold."""
+    error = sqlite3.OperationalError("database is locked")
+    error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_BUSY, "SQLITE_BUSY"
+    return error
 
 
-@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64, 10**40, -(10**40)])
-def test_numbers_beyond_the_database_are_not_there(path, number):
-    store = SQLiteStore(path)
-    append(store)
-    with store.reading() as reader:
-        assert reader.at(number) is None
-        assert len(list(reader.rows(after=number))) == (number < 0)
-        assert reader.released("\ud800", "\ud800") is None
-        assert list(reader.rows("\ud800")) == []
+ERRORS = [KeyboardInterrupt(), SystemExit(), ZeroDivisionError(), OSError("no"), MemoryError(), busy()]
 
 
-def test_the_block_rolls_back_and_lets_the_error_through(path):
-    store = SQLiteStore(path)
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_an_error_of_the_work_enters_nothing_and_passes_through(path, error):
+    store = SQLiteStore(path, patience=0.2)
     append(store)
 
-    def stopped(error):
-        with store.writing() as writer:
-            writer.append(chain.link(writer.last(), "b", "charge", None, {}))
-            raise error
+    def work(writer):
+        calls.append(writer)
+        if run == store.write:
+            writer.append(chain.link(writer.last(), "s", "charge", None, {}))
+        raise error
 
-    for error in (KeyboardInterrupt, ZeroDivisionError, SystemExit):
-        with pytest.raises(error):
-            stopped(error)
+    for run in (store.write, store.read):
+        calls: list[Any] = []
+        with pytest.raises(type(error)) as caught:
+            run(work)
+        assert caught.value is error
+        assert len(calls) == 1
     assert append(store) == 2
-    assert len(whole(path)) == 2
+    assert len(records(path)) == 2
 
 
-def append_both(store, bad, good):
-    with store.writing() as writer:
-        for row, match in ((bad, "Nothing was entered"), (good, "An earlier step")):
-            with pytest.raises(LedgerError, match=match):
-                writer.append(row)
-
-
-def test_what_does_not_follow_is_refused_and_nothing_of_the_block_is_entered(path):
+def test_a_refused_record_enters_nothing_of_its_transaction(path):
     store = SQLiteStore(path)
     append(store, release="r")
-    with store.reading() as reader:
-        last = reader.last()
-    good = chain.link(last, "study", "charge", None, {})
+    (last,) = records(path)
+    good = chain.link(last, "s", "charge", None, {})
+
+    def swallow(writer, bad):
+        with suppress(LedgerError):
+            writer.append(bad)
+        with suppress(LedgerError):
+            writer.append(good)
+
     for bad in (
         last,
         good._replace(number=4),
@@ -209,127 +255,100 @@ def test_what_does_not_follow_is_refused_and_nothing_of_the_block_is_entered(pat
         good._replace(body="\ud800"),
         good._replace(hash=None),
     ):
-        with pytest.raises(LedgerError, match="Nothing was entered"), store.writing() as writer:
-            writer.append(bad)
-        with pytest.raises(LedgerError, match=r"failed\. Nothing was entered"):  # at the end of the block
-            append_both(store, bad, good)
-    assert whole(path) == [last]
+        with pytest.raises(LedgerError, match="Nothing was entered"):
+            store.write(lambda writer, bad=bad: writer.append(bad))
+        with pytest.raises(LedgerError, match="Nothing was entered"):
+            store.write(partial(swallow, bad=bad))
+    assert records(path) == [last]
 
 
-def test_records_are_used_within_their_block(path):
+def test_records_are_used_within_their_transaction(path):
     store = SQLiteStore(path)
-    with store.writing() as writer:
-        pass
-    with store.reading() as reader:
-        rows = reader.rows()
-    for use in (
-        lambda: writer.append(chain.link(None, "b", "charge", None, {})),
-        reader.last,
-        lambda: list(rows),
-    ):
-        with pytest.raises(LedgerError, match="after the end of their block"):
+    kept: list[Any] = []
+    store.write(kept.append)
+    store.read(kept.append)
+    for use in (lambda: kept[0].append(chain.link(None, "s", "charge", None, {})), kept[1].last):
+        with pytest.raises(LedgerError, match="after their transaction"):
             use()
+    assert records(path) == []
 
 
-def test_a_thread_writes_one_block_at_a_time(path):
-    store = SQLiteStore(path)
-    with store.writing() as writer:
-        writer.append(chain.link(None, "b", "charge", None, {}))
-        with pytest.raises(LedgerError, match="already"), SQLiteStore(path).writing():
-            pass
-        store.close()
-        with pytest.raises(LedgerError, match=r"Another thread.*Nothing was entered"):
-            in_thread(lambda: append(SQLiteStore(path, patience=0.05)))
-    assert len(whole(path)) == 1
+@pytest.mark.parametrize("handler", [False, True], ids=["within the work", "in a handler of a signal"])
+def test_a_second_transaction_of_a_thread_is_refused_at_once(path, handler):
+    budget, store = opened(path), SQLiteStore(path)
+
+    def second(*_):
+        for use in (lambda: budget.left, lambda: budget.charge(Pure(1), "second")):
+            with pytest.raises(LedgerError, match="used by this thread already"):
+                use()
+        refusals.append(2)
+
+    refusals: list[int] = []
+    before = signal.signal(signal.SIGINT, second)
+    try:
+        for run in (store.read, store.write):
+            run(lambda _: signal.raise_signal(signal.SIGINT) if handler else second())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert refusals == [2, 2]
+    budget.charge(Pure(1), "first")
+    assert labels(path) == ["first"]
 
 
-def in_thread(action):
-    told: list[Any] = []
-
-    def run():
-        try:
-            told.append((action(), None))
-        except BaseException as error:
-            told.append((None, error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(60)
-    value, error = told[0]
-    if error is not None:
-        raise error
-    return value
-
-
-def test_readers_and_writers_do_not_wait_for_each_other(path):
-    store = SQLiteStore(path, patience=0.5)
-    append(store)
-    with store.writing() as writer:
-        writer.append(chain.link(writer.last(), "b", "charge", None, {}))
-        for read in (lambda: len(whole(path)), lambda: in_thread(lambda: len(whole(path)))):
-            assert read() == 1
-    with store.reading() as reader:
-        assert append(store) == 3
-        assert in_thread(lambda: append(store)) == 4
-        assert reader.last().number == 2
-    assert len(whole(path)) == 4
-
-
-@forks
-def test_readers_and_writers_of_other_processes_do_not_wait(path):
+def test_patience_ends_with_an_error_that_says_that_nothing_was_entered(path):
     append(SQLiteStore(path))
-    begun, done = Bell(), Bell()
+    hasty = SQLiteStore(path, patience=0.05)
 
-    def write():
-        with SQLiteStore(path).writing() as writer:
-            begun.ring()
-            done.wait()
-            writer.append(chain.link(writer.last(), "b", "charge", None, {}))
+    def work(writer):
+        with pytest.raises(LedgerError, match=r"nother process or thread.*Nothing was entered"):
+            in_thread(partial(append, hasty))
+        with pytest.raises(LedgerError, match="nother process or thread"):
+            in_thread(partial(hasty.read, lambda reader: reader.last()))
 
-    def read():
-        with SQLiteStore(path).reading() as reader:
-            begun.ring()
-            done.wait()
-            return reader.last().number
-
-    child = Child(write)
-    begun.wait()
-    assert len(whole(path)) == 1
-    with pytest.raises(LedgerError, match=r"Another process.*Nothing was entered"):
-        append(SQLiteStore(path, patience=0.05))
-    done.ring()
-    child.value()
-    child = Child(read)
-    begun.wait()
-    assert append(SQLiteStore(path, patience=0.5)) == 3
-    done.ring()
-    assert child.value() == 2
+    for run in (SQLiteStore(path).write, SQLiteStore(path).read):
+        run(work)
+    assert append(hasty) == 2
 
 
-# settings and files
+# ---------------------------------------------------------------- settings and files
 
 
-def test_a_commit_is_set_to_be_durable(path):
-    store = SQLiteStore(path)
-    append(store)
-    connection = shared.shared(path).connection
-    for pragma, value in (
-        ("journal_mode", "wal"),
-        ("synchronous", 2),
-        ("page_size", 2048),
-        ("user_version", 1),
-    ):
-        assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
-    store.close()
-    assert sorted(os.listdir(os.path.dirname(path))) == ["budget.db", "budget.db-lock"]
-    assert Path(path).read_bytes()[68:72] == b"pdPr"
+@contextmanager
+def traced(monkeypatch, look: Callable[[str], object]) -> Iterator[list[sqlite3.Connection]]:
+    """Show each statement before it runs; yield the connections that are made."""
+    connect, made = sqlite3.connect, []
+
+    def traced_connection(*arguments, **options):
+        made.append(connect(*arguments, **options))
+        made[-1].set_trace_callback(look)
+        return made[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", traced_connection)
+        yield made
+
+
+def test_a_commit_is_set_to_be_durable(path, monkeypatch):
+    append(SQLiteStore(path))
+    statements: list[str] = []
+    with traced(monkeypatch, statements.append) as made:
+
+        def work(writer):
+            writer.append(chain.link(writer.last(), "s", "charge", None, {}))
+            settings = ("journal_mode", "synchronous", "fullfsync", "user_version")
+            return [made[-1].execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
+
+        assert SQLiteStore(path).write(work) == ["truncate", 2, 1, 2]
+    assert "BEGIN EXCLUSIVE" in statements
+    assert statements[-1] == "COMMIT"
+    assert sorted(os.listdir(os.path.dirname(path))) == ["budget.db", "budget.db-journal", "budget.db-lock"]
+    assert os.path.getsize(path + "-journal") == 0
 
 
 def test_records_can_be_neither_changed_nor_removed_by_other_programs(path):
     append(SQLiteStore(path), release="r")
     append(SQLiteStore(path))
-    before = whole(path)
-    other = sqlite3.connect(path)
+    before = records(path)
     for statement in (
         "UPDATE records SET body = ''",
         "DELETE FROM records",
@@ -337,68 +356,68 @@ def test_records_can_be_neither_changed_nor_removed_by_other_programs(path):
         'REPLACE INTO records SELECT 3, budget, kind, "release", body, hash FROM records WHERE number = 1',
         "INSERT INTO records SELECT 9, budget, kind, 'x', body, hash FROM records LIMIT 1",
     ):
-        with pytest.raises(sqlite3.IntegrityError, match="appended"):
+        with pytest.raises(sqlite3.IntegrityError, match="appended"), changed(path) as other:
             other.execute(statement)
-        other.rollback()
-    other.close()
-    assert whole(path) == before
+    assert records(path) == before
 
 
-def test_making_a_store_touches_nothing_and_reading_makes_nothing(path, tmp_path):
+def test_a_store_touches_nothing_and_reading_makes_no_file(path, tmp_path):
     store = SQLiteStore(path)
-    with pytest.raises(LedgerError, match="There is no ledger"), store.reading():
-        pass
+    for use in (
+        lambda: store.read(lambda reader: reader.last()),
+        lambda: store.write(lambda writer: writer.last(), create=False),
+        lambda: Ledger(path).budget("s"),
+    ):
+        with pytest.raises(LedgerError, match="There is no ledger"):
+            use()
     store.close()
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(os.path.dirname(path)) == []
+    append(store)
+    shutil.copy(path, tmp_path / "copy.db")
+    assert len(records(tmp_path / "copy.db")) == 1
+    assert sorted(os.listdir(tmp_path)) == ["copy.db", "folder"]
 
 
-@pytest.mark.parametrize("wrong", [5, None, "", "a\0b", b"a"])
-def test_paths_that_are_none(wrong):
-    with pytest.raises(ParameterError, match="'path'"):
-        SQLiteStore(wrong)
-
-
-def test_the_patience_is_a_number_of_seconds():
+def test_invalid_paths_and_patiences_are_refused():
+    for wrong in (5, None, "", "a\0b", b"a"):
+        with pytest.raises(ParameterError, match="'path'"):
+            SQLiteStore(wrong)
     for wrong in (-1, float("nan"), float("inf"), "1"):
         with pytest.raises(ParameterError, match="'patience'"):
             SQLiteStore("x", patience=wrong)
 
 
-def refused(path, match, store=None):
-    """Neither read nor written; what lies there stays as it is."""
-    store = SQLiteStore(path, patience=2) if store is None else store
-    with pytest.raises(LedgerError, match=match), store.reading():
-        pass
-    with pytest.raises(LedgerError, match=match):
-        append(store)
+@pytest.mark.parametrize("name", ["a b%20?c#d&e.db", "ü'\".db", "-new-.db", "\udcff.db", "a\nb.db"])
+def test_unusual_names_of_files_are_names(tmp_path, name):
+    append(SQLiteStore(tmp_path / name))
+    assert name in os.listdir(tmp_path)
+    assert len(records(tmp_path / name)) == 1
 
 
-def test_what_is_no_ledger_is_refused_and_stays(tmp_path):
+def test_a_file_that_is_no_ledger_is_refused_and_stays(tmp_path):
     foreign = tmp_path / "foreign.db"
-    other = sqlite3.connect(foreign)
-    other.execute("CREATE TABLE t (x)")
-    other.commit()
-    other.close()
+    with changed(foreign) as other:
+        other.execute("CREATE TABLE t (x)")
     (tmp_path / "empty.db").write_bytes(b"")
     (tmp_path / "short.db").write_bytes(b"SQLite format 3\0")
     (tmp_path / "text.db").write_text("no database at all" * 100)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    refused(foreign, "but no ledger")
+    refused(foreign, "is a database, but not a ledger")
     refused(tmp_path / "empty.db", "holds 0 bytes")
     refused(tmp_path / "short.db", "holds 16 bytes")
-    refused(tmp_path / "text.db", "no ledger, or it is damaged")
+    refused(tmp_path / "text.db", "ledger, or it is damaged")
     refused(tmp_path, "not a plain file")
-    refused(tmp_path / "no" / "budget.db", r"directory .* does not exist")
-    refused(foreign / "budget.db", r"directory .* does not exist")
+    refused(tmp_path / "no" / "budget.db", "directory does not exist")
+    refused(foreign / "budget.db", "directory does not exist")
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
 def test_a_truncated_ledger_is_refused(path):
     for _ in range(30):
-        append(SQLiteStore(path), text="x" * 300)
-    SQLiteStore(path).close()
+        append(SQLiteStore(path), "x" * 500)
     size = os.path.getsize(path)
-    for left in (600, 2048, 4096, size // 2, size - 2048):
+    page = int.from_bytes(Path(path).read_bytes()[16:18], "big")
+    for left in (600, page, 2 * page, size // 2 // page * page, size - page):
         copy = f"{path}.{left}"
         shutil.copy(path, copy)
         os.truncate(copy, left)
@@ -407,47 +426,44 @@ def test_a_truncated_ledger_is_refused(path):
 
 def test_a_newer_format_is_refused_by_both_numbers(path):
     append(SQLiteStore(path))
-    SQLiteStore(path).close()
-    other = sqlite3.connect(path)
-    other.execute("PRAGMA user_version = 7")
-    other.close()
-    refused(path, r"has format 7, .* knows format 1")
+    with changed(path) as other:
+        other.execute("PRAGMA user_version = 7")
+    refused(path, r"uses format 7, .* reads format 2")
 
 
-def test_tables_without_their_triggers_are_not_written_to(path):
+CHANGES = ["DROP TRIGGER records_stay", "DROP INDEX records_by_kind", "DROP VIEW ledger_identity"]
+CHANGES += ["CREATE TRIGGER more AFTER INSERT ON records BEGIN SELECT 1; END"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_tables_without_their_triggers_are_not_written_to(path, change):
     append(SQLiteStore(path))
-    SQLiteStore(path).close()
-    other = sqlite3.connect(path)
-    other.execute("DROP TRIGGER records_stay")
-    other.close()
+    with changed(path) as other:
+        other.execute(change)
     with pytest.raises(TamperedLedgerError, match="not those it was made with"):
         append(SQLiteStore(path))
 
 
-@pytest.mark.parametrize("end", ["-wal", "-journal"])
-def test_a_log_without_its_ledger_is_not_written_over(path, end):
-    Path(path + end).write_bytes(b"x")
-    refused(path, "is missing, but")
-
-
 def test_a_ledger_that_was_removed_is_not_started_anew(path):
-    store = SQLiteStore(path)
-    append(store)
-    for end in ("", "-wal", "-shm"):
-        os.unlink(path + end)
-    for _ in range(2):
+    budget = opened(path)
+    os.unlink(path)
+    for use in (lambda: budget.left, lambda: budget.charge(Pure(1), "x"), lambda: opened(path)):
         with pytest.raises(LedgerError, match="is gone"):
-            append(store)
-        with pytest.raises(LedgerError, match="is gone"), store.reading():
-            pass
+            use()
+    with pytest.raises(LedgerError, match=r"is missing, but .*-lock"):
+        append(SQLiteStore(path))  # as a process that never saw the ledger does
+    os.unlink(path + "-lock")
+    Path(path + "-journal").write_bytes(b"x")
+    refused(path, "is missing, but .*-journal'")
     assert not os.path.exists(path)
 
 
-def test_a_second_name_is_refused_and_a_symbolic_link_followed(path, tmp_path):
+def test_a_hard_link_is_refused_and_a_symbolic_link_followed(path, tmp_path):
     append(SQLiteStore(path))
     os.link(path, tmp_path / "hard.db")
-    refused(path, "2 names")
-    refused(tmp_path / "hard.db", "2 names")
+    for name in (path, tmp_path / "hard.db"):
+        with pytest.raises(LedgerError, match="2 names"):
+            append(SQLiteStore(name))
     os.unlink(tmp_path / "hard.db")
     assert append(SQLiteStore(path)) == 2
     (tmp_path / "elsewhere").mkdir()
@@ -459,841 +475,207 @@ def test_a_second_name_is_refused_and_a_symbolic_link_followed(path, tmp_path):
     link.unlink()
     link.symlink_to(tmp_path / "other.db")
     assert append(store) == 1
-    assert len(whole(path)) == 3
+    assert len(records(path)) == 3
 
 
-@pytest.mark.parametrize("name", ["a b%20?c#d&e.db", "ü'\".db", "-new-.db"])
-def test_odd_names_are_names(tmp_path, name):
-    append(SQLiteStore(tmp_path / name))
-    assert (tmp_path / name).is_file()
-    assert len(whole(tmp_path / name)) == 1
-
-
-def test_what_a_crash_left_is_removed_and_nothing_else(path):
-    left = f"{path}-new-123-{'0' * 32}"
-    for name in (left, left + "-journal", path + "-new-ideas"):
+def test_unfinished_drafts_are_removed_and_nothing_else(path):
+    draft = f"{path}-new-123-{'0' * 32}"
+    for name in (draft, draft + "-journal", path + "-new-ideas"):
         Path(name).write_text("x")
     append(SQLiteStore(path))
-    assert not os.path.exists(left)
+    assert not os.path.exists(draft)
     assert os.path.exists(path + "-new-ideas")
-    os.link(path, left)  # a crash between the two steps of putting a new ledger in place
-    assert len(whole(path)) == 1
-    SQLiteStore(path).close()
+    os.link(path, draft)  # as after a crash between the two steps that put a new ledger in its place
     assert append(SQLiteStore(path)) == 2
     assert os.stat(path).st_nlink == 1
 
 
-def test_values_of_other_types_are_tampered_with(path):
-    for column, value in (("hash", b"short"), ("hash", "x" * 32), ("body", b"\xff"), ("kind", b"charge")):
-        copy = f"{path}.{column}{len(value)}{type(value).__name__}"
-        append(SQLiteStore(copy))
-        SQLiteStore(copy).close()
-        other = sqlite3.connect(copy)
+def altered(path, value: str) -> None:
+    with changed(path) as other:
+        found = other.execute("SELECT sql FROM sqlite_master WHERE name = 'records_stay_the_same'")
+        (trigger,) = found.fetchone()
         other.execute("DROP TRIGGER records_stay_the_same")
-        other.execute(f"UPDATE records SET {column} = ?", (value,))
-        other.execute(database.SCHEMA["records_stay_the_same"])
-        other.commit()
-        other.close()
-        with SQLiteStore(copy).reading() as reader, pytest.raises(TamperedLedgerError):
-            reader.last()
+        other.execute(f"UPDATE records SET {value}")
+        other.execute(trigger)
 
 
-def test_a_text_that_is_none_is_refused_without_being_quoted(path):
+VALUES = ["hash = x'aa'", "hash = printf('%32s', 1)", "body = x'ff'", "kind = x'63'"]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values_of_other_types_are_tampered_with(path, value):
     append(SQLiteStore(path))
-    SQLiteStore(path).close()
-    other = sqlite3.connect(path)
-    other.execute("DROP TRIGGER records_stay_the_same")
-    other.execute("UPDATE records SET body = CAST(x'73656372657400ff' AS TEXT)")
-    other.commit()
-    other.close()
-    with SQLiteStore(path).reading() as reader, pytest.raises(LedgerError, match="as text") as caught:
-        reader.last()
-    assert "secret" not in str(caught.value)
+    altered(path, value)
+    with pytest.raises(TamperedLedgerError):
+        SQLiteStore(path).read(lambda reader: reader.last())
 
 
-def test_other_programs_that_write_only_delay(path):
+def test_a_text_that_is_not_unicode_is_refused_without_being_quoted(path):
     append(SQLiteStore(path))
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match=r"another program holds it\. Nothing was entered"):
-        append(SQLiteStore(path, patience=0.2))
-    timer = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
-    timer.start()
-    assert append(SQLiteStore(path, patience=20)) == 2
-    timer.join()
-    other.close()
+    altered(path, "body = CAST(x'73656372657400ff' AS TEXT)")
+    with pytest.raises(LedgerError, match="cannot be used") as caught:
+        SQLiteStore(path).read(lambda reader: reader.last())
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
-# copies
-
-
-def test_a_backup_is_a_ledger(path, tmp_path):
-    store = SQLiteStore(path)
-    for _ in range(3):
-        append(store, text="x")
-    before = whole(path)
-    with store.writing() as writer:  # of what is entered, not of what is under way
-        writer.append(chain.link(writer.last(), "b", "charge", None, {}))
-        store.backup(tmp_path / "copy.db")
-    assert whole(tmp_path / "copy.db") == before
-    assert append(SQLiteStore(tmp_path / "copy.db")) == 4
-    names = set(os.listdir(tmp_path))
-    for target in (tmp_path / "copy.db", path, tmp_path):
-        with pytest.raises(LedgerError, match="exists already"):
-            store.backup(target)
-    with pytest.raises(LedgerError, match="does not exist"):
-        store.backup(tmp_path / "no" / "copy.db")
-    assert set(os.listdir(tmp_path)) == names
-    with store.reading() as reader:
-        assert reader.damage() == []
-
-
-def test_a_copy_by_vacuum_becomes_a_ledger_that_is_durable(path, tmp_path):
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "BEGIN; SELECT * FROM records"])
+def test_locks_of_other_programs_only_delay(path, statement):
     append(SQLiteStore(path))
-    SQLiteStore(path).close()
-    other = sqlite3.connect(path)
-    other.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
-    other.close()
-    assert len(whole(tmp_path / "copy.db")) == 1
-    assert append(SQLiteStore(tmp_path / "copy.db")) == 2
-    connection = shared.shared(str(tmp_path / "copy.db")).connection
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        for part in statement.split("; "):
+            other.execute(part).fetchall()
+        with pytest.raises(LedgerError, match=r"another program holds it\. Nothing was entered"):
+            append(SQLiteStore(path, patience=0.05))
+        timer = threading.Timer(0.1, lambda: other.execute("ROLLBACK"))
+        timer.start()
+        assert append(SQLiteStore(path)) == 2
+        timer.join()
 
 
-def test_closing_a_reader_leaves_the_log(path):
-    append(SQLiteStore(path))
-    other = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    other.execute("SELECT count(*) FROM records").fetchone()
-    shutil.copy(path, path + ".lost")  # takes all locks of this process
-    log = os.stat(path + "-wal")
-    other.close()
-    whole(path)
-    assert os.stat(path + "-wal") == log
+# ---------------------------------------------------------------- threads and processes
 
 
-COPIES: dict[str, Callable[[str], None]] = {
-    "file": lambda path: shutil.copy(path, path + ".copy"),
-    "directory": lambda path: shutil.copytree(os.path.dirname(path), os.path.dirname(path) + ".copy"),
-    "read": lambda path: Path(path).read_bytes(),
-    "shm": lambda path: Path(path + "-shm").read_bytes(),
-}
-
-
-@pytest.mark.full(keep=2)
-@forks
-@pytest.mark.parametrize("copy", COPIES)
-@pytest.mark.parametrize("reading", [False, True])
-def test_a_copy_within_a_process_loses_no_record(tmp_path, copy, reading):
-    (tmp_path / "d").mkdir()
-    path = str(tmp_path / "d" / "budget.db")
-    copied, other_done = Bell(), Bell()
-
-    def first():
-        store = SQLiteStore(path)
-        entered = [append(store, text="A1")]
-        COPIES[copy](path)
-        copied.ring()
-        other_done.wait()
-        for text in ("A2", "A3"):
-            try:
-                append(store, text=text)
-                entered.append(text)
-            except LedgerError as error:
-                told = str(error)
-                with pytest.raises(LedgerError, match="restart this process"):
-                    whole(path)
-                assert "Nothing was entered" in told
-        return entered[1:]
-
-    def second():
-        store = SQLiteStore(path)
-        append(store, text="B1")
-        append(store, text="B2")
-        store.close()
-
-    def look():
-        for _ in range(3):
-            whole(path)
-
-    child = Child(first)
-    copied.wait()
-    if reading:
-        Child(look).value()
-    Child(second).value()
-    other_done.ring()
-    entered = child.value()
-    assert texts(path) == ["A1", "B1", "B2", *entered]
-    assert append(SQLiteStore(path), text="C") == 4 + len(entered)
-    if copy == "shm":  # the lock on the database is kept, so nothing is taken away
-        assert entered == ["A2", "A3"]
+def charges_until_refused(path, name, most: int = 10**9) -> list[str]:
+    """Charge until the budget is spent; return the labels of the charges."""
+    budget, entered = Ledger(path).budget("s"), []
+    with suppress(BudgetExceeded):
+        while len(entered) < most:
+            entered.append(budget.charge(Pure(1), f"{name}.{len(entered)}").label)
+    return entered
 
 
 @forks
-@pytest.mark.parametrize("copy", ["file", "directory"])
-def test_locks_lost_by_a_copy_are_taken_again(tmp_path, copy):
-    (tmp_path / "d").mkdir()
-    path = str(tmp_path / "d" / "budget.db")
-    store = SQLiteStore(path)
-    append(store, text="A1")
-    COPIES[copy](path)
-    append(store, text="A2")
-    begun, done = Bell(), Bell()
-
-    def second():  # without a fork in between, which would close the connection of this process
-        begun.wait()
-        append(SQLiteStore(path), text="B")
-        SQLiteStore(path).close()
-        done.ring()
-
-    child = Child(second)
-    append(store, text="A3")
-    shutil.copy(path, path + ".copy2")
-    append(store, text="A4")
-    begun.ring()
-    done.wait()
-    child.value()
-    append(store, text="A5")
-    assert texts(path) == ["A1", "A2", "A3", "A4", "B", "A5"]
+def test_processes_enter_each_charge_once_and_never_overspend(path, full):
+    processes, charges = (16, 200) if full else (4, 25)
+    cap = processes * charges * 9 // 10
+    opened(path, cap)
+    children = [Child(charges_until_refused, path, name, charges) for name in range(processes)]
+    entered = [label for child in children for label in child.value()]
+    assert sorted(entered) == labels(path)
+    assert len(entered) == cap
+    assert Ledger(path).budget("s").left == (0, 0)
 
 
-REPLACED = """
-import gc, os, sys
-from pdprivacy.ledger import chain
-from pdprivacy.ledger.sqlite import SQLiteStore
-path, copy = sys.argv[1:]
-store = SQLiteStore(path)
-def append(text):
-    with store.writing() as writer:
-        writer.append(chain.link(writer.last(), "b", "charge", None, {"text": text}))
-append("1")
-store.backup(copy)
-append("2")
-for end in ("-wal", "-shm"):
-    os.unlink(path + end)
-os.replace(copy, path)
-append("3")
-gc.collect()
-log = os.stat(path + "-wal").st_ino
-append("4")
-assert os.stat(path + "-wal").st_ino == log
-"""
+CHARGES = list("abcdefgh")
+CELL = "async def cell(): return [await asyncio.to_thread(charge, path, label) for label in CHARGES]"
 
 
-def test_a_ledger_replaced_by_a_copy_is_opened_anew(path, tmp_path):
-    command = [sys.executable, "-c", STORE_ALONE + REPLACED, path, str(tmp_path / "copy.db")]
-    subprocess.run(command, cwd=Path(__file__).parents[1], check=True, timeout=60)
-    assert texts(path) == ["1", "3", "4"]  # the chain says that "2" is missing to whoever has seen it
+def by_threads(path):
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(partial(charge, path), CHARGES))
 
 
-def test_a_process_that_only_reads_leaves_one_file(path, tmp_path):
-    append(SQLiteStore(path))
-    SQLiteStore(path).close()
-    whole(path)
-    SQLiteStore(path).close()
-    assert sorted(os.listdir(tmp_path)) == ["budget.db", "budget.db-lock"]
+def by_tasks(path):
+    async def main():
+        return await asyncio.gather(*(asyncio.to_thread(charge, path, label) for label in CHARGES))
+
+    return asyncio.run(main())
 
 
-def test_an_old_log_beside_a_replaced_ledger_is_refused(path, tmp_path):
-    store = SQLiteStore(path)
-    append(store)
-    store.backup(tmp_path / "old.db")
-    append(store)
-    os.replace(tmp_path / "old.db", path)
-    for _ in range(2):
-        with pytest.raises(LedgerError, match=r"exchanged.*Nothing was entered"):
-            append(store)
-    for end in ("-wal", "-shm"):
-        os.unlink(path + end)
-    assert append(store) == 2
+def by_executors(path):
+    async def main():
+        run = asyncio.get_running_loop().run_in_executor
+        with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            charges = [run(pool, charge, path, label) for label in CHARGES[:4]]
+            charges += [run(None, charge, path, label) for label in CHARGES[4:]]
+            return await asyncio.gather(*charges)
+
+    return asyncio.run(main())
 
 
-def test_a_log_that_vanished_during_a_commit_is_told(path):
-    store = SQLiteStore(path)
-    append(store)
+def by_a_notebook(path):
+    def cell():
+        names = {"asyncio": asyncio, "charge": charge, "path": path, "CHARGES": CHARGES}
+        exec(CELL, names)
+        with closing(asyncio.new_event_loop()) as loop:
+            return loop.run_until_complete(names["cell"]())
 
-    def lost():
-        with store.writing() as writer:
-            writer.append(chain.link(writer.last(), "b", "charge", None, {}))
-            os.unlink(path + "-wal")
-
-    with pytest.raises(LedgerError, match="Whether it was entered is not known"):
-        lost()
-    with pytest.raises(LedgerError, match="Nothing was entered"):
-        append(store)
+    return in_thread(cell)
 
 
-def test_a_renamed_ledger_is_not_used_under_both_names(path, tmp_path):
-    store = SQLiteStore(path)
-    append(store)
-    os.rename(path, tmp_path / "new.db")
-    with pytest.raises(LedgerError, match="Nothing was entered"):
-        append(SQLiteStore(tmp_path / "new.db"))
-    with pytest.raises(LedgerError, match="Nothing was entered"):
-        append(store)
-    os.rename(tmp_path / "new.db", path)
-    assert len(whole(path)) == 1
+def by_processes(path, method="fork"):
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        return pool.starmap(charge, [(path, label) for label in CHARGES])
 
 
-# the lock file, which stays open between transactions
-
-
-def leading_to(path) -> list[int]:
-    """The descriptors of this process that lead to a file."""
-    numbers = map(int, os.listdir("/proc/self/fd"))
-    return [one for one in numbers if os.path.realpath(f"/proc/self/fd/{one}").startswith(path)]
-
-
-procfs = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are listed in /proc")
-
-
-@procfs
-def test_the_lock_file_is_open_as_long_as_the_ledger_is(path):
-    store = SQLiteStore(path)
-    for _ in range(3):
-        append(store)
-        (first,) = leading_to(path + "-lock")
-        assert shared.shared(path).lock.descriptor == first
-    store.close()
-    assert leading_to(path) == []
-    assert append(store) == 4
-
-
-@procfs
-def test_a_ledger_that_cannot_be_opened_keeps_no_file_open(path):
-    Path(path).write_text("no database at all" * 100)
-    with pytest.raises(LedgerError):
-        append(SQLiteStore(path))
-    assert leading_to(path) == []
+SPAWNED = partial(by_processes, method="spawn")
 
 
 @forks
-@pytest.mark.parametrize("how", ["deleted", "replaced", "renamed"])
-def test_another_lock_file_is_the_one_to_lock(path, how):
-    store, hasty = SQLiteStore(path), SQLiteStore(path, patience=0.05)
-    append(store)
-    before = shared.shared(path).lock.descriptor
-    if how == "deleted":
-        os.unlink(path + "-lock")
-    elif how == "renamed":
-        os.rename(path + "-lock", path + "-lock.old")
-    else:
-        Path(path + "-lock.new").touch()
-        os.replace(path + "-lock.new", path + "-lock")
-    other = os.open(path + "-lock", os.O_RDWR | os.O_CREAT)
-    fcntl.flock(other, fcntl.LOCK_EX)
-    with pytest.raises(LedgerError, match=r"Another process.*Nothing was entered"):
-        append(hasty)
-    fcntl.flock(other, fcntl.LOCK_UN)
-    assert append(store) == 2
-    now = shared.shared(path).lock.descriptor
-    assert os.path.sameopenfile(now, other)
-    assert now == before or not os.path.sameopenfile(before, other)
-    os.close(other)
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    "run",
+    [by_threads, by_tasks, by_executors, by_a_notebook, by_processes,
+     pytest.param(SPAWNED, marks=pytest.mark.full, id="by_spawned_processes")],
+)  # fmt: skip
+def test_threads_tasks_and_processes_share_a_budget(path, run):
+    opened(path).charge(Pure(1), "before")
+    assert sorted(run(path)) == CHARGES
+    charge(path, "then")
+    assert labels(path) == sorted(["before", *CHARGES, "then"])
 
 
 @forks
-def test_no_two_processes_hold_the_lock_whose_file_goes(path):
-    def work(name):
-        lock = locks.Lock(path)
-        for turn in range(100):
-            lock.acquire(time.monotonic() + 60)
-            os.close(os.open(path + ".held", os.O_CREAT | os.O_EXCL))
-            if turn % 10 == name:
-                os.unlink(path + "-lock")  # the others wait for a file that is no longer there
-            os.unlink(path + ".held")
-            if turn % 3:
-                lock.release()
-            else:
-                lock.close()
-        return "done"
+@pytest.mark.parametrize("run", [SQLiteStore.read, SQLiteStore.write])
+def test_a_fork_within_a_transaction_leaves_it_to_the_parent(path, run):
+    append(SQLiteStore(path), "before")
+    parent, refusals, pids, committed = os.getpid(), [], [], Bell()
+    answers, answer = os.pipe()
 
-    children = [Child(work, name) for name in range(4)]
-    assert [child.value() for child in children] == ["done"] * 4
-
-
-@forks
-@procfs
-def test_a_child_inherits_no_lock_file(path):
-    append(SQLiteStore(path))
-    assert Child(lambda: leading_to(path + "-lock")).value() == []
-    assert leading_to(path + "-lock") == []  # closed before the fork
-    store = SQLiteStore(path)
-    with store.writing() as writer:  # where it has to, as within a transaction, it lets go of it
-        assert Child(lambda: leading_to(path + "-lock")).value() == []
-        told = Child(lambda: locks.Lock(path).acquire(time.monotonic())).result()
-        assert "Another process holds" in told["text"]
-        writer.append(chain.link(writer.last(), "b", "charge", None, {}))
-    assert append(store) == 3
-
-
-@forks
-def test_a_lock_that_a_fork_doubled_is_that_of_the_parent(path):
-    lock = locks.Lock(path)
-    lock.acquire(time.monotonic())
-    end = os.pipe()
-    pid = ctypes.PyDLL(None).fork()  # which Python is not told of
-    if pid == 0:
-        told = []
-        for _ in range(2):
-            lock.release()
-            try:
-                lock.acquire(time.monotonic())
-            except LedgerError:
-                told.append("refused")
-        os.write(end[1], json.dumps(told).encode())
-        os._exit(0)
-    os.waitpid(pid, 0)
-    assert json.loads(os.read(end[0], 99)) == ["refused"] * 2
-    with pytest.raises(LedgerError):
-        locks.Lock(path).acquire(time.monotonic())
-    lock.release()
-    other = locks.Lock(path)
-    other.acquire(time.monotonic())
-    other.close()
-    lock.close()
-
-
-def test_a_descriptor_that_others_closed_is_not_used(path, tmp_path):
-    store = SQLiteStore(path)
-    append(store)
-    number = shared.shared(path).lock.descriptor
-    os.close(number)
-    assert append(store) == 2
-    number = shared.shared(path).lock.descriptor
-    os.close(number)
-    (tmp_path / "theirs").touch()
-    theirs = os.open(tmp_path / "theirs", os.O_RDWR)
-    os.dup2(theirs, number)
-    assert append(store) == 3
-    again = os.open(tmp_path / "theirs", os.O_RDWR)
-    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)  # neither locked
-    store.close()
-    assert os.path.sameopenfile(number, theirs)  # nor closed
-    for one in {number, theirs, again}:
-        os.close(one)
-
-
-def waits_for_a_quiet_folder(store, monkeypatch):
-    """The folder of a ledger that was looked at well after its last change."""
-    monkeypatch.setattr(files, "TICK", 4 * 10**7)
-    append(store)
-    for _ in range(1000):
-        append(store)
-        if store._shared().folder.ask():
-            return store._shared().folder
-        time.sleep(0.01)
-    raise AssertionError("the folder changes on and on")
-
-
-@forks
-@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-lock"])
-def test_a_file_put_in_the_place_of_another_is_seen_by_its_folder(path, end, monkeypatch):
-    store = SQLiteStore(path)
-    folder = waits_for_a_quiet_folder(store, monkeypatch)
-    before = store._shared().files
-    os.rename(path + end, path + ".was")
-    assert not folder.ask()
-    Child(lambda: shutil.copyfile(path + ".was", path + end)).result()
-    assert not folder.ask()
-    if end == "-lock":
-        append(store)
-        assert store._shared().files.main == before.main
-    else:
-        with pytest.raises(LedgerError, match="Nothing was entered"):
-            append(store)
-    assert not folder.steady
-
-
-def test_a_folder_that_has_just_changed_is_not_believed_to_stay(path, monkeypatch):
-    store = SQLiteStore(path)
-    folder = waits_for_a_quiet_folder(store, monkeypatch)
-    open(path + ".new", "x").close()
-    assert not folder.ask()
-    folder.trust()  # a second change in this tick would leave the same time
-    assert not folder.ask()
-    os.rename(os.path.dirname(path), os.path.dirname(path) + ".was")
-    assert not folder.ask()
-
-
-@forks
-def test_a_path_that_became_a_link_leads_to_the_lock_of_its_target(path, tmp_path):
-    store, other = SQLiteStore(path), str(tmp_path / "other.db")
-    append(store)
-    append(SQLiteStore(other))
-    SQLiteStore(other).close()
-    for end in ("", "-wal", "-shm"):
-        os.rename(path + end, f"{path}.was{end}")
-    os.symlink(other, path)
-    with pytest.raises(LedgerError, match="Nothing was entered"):
-        append(store)
-    assert append(store) == 2
-    assert store._shared().path == os.path.realpath(other)
-
-
-def test_files_are_the_same_whoever_is_asked(path, monkeypatch):
-    append(SQLiteStore(path))
-    found = files.look(path)
-    log = os.stat(path + "-wal")
-    assert found.log == (log.st_dev, log.st_ino)
-    assert files.look(path + ".no") == (None, None, None)
-    for statx in (None, lambda *_: -1, lambda *_: 0):  # not there, refused, without an answer
-        monkeypatch.setattr(files, "STATX", statx)
-        assert files.look(path) == found
-        assert files.look(path + ".no") == (None, None, None)
-
-
-# many processes
-
-
-def appends(path, name, count):
-    store = SQLiteStore(path)
-    for number in range(count):
-        append(store, text=f"{name}.{number}")
-    store.close()
-
-
-PEERS, LEAST, MOST = 16, 50, 8_000
-
-
-def appends_with_others(path, name, finished):
-    """Until each of all has so many records, or all together far more than that takes; how many it has."""
-    store, number, last = SQLiteStore(path), 0, 0
-    while last < MOST and len(os.listdir(finished)) < PEERS:
-        last = append(store, text=f"{name}.{number}")
-        number += 1
-        if number == LEAST:
-            (finished / str(name)).touch()
-    store.close()
-    return number
-
-
-@pytest.mark.full
-@forks
-def test_sixteen_processes_append_in_turn_and_none_starves(path, tmp_path):
-    """Each has its fifty records before all together have ten times as many, while all go on; and every
-    one of them gets an answer, as a LedgerError of a child would be raised here. No clock is looked at."""
-    finished = tmp_path / "finished"
-    finished.mkdir()
-    children = [Child(appends_with_others, path, name, finished) for name in range(PEERS)]
-    counts = [child.value() for child in children]
-    assert min(counts) >= LEAST
-    assert not os.path.exists(path + "-wal")
-    found = texts(path)
-    assert len(found) == sum(counts)
-    for name, count in enumerate(counts):
-        own = [text for text in found if text.split(".")[0] == str(name)]
-        assert own == [f"{name}.{number}" for number in range(count)]
-
-
-SCRIPT = """
-import sys
-from pdprivacy.ledger import chain
-from pdprivacy.ledger.sqlite import SQLiteStore
-store = SQLiteStore(sys.argv[1])
-for number in range(int(sys.argv[2])):
-    with store.writing() as writer:
-        writer.append(chain.link(writer.last(), "b", "charge", None, {"text": "script"}))
-"""
-
-
-@pytest.mark.full
-def test_processes_that_were_started_anew_append_in_turn(path):
-    command = [sys.executable, "-c", STORE_ALONE + SCRIPT, path, "60"]
-    started = [subprocess.Popen(command, cwd=Path(__file__).parents[1]) for _ in range(3)]
-    assert [one.wait(60) for one in started] == [0, 0, 0]
-    assert not os.path.exists(path + "-wal")  # closed at exit
-    assert texts(path) == ["script"] * 180
-
-
-def test_threads_append_in_turn(path):
-    threads = [threading.Thread(target=appends, args=(path, name, 25)) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(whole(path)) == 200
-
-
-# forks
-
-
-@forks
-@pytest.mark.parametrize("first", ["parent", "child"])
-def test_parent_and_child_go_on(path, first):
-    store = SQLiteStore(path)
-    append(store, text="before")
-    bell = Bell()
-
-    def child():
-        if first == "parent":
-            bell.wait()
-        append(store, text="child")
-        nested = Child(lambda: append(store, text="nested"))
-        append(store, text="child")
-        nested.value()
-        store.close()
-        if first == "child":
-            bell.ring()
-
-    forked = Child(child)
-    if first == "child":
-        bell.wait()
-    append(store, text="parent")
-    store.close()
-    if first == "parent":
-        bell.ring()
-    forked.value()
-    append(store, text="parent")
-    assert sorted(texts(path)) == ["before", "child", "child", "nested", "parent", "parent"]
-
-
-@forks
-def test_processes_of_multiprocessing_append(path):
-    append(SQLiteStore(path))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context = multiprocessing.get_context("fork")
-        processes = [context.Process(target=appends, args=(path, name, 20)) for name in range(4)]
-        for process in processes:
-            process.start()
-            append(SQLiteStore(path))
-        for process in processes:
-            process.join(60)
-            assert process.exitcode == 0
-    assert len(whole(path)) == 85
-
-
-@pytest.mark.full
-@forks
-def test_a_fork_beside_a_thread_that_appends(path):
-    append(SQLiteStore(path))
-    stop = threading.Event()
-    entered: list[int] = []
-
-    def busy():
-        while not stop.is_set():
-            entered.append(append(SQLiteStore(path), text="thread"))
-
-    thread = threading.Thread(target=busy)
-    thread.start()
-    try:
-        for _ in range(10):
-            Child(lambda: append(SQLiteStore(path), text="child")).value()
-    finally:
-        stop.set()
-        thread.join(60)
-    found = texts(path)
-    assert found.count("child") == 10
-    assert found.count("thread") == len(entered)
-
-
-@forks
-def test_a_fork_within_a_transaction_leaves_it_to_the_parent(path):
-    store = SQLiteStore(path)
-    append(store, text="before")
-    with store.writing() as writer:
-        writer.append(chain.link(writer.last(), "b", "charge", None, {"text": "parent"}))
-
-        def child():
-            with pytest.raises(LedgerError, match="forked"):
-                writer.append(chain.link(None, "b", "charge", None, {}))
-            shared._close_all()
-            with pytest.raises(LedgerError, match="Nothing was entered"):
-                append(SQLiteStore(path, patience=0.1))
-            shared._close_all()
-
-        Child(child).value()
-        assert os.path.exists(path + "-wal")
-    append(store, text="after")
-    assert texts(path) == ["before", "parent", "after"]
-
-
-@forks
-def test_a_child_forked_by_a_signal_cannot_commit_for_its_parent(path):
-    store = SQLiteStore(path)
-    append(store, text="before")
-    end = os.pipe()
-    pids: list[int] = []
-
-    def handle(*_):
+    def work(records):
+        if run == SQLiteStore.write:
+            records.append(chain.link(records.last(), "s", "charge", None, {"text": "parent"}))
         pids.append(os.fork())
+        if os.getpid() == parent:
+            os.close(answer)
+            assert select.select([answers], [], [], 60)[0], "the child hangs"
 
-    old = signal.signal(signal.SIGUSR1, handle)
     try:
-        with store.writing() as writer:
-            writer.append(chain.link(writer.last(), "b", "charge", None, {"text": "parent"}))
-            me = os.getpid()
-            signal.raise_signal(signal.SIGUSR1)
-            writer.end()
-            if not pids[0]:
-                raise ChildError
-    except ChildError:
-        os.write(end[1], b"rolled back")
-        os._exit(0)
-    finally:
-        signal.signal(signal.SIGUSR1, old)
-        assert os.getpid() == me
-    os.waitpid(pids[0], 0)
-    assert os.read(end[0], 99) == b"rolled back"
-    append(store, text="after")
-    assert texts(path) == ["before", "parent", "after"]
-
-
-class ChildError(Exception):
-    pass
-
-
-@forks
-def test_a_transaction_that_a_fork_doubled_is_committed_once(path):
-    store = SQLiteStore(path)
-    append(store, text="before")
-    me = os.getpid()
-    end = os.pipe()
-    try:
-        with store.writing() as writer:
-            writer.append(chain.link(writer.last(), "b", "charge", None, {"text": "parent"}))
-            os.fork()
+        run(SQLiteStore(path), work)
     except LedgerError as error:
-        os.write(end[1], str(error).encode())
-    if os.getpid() != me:
-        os._exit(0)
-    os.wait()
-    assert b"forked within a transaction" in os.read(end[0], 999)
-    assert texts(path) == ["before", "parent"]
-
-
-@forks
-def test_a_fork_that_python_is_not_told_of(path):
-    store = SQLiteStore(path)
-    append(store, text="before")
-    end = os.pipe()
-    pid = ctypes.PyDLL(None).fork()
-    if pid == 0:
+        refusals.append(str(error))
+    if os.getpid() != parent:  # the child, which has left the transaction by the same frames
         try:
-            append(store, text="child")
-            told = b"entered"
-        except LedgerError as error:
-            told = str(error).encode()
-        except BaseException:
-            told = traceback.format_exc().encode()
-        shared._close_all()
-        os.write(end[1], told)
-        os._exit(0)
-    os.waitpid(pid, 0)
-    assert b"Nothing was entered" in os.read(end[0], 4000)
-    append(store, text="after")
-    assert texts(path) == ["before", "after"]
-
-
-@forks
-def test_a_child_of_a_process_that_reads_is_told(path):
-    store = SQLiteStore(path)
-    append(store)
-    with store.reading() as reader:
-        told = Child(lambda: append(store)).result()
-        assert "Nothing was entered" in told["text"]
-        assert reader.last().number == 1
-    assert Child(lambda: append(store)).value() == 2
-
-
-# crashes
-
-
-KILLER = """
-import json, select, signal, time
-from pdprivacy.ledger import chain
-from pdprivacy.ledger.sqlite import SQLiteStore
-
-def numbers(end, path):
-    store = SQLiteStore(path)
-    while True:
-        with store.writing() as writer:
-            row = chain.link(writer.last(), "study", "charge", None, {"text": "x" * 200})
-            writer.append(row)
-        os.write(end, b"%d\\n" % row.number)
-
-for line in sys.stdin:
-    path, delay, first = json.loads(line)
-    end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            numbers(end[1], path)
+            gc.collect()
+            with pytest.raises(LedgerError):
+                append(SQLiteStore(path, patience=0.05), "child")
+            os.write(answer, json.dumps(refusals).encode())
+            committed.wait()
+            with suppress(LedgerError):
+                append(SQLiteStore(path, patience=0.05))
+            os.write(answer, b"!")
         finally:
-            os._exit(1)
-    os.close(end[1])
-    if first:
-        select.select([end[0]], [], [])
-    time.sleep(delay)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    with os.fdopen(end[0], "rb") as stream:
-        print(json.dumps([int(line) for line in stream.read().splitlines()]), flush=True)
-"""
-
-
-@pytest.fixture(scope="module")
-def killed() -> Iterator[Callable[..., list[int]]]:
-    """What a process that was killed after a time, or a time after the first, had told to be entered.
-
-    It is forked by a process that holds little else, which is quick.
-    """
-    killer = subprocess.Popen(
-        [sys.executable, "-c", STORE_ALONE + KILLER],
-        cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-    def kill(path: str, delay: float, *, first: bool = False) -> list[int]:
-        killer.stdin.write(json.dumps([path, delay, first]) + "\n")
-        killer.stdin.flush()
-        return json.loads(killer.stdout.readline())
-
-    yield kill
-    killer.communicate()
+            os._exit(0)
+    (refusal,) = json.loads(os.read(answers, 10_000))
+    assert "was in use when this process was forked" in refusal
+    append(SQLiteStore(path, patience=1), "after")  # the child is there, and holds no lock
+    committed.ring()
+    os.waitpid(pids[0], 0)
+    assert os.read(answers, 1) == b"!"
+    entered = ["before", "parent", "after"] if run == SQLiteStore.write else ["before", "after"]
+    assert texts(path)[: len(entered)] == entered
+    assert SQLiteStore(path).read(lambda reader: reader.damage(9)) == []
 
 
 @forks
-@pytest.mark.full
-def test_what_was_told_to_be_entered_outlives_a_kill(path, killed):
-    chance = random.Random(1)
-    last = append(SQLiteStore(path))
-    for turn in range(100):
-        told = killed(path, chance.uniform(0, 0.02), first=bool(turn % 2))
-        with SQLiteStore(path).reading() as reader:
-            found = list(reader.rows(after=last))
-            before = reader.at(last)
-        assert before is not None
-        assert [row.number for row in found] == list(range(last + 1, last + 1 + len(found)))
-        assert len(found) - len(told) in (0, 1)
-        assert told == [row.number for row in found[: len(told)]]
-        for row in found:
-            chain.check(row, before.hash)
-            before = row
-        last = before.number
-        if turn % 10 == 0:
-            last = append(SQLiteStore(path))
-    assert last > 100
-    assert len(whole(path)) == last
+def test_a_suspended_writer_keeps_others_waiting(path):
+    append(SQLiteStore(path), "before")
 
+    def suspended(writer):
+        writer.append(chain.link(writer.last(), "s", "charge", None, {"text": "suspended"}))
+        shutil.copy(path, path + ".copy")  # takes the locks of SQLite away, but not that of the ledger
+        os.kill(os.getpid(), signal.SIGSTOP)
 
-@forks
-@pytest.mark.full
-def test_a_kill_leaves_a_whole_ledger_or_none(tmp_path, killed):
-    chance = random.Random(2)
-    start = time.monotonic()
-    killed(str(tmp_path / "first.db"), 0, first=True)
-    longest = 1.5 * (time.monotonic() - start)
-    made = 0
-    for turn in range(40):
-        folder = tmp_path / str(turn)
-        folder.mkdir()
-        path = str(folder / "budget.db")
-        told = killed(path, chance.uniform(0, longest))
-        there = os.path.exists(path)
-        made += there
-        assert there or not told
-        assert append(SQLiteStore(path)) - 1 - len(told) in (0, 1)
-        assert len(whole(path)) >= len(told) + 1
-        SQLiteStore(path).close()
-        assert sorted(os.listdir(folder)) == ["budget.db", "budget.db-lock"]
-    assert 0 < made < 40
+    child = Child(SQLiteStore(path).write, suspended)
+    os.waitpid(child.pid, os.WUNTRACED)
+    hasty = SQLiteStore(path, patience=0.05)
+    with pytest.raises(LedgerError, match=r"nother process or thread.*Nothing was entered"):
+        append(hasty)
+    with pytest.raises(LedgerError, match="nother process or thread"):
+        hasty.read(lambda reader: reader.last())
+    timer = threading.Timer(0.1, os.kill, (child.pid, signal.SIGCONT))
+    timer.start()
+    assert append(SQLiteStore(path), "waited") == 3
+    timer.join()
+    child.value()
+    assert texts(path) == ["before", "suspended", "waited"]

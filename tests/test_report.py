@@ -913,6 +913,7 @@ def test_a_ledger_that_was_altered_vouches_for_nothing(tmp_path, schema, survey)
         count = private.dp.count(epsilon=0.5)
         private.dp.mean("age", epsilon=0.5)
     with sqlite3.connect(path) as database:
+        database.execute("pragma journal_mode=memory")
         (table,) = (name for (name,) in database.execute("select name from sqlite_master where type='table'"))
         for (trigger,) in list(database.execute("select name from sqlite_master where type='trigger'")):
             database.execute(f"drop trigger {trigger}")

@@ -40,7 +40,7 @@ from pdprivacy.errors import (
     ParameterError,
     StepError,
 )
-from pdprivacy.ledger.durable import StoredBook
+from pdprivacy.ledger.book import StoredBook
 from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
 from pdprivacy.step.labels import from_json, to_json
 from pdprivacy.step.opened import ADMITTED

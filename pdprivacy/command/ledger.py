@@ -10,16 +10,15 @@ import argparse
 import json
 from dataclasses import replace
 
+from pdprivacy import budget_text
+from pdprivacy.checks import check_name, printable
 from pdprivacy.command.output import written
-from pdprivacy.ledger import text
-from pdprivacy.ledger.audit import every_row
-from pdprivacy.ledger.budget import check_name, printable
-from pdprivacy.ledger.chain import altered, parse
-from pdprivacy.ledger.durable import StoredBook
-from pdprivacy.ledger.entry import Account
+from pdprivacy.ledger.audit import with_bar
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.chain import Chain, altered, parse
+from pdprivacy.ledger.entry import Account, answer_of
 from pdprivacy.ledger.ledger import Ledger
-from pdprivacy.ledger.records import answer_of
-from pdprivacy.ledger.store import Reader, Row
+from pdprivacy.ledger.store import Head, Row
 from pdprivacy.privacy import ZCDP, show
 
 __all__ = ["add", "run"]
@@ -71,14 +70,11 @@ def _show(ledger: Ledger, name: str | None) -> None:
         shown = [
             replace(one, label=printable(one.label), mechanism=printable(one.mechanism)) for one in entries
         ]
-        print(text.plain(account, shown, name))
+        print(budget_text.plain(account, shown, name))
         return
-    with ledger.chain.reading() as reader:
-        open_charges = _unanswered(reader)
-        rows = [
-            _line(one, StoredBook(ledger.chain, one).account_in(reader), open_charges[one])
-            for one in reader.budgets()
-        ]
+    head, accounts = ledger.accounts()
+    waiting = _unanswered(ledger.chain, head)
+    rows = [_line(one, account, len(waiting.get(one, ()))) for one, account in accounts.items()]
     table = [(*COLUMNS, *MORE), *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
@@ -100,17 +96,17 @@ def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     )
 
 
-def _unanswered(reader: Reader) -> dict[str, int]:
-    """How many charges of each budget no answer is known of."""
+def _unanswered(chain: Chain, head: Head | None) -> dict[str, set[int]]:
+    """The charges of each budget whose answers are not known to have been handed out."""
     charges: dict[str, int] = {}
     waiting: dict[str, set[int]] = {}
-    for row in every_row(reader, "show", None):
+    for row in with_bar(chain.rows(head), head, "show", None):
         if row.kind == "charge":
             charges[row.budget] = charges.get(row.budget, 0) + 1
             waiting.setdefault(row.budget, set()).add(charges[row.budget])
         elif row.kind == "answer":
             waiting.setdefault(row.budget, set()).discard(answer_of(row)[0])
-    return {name: len(waiting.get(name, ())) for name in reader.budgets()}
+    return waiting
 
 
 def _audit(ledger: Ledger, head: str | None) -> None:
@@ -124,11 +120,13 @@ def _export(ledger: Ledger, name: str | None, output: str | None) -> None:
     if name is not None:
         name = check_name(name, "name")
         ledger.budget(name)  # refuses one that is not there
-    with written(output, "exported") as file, ledger.chain.reading() as reader:
-        # how many are of one name is not known beforehand; and a bar would be in the way of the output
-        all_to_file = name is None and output is not None
-        for row in every_row(reader, "export", None) if all_to_file else reader.rows(name):
-            file.write(_json(row))
+    head = ledger.chain.head()
+    with written(output, "exported") as file:
+        # a bar would be in the way of the output
+        rows = ledger.chain.rows(head)
+        for row in rows if output is None else with_bar(rows, head, "export", None):
+            if name is None or row.budget == name:
+                file.write(_json(row))
 
 
 def _json(row: Row) -> str:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pdprivacy._version import __version__
+from pdprivacy.checks import printable
 from pdprivacy.command import declare, ledger
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
-from pdprivacy.ledger.budget import printable
 from pdprivacy.reporting import command as report
 
 __all__ = ["main"]

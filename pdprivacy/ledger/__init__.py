@@ -6,6 +6,5 @@ from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.entry import Account, Entry, counted_by
 from pdprivacy.ledger.ledger import Ledger
-from pdprivacy.ledger.request import BudgetRequest
 
-__all__ = ["Account", "Audit", "Budget", "BudgetRequest", "Entry", "Ledger", "counted_by"]
+__all__ = ["Account", "Audit", "Budget", "Entry", "Ledger", "counted_by"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
@@ -11,14 +11,12 @@ from typing import Any
 
 from pdprivacy.accounting import Spent
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger.chain import ROOT, digest, parse
-from pdprivacy.ledger.durable import Chain
-from pdprivacy.ledger.entry import Account, Terms, counted_by
-from pdprivacy.ledger.records import answer_of, entry_of, moment, terms_of
-from pdprivacy.ledger.store import Reader, Row
+from pdprivacy.ledger.chain import ROOT, Chain, digest, parse, spans
+from pdprivacy.ledger.entry import Account, Terms, answer_of, counted_by, entry_of, moment, terms_of
+from pdprivacy.ledger.store import Head, Row
 from pdprivacy.progress import shown
 
-__all__ = ["Audit", "audit", "every_row"]
+__all__ = ["Audit", "audit", "with_bar"]
 
 HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", re.ASCII)
 
@@ -29,9 +27,10 @@ MOST_KINDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What a ledger without a fault holds.
+    """The result of an audit that found no fault.
 
-    ``unanswered``: charges that no answer is known of. ``head``: of the last record, to be remembered.
+    ``unanswered``: charges whose answers are not known to have been handed out. ``head``: the last record, as
+    `Ledger.head` tells it.
     """
 
     records: int
@@ -42,7 +41,7 @@ class Audit:
 
 
 Added = tuple[tuple[int, Fraction], ...]
-"""What a charge adds to which of the six sums."""
+"""The positions of sums, each with the number that a charge adds to it."""
 
 
 @dataclass
@@ -85,7 +84,6 @@ class _Walk:
     hash: bytes = ROOT
     budgets: dict[str, _Budget] = field(default_factory=dict)
     releases: set[tuple[str, str]] = field(default_factory=set)
-    latest: dict[tuple[str, str], int] = field(default_factory=dict)
     kinds: dict[tuple[str, ...], tuple[Added, bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -96,18 +94,13 @@ class _Walk:
         elif digest(self.hash, row.number, row.body) != row.hash:
             self.problems.append(f"record {row.number} does not follow from the one before it")
         self.number, self.hash = row.number, row.hash
-        self.latest[row.budget, row.kind] = row.number
         try:
             self._meaning(row)
         except (TamperedLedgerError, BudgetError):
             self.problems.append(f"record {row.number} does not hold what a record of its place can")
 
-    def end(self, reader: Reader) -> None:
-        """What all charges are together, and whether an index hides the last of them."""
-        for (name, kind), number in self.latest.items():
-            found = reader.latest(name, kind)
-            if found is None or found.number != number:
-                self.problems.append(f"record {number} is not found where it is looked up")
+    def end(self) -> None:
+        """Check what all charges are together."""
         for name, budget in self.budgets.items():
             try:
                 budget.check_cap()
@@ -115,7 +108,7 @@ class _Walk:
                 self.problems.append(f"the charges of {name!r} are above its cap")
 
     def _meaning(self, row: Row) -> None:
-        """What the record does to its budget; TamperedLedgerError or BudgetError where it cannot."""
+        """Apply a record to its budget; raise TamperedLedgerError or BudgetError where it does not fit."""
         budget = self.budgets.get(row.budget)
         if row.kind == "charge" and budget is not None:
             self._charged(row, budget)
@@ -149,7 +142,7 @@ class _Walk:
         budget.unanswered.add(budget.charges)
 
     def _effect(self, row: Row, body: dict[str, Any], terms: Terms) -> tuple[Added, bool]:
-        """What a charge adds to the sums, and whether it states no epsilon; looked up where it was seen."""
+        """Return what a charge adds to the sums, and whether it states no epsilon; cached by its losses."""
         try:
             told = (str(body["loss"]), str(body.get("counted")), str(body.get("events")))
             kind = (type(terms.total).__name__, terms.accounting, *told)
@@ -190,19 +183,19 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     """Every record of the chain; see `Ledger.audit`. ``progress``: a bar (None: where it is long)."""
     remembered = None if head is None else _parsed(head)
     walk = _Walk()
-    with chain.reading() as reader:
-        walk.problems += reader.damage()
-        for row in every_row(reader, "audit", progress):
-            walk.take(row)
-            if remembered is not None and row.number == remembered[0] and row.hash != remembered[1]:
-                walk.problems.append(f"record {row.number} is not the one that was remembered")
-            if len(walk.problems) >= MOST_PROBLEMS:
-                break
-        else:
-            if remembered is not None and walk.number < remembered[0]:
-                walk.problems.append(missing(walk.number + 1, remembered[0]))
-            if not walk.problems:
-                walk.end(reader)
+    end = chain.head()
+    last = 0 if end is None else end.number
+    walk.problems += chain.read(lambda reader, _: reader.damage(last))
+    for row in with_bar(_indexed_rows(chain, end, walk.problems), end, "audit", progress):
+        walk.take(row)
+        if remembered is not None and row.number == remembered[0] and row.hash != remembered[1]:
+            walk.problems.append(f"record {row.number} is not the one that was remembered")
+        if len(walk.problems) >= MOST_PROBLEMS:
+            break
+    else:
+        if remembered is not None and walk.number < remembered[0]:
+            walk.problems.append(missing(walk.number + 1, remembered[0]))
+        walk.end()
     if walk.problems:
         raise TamperedLedgerError(
             f"The ledger is not what was entered: {'; '.join(walk.problems)}.",
@@ -218,10 +211,20 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     )
 
 
-def every_row(reader: Reader, label: str, progress: bool | None) -> Iterable[Row]:
-    """All records, with a bar; how many there are tells nothing of the data."""
-    last = reader.head()
-    return shown(reader.rows(), 0 if last is None else last.number, label, progress, long=True, timed=True)
+def _indexed_rows(chain: Chain, end: Head | None, problems: list[str]) -> Iterator[Row]:
+    """Yield all records up to ``end``; add a problem for those that an index does not find."""
+    for after, until in spans(end):
+        rows, hidden = chain.read(
+            lambda reader, _, span=(after, until): (reader.span(*span), reader.unindexed(*span))  # type: ignore[misc]
+        )
+        if hidden:
+            problems.append(f"{hidden} of the records {after + 1} to {until} are not found by an index")
+        yield from rows
+
+
+def with_bar(rows: Iterable[Row], end: Head | None, label: str, progress: bool | None) -> Iterable[Row]:
+    """Show a progress bar over the records up to ``end``; their number reveals nothing about the data."""
+    return shown(rows, 0 if end is None else end.number, label, progress, long=True, timed=True)
 
 
 def missing(first: int, last: int) -> str:

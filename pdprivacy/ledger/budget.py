@@ -6,25 +6,23 @@ whole or refused, and a refusal leaves the budget as it was.
 
 from __future__ import annotations
 
-import functools
 import numbers
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
 from pdprivacy import accounting as accountings
-from pdprivacy import markup
+from pdprivacy import budget_text, markup
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
-from pdprivacy.checks import instance
+from pdprivacy.checks import check_name, instance, printable
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
-from pdprivacy.ledger import text
-from pdprivacy.ledger.book import Book, MemoryBook, no_such_charge
+from pdprivacy.ledger.book import Answer, Book, MemoryBook, no_such_charge
+from pdprivacy.ledger.entries import read
 from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import (
@@ -45,12 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "total_of"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 MOST = 10**290
 LOSSES = (Pure, Approx, ZCDP)
-MOST_TEXT = 200
-"""Characters of a name."""
+MOST_ANSWER = 2**24
+"""Bytes of a stored answer."""
 
 
 def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None = None) -> Loss:
@@ -145,7 +141,7 @@ class Budget:
 
     @property
     def accounting(self) -> Accounting:
-        """How losses add up under the cap."""
+        """The accounting: the rule by which losses add up under the cap."""
         return self._book.account().terms.accounting
 
     @property
@@ -157,7 +153,7 @@ class Budget:
 
     @property
     def composed(self) -> Pure | Approx | None:
-        """What all charges were asked to cost together, by sums, exact; None before the first.
+        """The exact sum of all losses as asked for; None before the first charge.
 
         None, too, where a charge was stated in rho alone.
         """
@@ -217,7 +213,7 @@ class Budget:
         events : what is released, where that says more than ``cost``: rules in rho and later accountings
             (`report`) count them in its place.
         release_id : a name for the release. The same name is never charged twice.
-        unit : between whose data the loss is: refused where the budget is bound to another one.
+        unit : the privacy unit of the loss, which must be that of the budget.
 
         Raises
         ------
@@ -253,13 +249,13 @@ class Budget:
 
         try:
             entry = self._book.charge(make, release)
-        except PrivacyError:  # says itself what was entered
+            if (entered := ENTERED.get()) is not None:
+                entered[self._book, entry.number] = self.name
+        except PrivacyError:  # the message already says what was entered
             raise
         except BaseException as error:
             error.add_note("Whether the charge is entered is not known: the entries of the budget tell.")
             raise
-        if (entered := _ENTERED.get()) is not None:
-            entered[self._book, entry.number] = self.name
         return entry
 
     def answered(self, number: int, risk: float | None = None) -> None:
@@ -279,11 +275,7 @@ class Budget:
         >>> budget.entries["dr_ha"].tolist()
         [0.125]
         """
-        if risk is not None:
-            known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
-            if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
-                raise ParameterError("'risk' must be a probability, made of released numbers.")
-            risk = float(risk)
+        risk = _risk(risk)
         if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
             raise no_such_charge()
         try:
@@ -292,9 +284,65 @@ class Budget:
             raise _not_noted(error, int(number), self.name) from None
         self.handed_out(int(number))
 
+    def store_answer(
+        self, release_id: str, answer: bytes, request: dict[str, str], risk: float | None = None
+    ) -> None:
+        """Keep the answer to the charge of a release, so that a process that tries it again gets it.
+
+        It is kept durably, with a digest in the ledger, and noted as handed out. Keep nothing but what was
+        released: neither a seed nor an exact number.
+
+        Parameters
+        ----------
+        release_id : the release, which was charged under this name.
+        answer : what was released, at most 16 MiB.
+        request : what was asked, as a text for each argument. `stored_answer` returns the answer to the same
+            request alone, on data of the same declaration.
+        risk : as of `answered`.
+
+        Raises
+        ------
+        ParameterError : a release that was not charged, or an answer that is too large.
+        BudgetError : the budget is in memory, where nothing outlives the process.
+        LedgerError : the ledger cannot be written, or it keeps an answer to the release; the charge stays
+            entered.
+
+        >>> import tempfile
+        >>> from pdprivacy import Ledger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> budget = Ledger(folder.name + "/budget.db").open("survey", Pure(1))
+        >>> _ = budget.charge(Pure(0.5), "mean of age", release_id="2026-05")
+        >>> budget.store_answer("2026-05", b"41.7", {"mean": "age"})
+        >>> budget.stored_answer("2026-05", {"mean": "age"})
+        b'41.7'
+        >>> folder.cleanup()
+        """
+        release = check_name(release_id, "release_id")
+        if not isinstance(answer, bytes) or len(answer) > MOST_ANSWER:
+            raise ParameterError(f"'answer' must be at most {MOST_ANSWER} bytes (got {kind(answer)}).")
+        kept = Answer(_texts(request), answer)
+        try:
+            number = self._book.store(release, kept, _risk(risk))
+        except LedgerError as error:
+            raise type(error)(
+                f"The release {release!r} stays charged, but its answer was not stored: {_reason(error)}"
+            ) from None
+        self.handed_out(number)
+
+    def stored_answer(self, release_id: str, request: dict[str, str]) -> bytes | None:
+        """Return the answer that `store_answer` keeps for a release; None where it was not charged.
+
+        Raises
+        ------
+        ChangedStepError : it was stored for another request, or for data declared otherwise.
+        AlreadyCharged : the release was charged, and no answer to it is kept.
+        LedgerError : the ledger cannot be read, or the answer is not what was stored.
+        """
+        return self._book.stored(check_name(release_id, "release_id"), _texts(request))
+
     def handed_out(self, number: int) -> None:
-        """Let no error say of charge ``number`` that its answer was not handed out."""
-        if (entered := _ENTERED.get()) is not None:
+        """Mark charge ``number`` as handed out, so that no error says otherwise."""
+        if (entered := ENTERED.get()) is not None:
             entered.pop((self._book, number), None)
 
     @property
@@ -308,11 +356,11 @@ class Budget:
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
-        return text.read(self._book)[1]
+        return read(self._book)[1]
 
     @property
     def events(self) -> Events:
-        """What was released so far, as an accounting sees it: each event with how often it took place."""
+        """The events released so far, each with its count, as accountings take them."""
         found: list[tuple[Event, int]] = []
         self._book.read(lambda entry: found.extend(entry.events))
         return found
@@ -337,14 +385,14 @@ class Budget:
         return found.astype({"epsilon": "float64"})
 
     def to_dp_events(self) -> Any:
-        """What was released so far, as an event of Google's dp-accounting (extra ``pld``).
+        """Return the releases so far as an event of Google's dp-accounting (extra ``pld``).
 
         Raises ParameterError where a loss has no such event; MissingExtraError without dp-accounting.
         """
         return accountings.to_dp_events(self.events)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """What the budget went on, release by release, and what is left; needs matplotlib (extra ``plot``).
+        """Draw what each release cost and what is left; needs matplotlib (extra ``plot``).
 
         ``ax``: where to draw, by default on a new figure. See `pdprivacy.plot.draw_budget`.
 
@@ -352,20 +400,20 @@ class Budget:
         """
         from pdprivacy.plot import draw_budget
 
-        account, entries = text.read(self._book)
+        account, entries = read(self._book)
         terms = account.terms
         left = terms.rule.left(account.spent)
         return draw_budget(entries, terms.total, (near(left.amount), near(left.delta)), ax=ax)
 
     def __repr__(self) -> str:
         try:
-            return text.plain(*self._listed(), self.name)
-        except LedgerError as error:  # whoever looks at a variable is told, and not stopped
-            return f"{text.heading(self.name)}: it cannot be read. {error}"
+            return budget_text.plain(*self._listed(), self.name)
+        except LedgerError as error:  # a repr must not raise
+            return f"{budget_text.heading(self.name)}: it cannot be read. {error}"
 
     def _repr_html_(self) -> str:
         try:
-            return text.page(*self._listed(), self.name)
+            return budget_text.page(*self._listed(), self.name)
         except LedgerError:
             return markup.warning(repr(self))
 
@@ -377,17 +425,39 @@ class Budget:
     def _listed(self) -> tuple[Account, list[Entry]]:
         """The account, and the charges if they are not too many to be shown."""
         account = self._book.account()
-        return self._book.entries() if account.charges <= text.MOST_ROWS else (account, [])
+        return self._book.entries() if account.charges <= budget_text.MOST_ROWS else (account, [])
 
 
-def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
-    """For an answer that cannot be noted: what was not entered is the note, and not the charge."""
+def _risk(risk: float | None) -> float | None:
+    """A risk that may be published."""
+    if risk is None:
+        return None
+    known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
+    if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+        raise ParameterError("'risk' must be a probability, made of released numbers.")
+    return float(risk)
+
+
+def _texts(request: dict[str, str]) -> dict[str, str]:
+    texts = instance(request, dict, "request", '{"mean": "age"}.')
+    if not all(type(text) is str for pair in texts.items() for text in pair):
+        raise ParameterError("'request' must hold texts, by the names of arguments.", '{"mean": "age"}.')
+    return texts
+
+
+def _reason(error: LedgerError) -> str:
+    """The reason of an error, without the fate of the note or answer that was not entered."""
     reason = str(error).partition("\n")[0]
     for fate in (NOTHING, UNKNOWN):
         reason = reason.replace(fate, "").strip()
+    return reason
+
+
+def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
+    """The error for a note that cannot be entered; its charge is entered."""
     return type(error)(
         f"Charge {number} of the budget {name!r} is entered, but its answer was not handed out, because that "
-        f"could not be noted: {reason}",
+        f"could not be noted: {_reason(error)}",
         "the charge stays; another release is charged anew.",
     )
 
@@ -395,58 +465,15 @@ def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
 Entered: TypeAlias = dict[tuple[Book, int], str]
 """Charges whose answers are not handed out, and the name of the budget of each."""
 
-_ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
+ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
 
 
 @contextmanager
 def charging() -> Iterator[Entered]:
     """Collect what is charged within the block and not answered."""
     entered: Entered = {}
-    before = _ENTERED.set(entered)
+    before = ENTERED.set(entered)
     try:
         yield entered
     finally:
-        _ENTERED.reset(before)
-
-
-def tells_charges(function: F) -> F:
-    """A release whose errors have a note on each charge that is entered although nothing is handed out."""
-
-    @functools.wraps(function)
-    def release(*args: Any, **kwargs: Any) -> Any:
-        if _ENTERED.get() is not None:  # part of another release
-            return function(*args, **kwargs)
-        with charging() as entered:
-            try:
-                return function(*args, **kwargs)
-            except BaseException as error:
-                for (_, number), name in entered.items():
-                    charge = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
-                    if not str(error).startswith(charge):
-                        error.add_note(f"{charge} is entered, but its answer was not handed out.")
-                raise
-
-    return cast("F", release)
-
-
-def printable(text: str, argument: str = "text") -> str:
-    """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
-    instance(text, str, argument)
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
-def check_name(name: Any, argument: str) -> str:
-    """A name that a person can tell from others.
-
-    Raises ParameterError for what is no text, empty, too long, not printable or padded.
-    """
-    if type(name) is not str:  # a text of NumPy may be a cell
-        raise ParameterError(f"{argument!r} must be a string (got {kind(name)}).")
-    plain = unicodedata.normalize("NFC", name)
-    if not plain or len(plain) > MOST_TEXT or not plain.isprintable() or plain != plain.strip():
-        raise ParameterError(
-            f"{argument!r} must be 1 to {MOST_TEXT} printable characters without spaces around them."
-        )
-    return plain
+        ENTERED.reset(before)

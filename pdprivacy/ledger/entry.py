@@ -1,23 +1,27 @@
-"""What a budget is told and what it keeps: its terms, its charges, and their sums."""
+"""The terms, charges and sums of a budget, and the JSON of their records, in which numbers are exact."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias, get_args
 
-from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, rule
+from pdprivacy.accounting import Accounting, Amount, Events, Rule, Spent, from_json, rule, to_json
+from pdprivacy.accounting.events import NUMBER, loss_json
 from pdprivacy.accounting.rules import add_all
 from pdprivacy.checks import instance
-from pdprivacy.errors import BudgetError, ParameterError, check_one_of, kind
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of, kind
+from pdprivacy.ledger.chain import altered, parse
+from pdprivacy.ledger.store import Row
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, loss, show
 
-__all__ = ["Account", "Entry", "Losses", "Terms", "counted_by", "near"]
+__all__ = ["Account", "Entry", "Losses", "Terms", "account_of", "answer_body", "answer_of", "charge_body"]
+__all__ += ["counted_by", "entry_of", "moment", "near", "terms_body", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses, each with how often it is charged."""
@@ -27,7 +31,7 @@ MOST = 10**290
 MOST_SUM = MOST**2
 MOST_SQUARED = 10**140
 MOST_BITS = 12_000
-"""Of the denominator of a sum: Python writes no number of more than 4300 digits."""
+"""The largest denominator of a sum, in bits: Python writes no number of more than 4300 digits."""
 
 RHO_DIGITS = 12
 
@@ -37,7 +41,7 @@ _rule = lru_cache(maxsize=64)(rule)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a budget is for: the cap, the rule that enforces it, whose data it protects, as declared how.
+    """The terms of a budget: cap, accounting, privacy unit and declaration.
 
     ``declaration`` is the fingerprint of a `Domain`; None, as for ``unit``, before the first protection.
     """
@@ -47,7 +51,7 @@ class Terms:
     unit: Unit | None = None
     declaration: str | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
-    """What may be charged."""
+    """The rule that enforces the cap."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx | ZCDP):
@@ -105,7 +109,7 @@ class Terms:
 
 
 def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
-    """What the rule counts of a charge: sums count what was asked, rules in rho what the noise says."""
+    """Return the losses that the rule counts: the loss as asked for, or the rho of the noise."""
     if not terms.in_rho:
         return ((cost, count),)
     if any(event.group is not None for event, _ in events):
@@ -158,7 +162,7 @@ class Account:
     charges: int = 0
 
     def after(self, item: Loss, count: int, counted: Losses) -> Account:
-        """With one charge more, of which the rule counts ``counted``.
+        """Return the account after one more charge, of which the rule counts ``counted``.
 
         Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
         """
@@ -182,7 +186,7 @@ class Account:
         return Account(self.terms, spent, asked, unstated, self.charges + 1)
 
     def stated(self, item: Loss, count: int) -> tuple[Fraction, Fraction]:
-        """What is asked for with a charge more: a loss in rho states nothing."""
+        """Return the sums as asked for after one more charge; a loss in rho adds nothing."""
         epsilon, delta = self.asked
         if isinstance(item, ZCDP):
             return self.asked
@@ -235,7 +239,7 @@ class Account:
 
     @property
     def composed(self) -> Pure | Approx | None:
-        """All losses that were asked for together, by sums; None before the first.
+        """The sum of all losses as asked for; None before the first charge.
 
         None, too, where some were stated in rho alone, or the deltas sum to one or more.
         """
@@ -276,7 +280,7 @@ class Entry:
 
     @property
     def so_far(self) -> Pure | Approx | None:
-        """What it and all charges before it were asked to cost together; see `Account.composed`."""
+        """The sum of this and all earlier losses as asked for; see `Account.composed`."""
         return self.after.composed
 
     @property
@@ -289,3 +293,152 @@ class Entry:
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho
+
+
+# ---------------------------------------------------------------- as the JSON of records
+
+FIRST_YEAR, LAST_YEAR = 2000, 2200
+
+
+def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
+    """The body of a record that opens a budget or declares it anew."""
+    return {
+        "total": _loss_json(terms.total),
+        "accounting": terms.accounting,
+        "neighbors": None if terms.unit is None else terms.unit.neighbors,
+        "declaration": terms.declaration,
+        "time": _stamp(time),
+        # where each record is a unit, nothing more is said of it
+        **({} if terms.unit is None or terms.unit.column is None else {"unit": terms.unit.column}),
+    }
+
+
+def _plain(entry: Entry) -> bool:
+    """Whether the events of a charge say no more than its loss."""
+    if len(entry.events) != 1:
+        return False
+    ((event, count),) = entry.events
+    plain = event.noise is None and event.group is None
+    return plain and event.loss == entry.loss and count == entry.count
+
+
+@lru_cache(maxsize=64)
+def terms_of(row: Row) -> Terms:
+    """The terms of a record that `terms_body` made."""
+    body = parse(row)
+    try:
+        neighbors, declaration = body["neighbors"], body["declaration"]
+        if not (declaration is None or isinstance(declaration, str)):
+            raise altered(row)
+        unit = None if neighbors is None else Unit(neighbors, body.get("unit"))
+        return Terms(_loss_of(body["total"]), body["accounting"], unit, declaration)
+    except (PrivacyError, KeyError, TypeError, ValueError):
+        raise altered(row) from None
+
+
+def charge_body(entry: Entry) -> dict[str, Any]:
+    """The body of the record of a charge; ``counted`` and ``events`` where they say more than the loss."""
+    after, asked = entry.after, ((entry.loss, entry.count),)
+    more: dict[str, Any] = {} if entry.counted == asked else {"counted": _losses_json(entry.counted)}
+    if not _plain(entry):
+        more["events"] = to_json(entry.events)
+    return {
+        "asked": [str(total) for total in after.asked],
+        "charge": entry.number,
+        "label": entry.label,
+        "loss": _losses_json(asked)[0],
+        "mechanism": entry.mechanism,
+        "spent": [str(total) for total in after.spent],
+        "time": _stamp(entry.time),
+        "unstated": after.unstated,
+        **more,
+    }
+
+
+def entry_of(row: Row, terms: Terms) -> Entry:
+    """The charge of a record that `charge_body` made, not answered."""
+    body = parse(row)
+    try:
+        ((event, count),) = from_json([body["loss"]])
+        time = moment(body["time"])
+        texts = (body["label"], body["mechanism"])
+        number, unstated = body["charge"], body["unstated"]
+        epsilon, delta = map(_fraction, body["asked"])
+        spent = Spent(*map(_fraction, body["spent"]))
+        asked = ((event.loss, count),)
+        counted = asked if "counted" not in body else _losses_of(body["counted"])
+        events = [(event, count)] if "events" not in body else from_json(body["events"])
+        sound = all(isinstance(text, str) for text in texts) and type(number) is int and number > 0
+        sound = sound and event.noise is None and len(counted) > 0 and len(events) > 0
+        if not sound or type(unstated) is not bool:
+            raise altered(row)
+    except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise altered(row) from None
+    after = Account(terms, spent, (epsilon, delta), unstated, number)
+    return Entry(number, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
+
+
+def _stamp(time: datetime) -> str:
+    """The time of a record as text; LedgerError where no clock can be right that tells it."""
+    if not FIRST_YEAR < time.year < LAST_YEAR:
+        raise LedgerError(
+            f"The clock of this machine says that it is the year {time.year}. Nothing was entered.",
+            "set the clock right: a ledger tells when each charge was made.",
+        )
+    return time.isoformat()
+
+
+def moment(text: Any) -> datetime:
+    """The time of a record, in UTC; ValueError or TypeError for what is none."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is not UTC or not FIRST_YEAR < time.year < LAST_YEAR:
+        raise ValueError
+    return time
+
+
+def account_of(row: Row | None, terms: Terms) -> Account:
+    """The account after the charge of a record; the one before the first where there is none."""
+    return Account(terms) if row is None else entry_of(row, terms).after
+
+
+def answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
+    """The body of a record that a charge was answered; ``stored``: the digest of the answer that is kept."""
+    body = {"charge": number, "dr_ha": risk, "answer": stored}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def answer_of(row: Row) -> tuple[int, float | None]:
+    """Return the number of the charge that a record answers, and the risk of the release."""
+    body = parse(row)
+    number, risk = body.get("charge"), body.get("dr_ha")
+    if type(number) is not int or not (risk is None or (isinstance(risk, float) and 0 <= risk <= 1)):
+        raise altered(row)
+    return number, risk
+
+
+def _losses_json(losses: Losses) -> list[dict[str, Any]]:
+    return [{"loss": loss_json(item), "count": count} for item, count in losses]
+
+
+def _losses_of(entries: Any) -> Losses:
+    return tuple((event.loss, count) for event, count in from_json(entries))
+
+
+def _loss_json(item: Loss) -> dict[str, Any]:
+    return _losses_json(((item, 1),))[0]
+
+
+def _loss_of(entry: Mapping[str, Any]) -> Loss:
+    ((event, _),) = from_json([entry])
+    return event.loss
+
+
+@lru_cache(maxsize=64)  # what was asked for is mostly what was spent, and some sums stay 0
+def _fraction(text: object) -> Fraction:
+    """A sum of losses, as it was written: in lowest terms, not negative."""
+    if not isinstance(text, str) or not NUMBER.fullmatch(text):
+        raise TypeError
+    number = Fraction(text)
+    if number > MOST_SUM or str(number) != text:
+        raise ValueError
+    return number

@@ -1,287 +1,371 @@
-"""Files of a ledger on disk: which they are, who may write them, and how a new one is put in place.
+"""Files of a ledger of SQLite: its place, its lock, its journal, and how a new one is put in place.
 
-SQLite guards a database with POSIX locks, which a process loses as soon as it closes any descriptor of the
-file (``shutil.copy`` does). Another process may then take itself for the last one, and unlink a log that is
-still written to. So nothing here opens the database to look at it, and each transaction starts and ends with
-a look at the files that lie at the path. The locks themselves are in `pdprivacy.ledger.locks`.
+SQLite locks the database itself with POSIX locks, which a process loses as soon as it closes any descriptor
+of the file (``shutil.copy`` does). So whoever reads or writes a ledger holds the lock of a file beside it.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
+import io
 import os
 import re
+import sqlite3
 import stat
-import struct
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from functools import lru_cache
 
-from pdprivacy.errors import LedgerError
+from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.store import NOTHING
 
-__all__ = [
-    "Files",
-    "Folder",
-    "Mark",
-    "clash",
-    "draft",
-    "has_log",
-    "keep_for_ever",
-    "look",
-    "mark",
-    "place",
-    "print_of",
-    "refuse_mount",
-    "refuse_odd_file",
-    "refuse_odd_place",
-    "sweep",
-]
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
-TICK = 3 * 10**9  # nanoseconds; the clock of no file system ticks more slowly than every two seconds
-SMALLEST = 512  # bytes of a database page, at least
-NO_LINKS = {  # what file systems without hard links answer; not every system knows every name
-    getattr(errno, name, None) for name in ("EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")
+__all__ = ["FAULTS", "RESTORE", "acquire", "check_journal", "content", "draft", "in_words", "open_lock"]
+__all__ += ["refusal", "refuse_mount", "refuse_odd", "size", "status", "sweep", "sync", "try_lock", "unlock"]
+
+FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
+"""The errors of SQLite, of its module in Python and of the operating system."""
+
+LONGEST_PAUSE, CROWDED = 0.002, 0.05  # seconds
+SMALLEST = 512  # bytes of a database, at least
+OUTSIDE = (
+    2**30
+)  # a byte beyond the content of a lock file: Windows locks bytes, and keeps others from reading
+
+MAGIC = bytes.fromhex("d9d505f920a163d7")  # begins a journal that is to be rolled back
+COUNTER = slice(24, 28)  # of page 1: raised by each transaction
+CHANGING = (
+    slice(18, 20),
+    slice(24, 40),
+    slice(92, 100),
+)  # of page 1: journal mode, counter, sizes
+SIZE = slice(28, 32)  # of page 1: pages of the database
+VERSION = slice(60, 64)  # of page 1: PRAGMA user_version
+
+NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "ncpfs",
+    "afs",
+    "ceph",
+    "lustre",
+    "gluster",
+    "9p",
+    "fuse.sshfs",
+    "fuse.gluster",
+)
+
+RESTORE = "restore the ledger from a copy made by ledger.backup(path)."
+RESTORE_ALONE = f"{RESTORE[:-1]}, with neither '-journal' nor '-lock' beside it."
+DAMAGED = ("it is damaged", RESTORE)
+FAILED = ("the disk or the operating system failed", "look at the log of the system, then try again.")
+UNREADABLE = ("SQLite could not decode or store a value", RESTORE)
+RIGHTS = "look at the rights on the file and on its directory."
+REASONS = {
+    "BUSY LOCKED PROTOCOL EAGAIN": ("another program holds it", "try again once that has finished."),
+    "CORRUPT": DAMAGED,
+    "NOTADB": ("it is not a ledger, or it is damaged", "restore it from a copy, or name another file."),
+    "CANTOPEN PERM EACCES EPERM": ("it may not be opened or written here", RIGHTS),
+    "READONLY EROFS": ("it is read-only here, or the rights to change it are missing", RIGHTS),
+    "FULL ENOSPC EDQUOT EFBIG": (
+        "the disk is full, or a limit on the size of files is reached",
+        "make room, then try again.",
+    ),
+    "EMFILE ENFILE": ("too many files are open", "close some, or raise the limit (ulimit -n)."),
+    "ENOENT ENOTDIR EISDIR ELOOP ENAMETOOLONG": (
+        "its folder is gone, or its path cannot be used",
+        "look at the path, and at the links on it.",
+    ),
+    "ENOLCK ENOTSUP": ("its file system has no locks", "keep it on a local disk."),
+    "CONSTRAINT": ("the record does not follow the last one, or its release is in it already", None),
+    "NOMEM": ("memory ran out", None),
 }
-STATX = getattr(ctypes.CDLL(None), "statx", None) if sys.platform.startswith("linux") else None
-AT_FDCWD, STATX_INO = -100, 0x100
-TOLD = ctypes.c_char * 256  # struct statx
-INODE = struct.Struct("=I28xQ96xII")  # of it: what is told, the inode, its device
-
-Mark = tuple[int, int]
+"""Facts and hints, by the names of the errors of SQLite and of the operating system."""
 
 
-class Files(NamedTuple):
-    """The device and inode of the database, its log and the index of its log; None for what is not there."""
-
-    main: Mark | None
-    log: Mark | None
-    shm: Mark | None
+def refusal(path: str, fact: str, hint: str | None, fate: str) -> LedgerError:
+    """The error that a ledger cannot be used; ``fate``: of what was to be entered, if anything was."""
+    return LedgerError(f"The ledger {path!r} {fact}. {fate}".rstrip(), hint)
 
 
-def mark(path: str) -> Mark | None:
-    """The device and inode at a path; opens nothing."""
+def in_words(error: BaseException, path: str, fate: str) -> LedgerError:
+    """The error in plain words; its own text may quote a record, and is left out."""
+    name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
+    if isinstance(error, OSError):
+        name = errno.errorcode.get(error.errno or 0, "IOERR")
+    elif isinstance(error, MemoryError):
+        name = "NOMEM"
+    reason: tuple[str, str | None] = UNREADABLE if not name else FAILED
+    if not name and type(error) is sqlite3.DatabaseError:
+        reason = DAMAGED
+    elif name and name.partition("_")[0] != "IOERR" and not isinstance(error, OSError):
+        reason = (f"SQLite refused it ({name})", None)
+    for names, known in REASONS.items():
+        if name.partition("_")[0] in names.split():
+            reason = known
+    return refusal(path, f"cannot be used: {reason[0]}", reason[1], fate)
+
+
+# ---------------------------------------------------------------- the lock
+
+
+def try_lock(file: io.FileIO) -> bool:
+    """Lock an open file; False where another process or thread holds the lock."""
     try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _mark_of_log(path: str) -> Mark | None:
-    """The same, without asking for times.
-
-    Who asks for them makes Linux (6.13 and later) note a finer one at the next write, which costs the next
-    sync a third more time.
-    """
-    if STATX is not None:
-        found = TOLD()
-        if STATX(AT_FDCWD, os.fsencode(path), 0, STATX_INO, found) == 0:
-            told, inode, major, minor = INODE.unpack_from(found)
-            if told & STATX_INO:
-                return os.makedev(major, minor), inode
-    return mark(path)
-
-
-def look(path: str) -> Files:
-    """The files that lie at the path of a ledger now."""
-    return Files(mark(path), _mark_of_log(path + "-wal"), mark(path + "-shm"))
-
-
-class Folder:
-    """Whether any name in the folder of a path may lead to another file than it did; asked in a turn.
-
-    A file that is put in the place of another, made or removed changes the folder's time of change, which
-    nobody can set back. Two changes within one tick of the clock of a file system leave the same time, so
-    a folder is believed to be as it was only where the files were looked at well after its last change.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = os.path.dirname(path)
-        self._known: tuple[int, ...] | None = None
-        self._now: tuple[int, ...] | None = None
-        self.steady = False
-        """Whether it was as before when it was last asked for."""
-
-    def ask(self) -> bool:
-        """Whether it is as it was when all files in it were looked at."""
-        self.steady = False
-        try:
-            found = os.stat(self._path)
-        except OSError:  # who looks at the files says what is wrong
-            self._now = None
+        if sys.platform == "win32":
+            file.seek(OUTSIDE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            self._now = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-            self.steady = self._now == self._known
-        return self.steady
-
-    def trust(self) -> None:
-        """After a look at all files, which found them to be right, since it was asked for."""
-        if sys.platform.startswith("linux") and self._now is not None:
-            quiet = time.time_ns() - max(self._now[2:]) > TICK
-            self._known = self._now if quiet else None
-
-    def forget(self) -> None:
-        """Other files will be right from now on."""
-        self._known, self.steady = None, False
-
-
-def print_of(path: str) -> tuple[int, ...]:
-    """What changes whenever the database is written to."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def clash(now: Files, known: Iterable[Files]) -> bool:
-    """Whether connections that know other files keep this process from opening those at the path.
-
-    SQLite keeps one state per inode of the database in a process: with it, the log and its index have to be
-    those that are known. Another database must not be given a log or an index that belongs to a known one.
-    """
-    for files in known:
-        if files.main == now.main:
-            if files != now:
-                return True
-        elif {files.log, files.shm} & {now.log, now.shm} - {None}:
-            return True
-    return False
-
-
-def refuse_odd_place(path: str, fate: str = NOTHING) -> None:
-    """Refuse a path that no ledger can have, with a LedgerError."""
-    if not os.path.isdir(os.path.dirname(path)):
-        raise LedgerError(f"The directory of the ledger {path!r} does not exist. {fate}", "make it first.")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise LedgerError(f"{path!r} is no ledger: it is not a plain file. {fate}")
-
-
-def refuse_odd_file(path: str, fate: str = NOTHING) -> bool:
-    """Whether a file that can be a ledger is there; raises LedgerError for what can never be one."""
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        refuse_odd_place(path, fate)
-        left = [path + end for end in ("-wal", "-journal") if _size(path + end)]
-        if left:
-            raise LedgerError(
-                f"The ledger {path!r} is missing, but {left[0]!r}, a part of it, is there. {fate}",
-                "restore the ledger, or move what is left of it away to start a new one.",
-            ) from None
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    if not stat.S_ISREG(found.st_mode):
-        refuse_odd_place(path, fate)
-    if found.st_size < SMALLEST:
-        raise LedgerError(
-            f"{path!r} is no ledger: it holds {found.st_size} bytes. {fate}",
-            "restore it from a copy, or name a file that does not exist to start a new ledger.",
-        )
-    if found.st_nlink > 1:
-        _refuse_names(path, fate)
+    except PermissionError:  # Windows raises this where the byte is locked
+        if sys.platform != "win32":
+            raise
+        return False
     return True
 
 
-def _refuse_names(path: str, fate: str) -> None:
-    for _ in range(3):  # a new ledger has two names for a moment: the second look finds one
-        twins = [one for one in drafts(path) if mark(one) == mark(path)]
-        names = os.stat(path).st_nlink
-        if names <= 1 + len(twins):
-            return
-        time.sleep(0.001)
-    raise LedgerError(
-        f"The ledger {path!r} has {names} names (hard links), each with a log of its own. {fate}",
-        "keep one of the names; use a symbolic link for another.",
-    )
+_crowded = 0.0
+"""The time until which the lock is assumed to be contended."""
 
 
-def refuse_mount(path: str) -> None:
-    """Refuse a file that is mounted by itself, which has a log on each side of the mount."""
+def unlock(file: io.FileIO) -> None:
+    """Release the lock, also in processes that have inherited the open file."""
+    if sys.platform != "win32" and not file.closed:  # on Windows, closing the file releases it
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def open_lock(path: str, *, create: bool) -> io.FileIO | None:
+    """Open the lock file of a ledger; None where it is missing and ``create`` is False."""
+    refuse_odd(path + "-lock", NOTHING)
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-            points = {line.split(" ")[4] for line in mounts}
-    except (OSError, IndexError):  # no Linux, or no /proc
-        return
-    if re.sub(r"[ \t\n\\]", lambda odd: f"\\{ord(odd[0]):03o}", path) in points:
-        raise LedgerError(
-            f"The ledger {path!r} is mounted as a single file, so its log is another one here. {NOTHING}",
-            "mount the folder that it is in.",
+        return io.FileIO(path + "-lock", "a+" if create else "r+")
+    except FileNotFoundError:
+        if create:
+            raise
+        return None
+    except OSError as error:  # a file of another user, or on a read-only disk, can be locked all the same
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not os.path.exists(path + "-lock"):
+            raise
+        return io.FileIO(path + "-lock", "r")
+
+
+def acquire(file: io.FileIO, path: str, until: float, fate: str) -> bool:
+    """Wait for the lock; False where another file has the name by now.
+
+    Raises LedgerError after ``until``, a time of ``time.monotonic``.
+    """
+    global _crowded
+    if time.monotonic() < _crowded:
+        time.sleep(LONGEST_PAUSE)  # others wait, too: let them go first
+    pause = 0.0002
+    while not try_lock(file):
+        _crowded = time.monotonic() + CROWDED
+        if time.monotonic() > until:
+            hint = "try again once it has finished; lsof or fuser on the -lock file names it."
+            raise refusal(path, "is held by another process or thread", hint, fate)
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+    refuse_odd(path + "-lock", fate)
+    found = _stat(path + "-lock")
+    return found is not None and os.path.samestat(os.fstat(file.fileno()), found)
+
+
+def content(file: io.FileIO | None) -> str:
+    """The id of the ledger that a lock file was used for; empty for a new lock file."""
+    if file is None:
+        return ""
+    file.seek(0)
+    return (file.read(64) or b"").decode("ascii", "replace")
+
+
+# ---------------------------------------------------------------- the place
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def refuse_odd(path: str, fate: str) -> None:
+    """Refuse a lock file or journal that is a link, a folder or a device."""
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise refusal(path.rpartition("-")[0], f"needs a plain file {path!r}", "move that away.", fate)
+
+
+def size(path: str) -> int:
+    """The bytes of a file; 0 where there is none."""
+    found = _stat(path)
+    return 0 if found is None else found.st_size
+
+
+def status(path: str, fate: str, lock: io.FileIO | None = None) -> os.stat_result | None:
+    """Return the status of the file of a ledger, None where a new one may be made; refuse anything else.
+
+    ``lock``: the lock file, once it is held.
+    """
+    found = _stat(path)
+    if found is None:
+        if not os.path.isdir(os.path.dirname(path)):
+            raise refusal(path, "cannot be made: its directory does not exist", "make it first.", fate)
+        left = [path + end for end in ("-wal", "-journal") if size(path + end)]
+        left += [path + "-lock"] * bool(content(lock))
+        if left:
+            hint = "restore the ledger, or move what is left of it away to start a new one."
+            raise refusal(path, f"is missing, but {left[0]!r}, a part of it, is there", hint, fate)
+        return None
+    if not os.path.isfile(path):
+        raise refusal(path, "is not a plain file", None, fate)
+    if found.st_size < SMALLEST:
+        hint = "restore it from a copy, or name a file that does not exist to start a new ledger."
+        raise refusal(path, f"holds {found.st_size} bytes, and no ledger", hint, fate)
+    if found.st_nlink > 1 and lock is not None:
+        sweep(path)  # left by a process that was killed while it made the ledger
+        names = os.stat(path).st_nlink
+        if names > 1:
+            hint = "keep one of the names; use a symbolic link for another."
+            raise refusal(path, f"has {names} names (hard links), each with a lock of its own", hint, fate)
+    return found
+
+
+def refuse_mount(path: str, fate: str) -> None:
+    """Refuse a file that is mounted by itself, and file systems of a network, where the system tells."""
+    reason = _mount_fault(path, os.stat(os.path.dirname(path)).st_dev)
+    if reason is not None:
+        raise refusal(path, *reason, fate)
+
+
+@lru_cache(maxsize=256)
+def _mount_fault(path: str, device: int) -> tuple[str, str] | None:
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = [line.split(" ") for line in file]
+    except OSError:  # no Linux, or no /proc
+        return None
+    escaped = re.sub(r"[ \t\n\\]", lambda odd: f"\\{ord(odd[0]):03o}", path)
+    for mount in mounts:
+        kind = mount[mount.index("-") + 1]
+        if mount[4] == escaped:
+            fact = "is mounted as a single file, so its lock and its journal are others here"
+            return fact, "mount the folder that it is in."
+        if mount[2] == f"{os.major(device)}:{os.minor(device)}" and kind.startswith(NETWORK):
+            return f"is on a network file system ({kind}), where locks may fail", "keep it on a local disk."
+    return None
+
+
+# ---------------------------------------------------------------- the journal
+
+
+def check_journal(path: str) -> None:
+    """Refuse a journal that SQLite would roll back, but that is not of this ledger as it is now.
+
+    A transaction changes page 1, so its journal holds that page as it was: with the id of the ledger, and
+    with its counter as it is now, or one less. Source: sqlite.org/fileformat2.html, section 3.
+    """
+    with open(path + "-journal", "rb") as file, open(path, "rb") as database:
+        header = file.read(28)
+        unlike = int.from_bytes(header[:8], "big") ^ int.from_bytes(MAGIC, "big")
+        if len(header) < 28 or unlike.bit_count() > 8:
+            return  # it was cut off before it was complete, and so before the database was changed
+        count, nonce, pages, sector, page = _numbers(header[8:])
+        found = not unlike and SMALLEST <= page <= 2**16 and sector <= 2**16
+        now = database.read(page) if found else b""
+        file.seek(sector)
+        ours = 0
+        for _ in range(count if found else 0):
+            record = file.read(page + 8)
+            content = record[4:-4]
+            # the sum of every 200th byte from the end
+            found = len(record) == page + 8 and _numbers(record[-4:]) == [
+                (nonce + sum(content[page - 200 : 0 : -200])) % 2**32
+            ]
+            if not found:
+                break
+            if _numbers(record[:4]) == [1]:
+                ours += _same_page(content, now, pages)
+    if not found or ours != 1:
+        raise TamperedLedgerError(
+            f"The journal {path + '-journal'!r} is damaged, or it is of another ledger, or of this one at "
+            f"another time. {NOTHING}",
+            RESTORE_ALONE,
         )
 
 
-def has_log(path: str) -> bool:
-    """Whether records may lie beside the database, in a log that is not in it yet."""
-    return bool(_size(path + "-wal") or _size(path + "-journal"))
+def _numbers(content: bytes) -> list[int]:
+    """The whole numbers of four bytes each."""
+    return [int.from_bytes(content[at : at + 4], "big") for at in range(0, len(content), 4)]
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
+def _same_page(before: bytes, now: bytes, pages: int) -> bool:
+    """Whether page 1 is now as it was before a transaction, or as the transaction leaves it.
 
-
-def keep_for_ever(thing: Any) -> None:
-    """See to it that an object is never finalised, not even at the end of the interpreter.
-
-    A connection whose files were taken away from it may neither be used nor closed: closing writes old pages
-    into the database, and unlinks whatever log lies at the path.
+    ``pages``: the size of the database before the transaction.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    counters = [*_numbers(before[COUNTER]), *_numbers(now[COUNTER])]
+    constant = [bytearray(before), bytearray(now)]
+    for page in constant:
+        for part in CHANGING:
+            page[part] = bytes(part.stop - part.start)
+    migrates = _numbers(before[VERSION]) == [1]  # the one transaction that changes the tables
+    same = constant[0] == constant[1] and _numbers(before[SIZE]) == [pages]
+    return (counters[1] - counters[0]) % 2**32 <= 1 and (migrates or same)
 
 
-DRAFT = re.compile(r"-new-[0-9]+-[0-9a-f]{32}(-wal|-shm|-journal)?")
-
-
-def drafts(path: str) -> list[str]:
-    """Unfinished ledgers that were meant for a path."""
-    folder, name = os.path.split(path)
-    with os.scandir(folder) as found:
-        names = [one.name for one in found if one.name.startswith(name)]
-    return [os.path.join(folder, one) for one in names if DRAFT.fullmatch(one.removeprefix(name))]
-
-
-def sweep(path: str) -> None:
-    """Remove what a crash left of unfinished ledgers; under the lock, as nobody makes one then."""
-    for one in drafts(path):
-        with suppress(FileNotFoundError):
-            os.unlink(one)
+# ---------------------------------------------------------------- new files
 
 
 @contextmanager
 def draft(path: str) -> Iterator[str]:
-    """The name of a file to make beside a path; what is left of it is removed in the end."""
+    """The name of a database to make; at the end of the block it gets its path, whole and durably.
+
+    Raises FileExistsError where something is at the path already.
+    """
     name = f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
     try:
         yield name
-    finally:
-        for end in ("", "-wal", "-shm", "-journal"):
-            with suppress(OSError):
-                os.unlink(name + end)
-
-
-def place(name: str, path: str) -> None:
-    """Give a finished file its path, durably; FileExistsError where something is there already."""
-    _sync(name, os.O_RDWR)
-    try:
-        os.link(name, path)  # refuses what is there, where renaming would replace it
-    except OSError as error:
-        if error.errno not in NO_LINKS:
+        sync(name)
+        try:
+            os.link(name, path)  # refuses what is there, where renaming would replace it
+        except FileExistsError:
             raise
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "exists", path) from None
-        os.rename(name, path)
-    else:
-        os.unlink(name)
-    if sys.platform != "win32":
-        _sync(os.path.dirname(path), os.O_RDONLY)
-
-
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
-    try:
-        os.fsync(descriptor)
+        except OSError:  # a file system without hard links
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, "exists", path) from None
+            os.rename(name, path)
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(name)
+    sync(os.path.dirname(path))
+
+
+def sweep(path: str) -> None:
+    """Remove what a crash left of unfinished ledgers; under the lock, as nobody makes one then."""
+    folder, name = os.path.split(path)
+    pattern = re.compile(re.escape(name) + r"-new-[0-9]+-[0-9a-f]{32}")
+    for found in filter(pattern.fullmatch, os.listdir(folder)):
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, found))
+
+
+def sync(path: str) -> None:
+    """Tell the disk to keep a file, or the names in a folder where the system has a way to."""
+    if not os.path.isdir(path):
+        with io.FileIO(path, "r+") as file:  # closed by whatever drops it, after an interrupt too
+            os.fsync(file.fileno())
+    elif sys.platform != "win32":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
-from pdprivacy import markup
+from pdprivacy import budget_text, markup
 from pdprivacy.accounting import Accounting
-from pdprivacy.checks import flag
+from pdprivacy.checks import check_name, flag
 from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, got
-from pdprivacy.ledger import audit, text
+from pdprivacy.ledger import audit, entries
 from pdprivacy.ledger.audit import Audit
-from pdprivacy.ledger.budget import Budget, check_name
-from pdprivacy.ledger.chain import altered
-from pdprivacy.ledger.durable import Chain, StoredBook
-from pdprivacy.ledger.entry import Account, Terms
-from pdprivacy.ledger.records import terms_body
-from pdprivacy.ledger.store import Store
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.budget import Budget
+from pdprivacy.ledger.chain import ROOT, Chain, Link, altered, check
+from pdprivacy.ledger.entry import Account, Terms, terms_body
+from pdprivacy.ledger.store import Head, Reader, Row, Store
 from pdprivacy.privacy import Loss, Unit
 
 __all__ = ["Ledger"]
 
 FORMAT = 1
-"""Of the records."""
+"""The format of the records."""
 
 
 class Ledger:
@@ -39,7 +38,7 @@ class Ledger:
     Parameters
     ----------
     address : the path of an SQLite file, made at the first protection, on a disk of this machine (SQLite
-        is not safe on network file systems); or the SQLAlchemy URL of a database server, such as
+        is not safe on network file systems); or the URL of a PostgreSQL database, such as
         ``"postgresql://ledger@db/privacy"`` (extra ``server``).
 
     Raises
@@ -75,7 +74,7 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         try:
-            return text.shelf(self.address, self.budgets)
+            return budget_text.shelf(self.address, self.budgets)
         except MissingLedgerError:
             return markup.note(f"Ledger {self.address}: no budget is open yet")
         except LedgerError as error:
@@ -136,19 +135,21 @@ class Ledger:
                 "epsilon=1.0 opens it; a budget that is there needs no epsilon.",
             )
         body = terms_body(Terms(total, "basic" if accounting is None else accounting), datetime.now(UTC))
-        with self.chain.writing() as links:
+
+        def add(links: Link) -> None:
             if links.head is None:
                 links.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
-            if links.writer.latest(name, "open") is not None:
-                return
-            for row in links.writer.rows(name):  # by the table, where its index finds nothing
-                raise altered(row)
-            links.add(name, "open", None, body)
+            if links.writer.latest(name, "open") is None:
+                charged = links.writer.at(links.writer.last_charge(name, 0))
+                if charged is not None:  # by the table, where its index finds nothing
+                    raise altered(charged)
+                links.add(name, "open", None, body)
+
+        self.chain.write(add)
 
     def _is_open(self, name: str) -> bool:
         try:
-            with self.chain.reading() as reader:
-                return reader.latest(name, "open") is not None
+            return self.chain.read(lambda reader, _: reader.latest(name, "open") is not None)
         except MissingLedgerError:
             return False  # writing makes it
 
@@ -167,30 +168,35 @@ class Ledger:
         Raises ParameterError for a ``start`` or ``stop`` that is not a whole number.
         """
         pick = slice(_position(start, "start"), _position(stop, "stop"))
-        return text.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
+        return entries.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
-        """What was released of the data of this name, as an event of dp-accounting (extra ``pld``)."""
+        """Return the releases of the data of this name as an event of dp-accounting (extra ``pld``)."""
         return self.budget(name).to_dp_events()
 
     @property
     def budgets(self) -> pd.DataFrame:
         """One row per budget: total, spent and left (in epsilon, or rho, and delta), accounting, charges."""
-        rows: dict[str, Mapping[str, Any]] = {}
-        with self.chain.reading() as reader:
-            for name in reader.budgets():
-                account = StoredBook(self.chain, name).account_in(reader)
-                rows[name] = _summary(account)
+        accounts = self.accounts()[1]
+        rows = {name: _summary(account) for name, account in accounts.items()}
         columns = ["left", "spent", "total", "currency", "left_delta", "spent_delta", "total_delta"]
         columns += ["accounting", "neighbors", "charges"]
         found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
         return found.rename_axis(index="name")
 
+    def accounts(self) -> tuple[Head | None, dict[str, Account]]:
+        """The last record, and the account of each budget as of then."""
+
+        def look(reader: Reader, head: Head | None) -> tuple[Head | None, dict[str, Account]]:
+            names = reader.budgets()
+            return head, {name: StoredBook(self.chain, name).account_in(reader) for name in names}
+
+        return self.chain.read(look)
+
     @property
     def head(self) -> str:
         """The last record as text, ``"number:hash"``: keep it elsewhere, and give it to `audit` later."""
-        with self.chain.reading() as reader:
-            last = reader.last()
+        last = self.chain.head()
         return "" if last is None else f"{last.number}:{last.hash.hex()}"
 
     def audit(self, head: str | None = None) -> Audit:
@@ -205,7 +211,7 @@ class Ledger:
         Raises
         ------
         TamperedLedgerError : naming what was found.
-        ParameterError : a ``head`` that is none.
+        ParameterError : an invalid ``head``.
         """
         return audit.audit(self.chain, head)
 
@@ -218,7 +224,17 @@ class Ledger:
         backup = getattr(self.chain.store, "backup", None)
         if backup is None:
             raise ParameterError("A ledger on a server is copied by the server's own tools.")
-        backup(path)
+        backup(path, self._checked_rows())
+
+    def _checked_rows(self) -> Iterator[Row]:
+        """Yield all records; raise TamperedLedgerError where one does not follow from the one before it."""
+        last = None
+        for row in self.chain.rows(self.chain.head()):
+            if row.number != (1 if last is None else last.number + 1):
+                raise altered(row)
+            check(row, ROOT if last is None else last.hash)
+            yield row
+            last = row
 
     def close(self) -> None:
         """Let go of files and connections; a later use opens them anew."""
@@ -258,9 +274,9 @@ def _store(address: str | os.PathLike[str]) -> Store:
                 "'address' must be a path, or the URL of a PostgreSQL database.",
                 'Ledger("budget.db"), or Ledger("postgresql://clerk@db.example.org/privacy").',
             )
-        from pdprivacy.ledger.server import ServerStore
+        from pdprivacy.ledger.postgres import PostgresStore
 
-        return ServerStore(address)
+        return PostgresStore(address)
     if not isinstance(address, str | os.PathLike):
         raise ParameterError(
             f"'address' must be a path or a URL (got {type(address).__name__}).", 'Ledger("budget.db").'

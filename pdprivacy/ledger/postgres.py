@@ -1,228 +1,280 @@
-"""The tables of a ledger on a PostgreSQL server, and what the errors of the server mean."""
+"""Records in the database of a PostgreSQL server, shared by several machines.
 
+Each thread of each process has a connection of its own, which is opened at its first transaction. A forked
+process never uses a connection of its parent.
+"""
+
+# ruff: noqa: D102 - stores and records are documented on the protocol
 from __future__ import annotations
 
+import os
 import re
-from functools import cache
-from types import SimpleNamespace
-from typing import Any
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
 
-from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger.store import Row
+from pdprivacy import checks, errors
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer
 
-__all__ = [
-    "APPEND_ONLY",
-    "FORMAT",
-    "INDEXES",
-    "LARGEST",
-    "PAGE",
-    "record",
-    "refused",
-    "sentence",
-    "statements",
-    "unreachable",
-]
+__all__ = ["PostgresStore"]
 
-FORMAT = 1
-"""The layout of the tables; a ledger of another one is refused."""
+T = TypeVar("T")
 
-INDEXES = (
-    "pdprivacy_records_pkey",
-    "pdprivacy_records_budget_release_key",
-    "pdprivacy_records_kind",
-    "pdprivacy_records_budget",
-)
+# The user, the host with the database, and the query. A password with "@" or "/" in it does not match.
+URL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://(?:([^:@/?]*)(?::[^@/]*)?@)?([^@?]*)(?:\?(.*))?")
+EXAMPLE = '"postgresql://user@host/database", with "@" and "/" within a part as "%40" and "%2F".'
+SHOWN = "(host|port|dbname|service|options)="  # parts of the query that hold no secret
 
-PAGE = 200  # records that are in memory at a time
-IDLE = 60  # seconds after which a writer that does nothing (a suspended machine) loses its turn
-LARGEST = 2**63 - 1  # number that the server holds
+# Options of a connection, which those of the URL replace: a server that vanishes is noticed after a minute.
+OPTIONS = {"keepalives_idle": 30, "keepalives_interval": 10, "tcp_user_timeout": 60_000}
 
-# What a server or its client library says when there is no connection, which comes without a code.
-UNREACHABLE = {
-    r"password authentication|no password|authentication failed|role .* does not exist|no pg_hba": (
-        "the server refuses the user or the password",
-        "check user and password of the URL, and pg_hba.conf of the server.",
-    ),
-    r"database .* does not exist": (
-        "the server has no such database",
-        "create it with createdb, or check the name at the end of the URL.",
-    ),
-    r"translate host|resolve|name or service|getaddrinfo": (
-        "its host is not known",
-        "check the host of the URL.",
-    ),
-    r"too many|remaining connection slots|QueuePool": (
-        "there are too many connections",
-        "close stores that are not used any more, or raise max_connections of the server.",
-    ),
-    r"starting up|shutting down|recovery": ("the server is starting or stopping", "try again in a moment."),
-}
-NO_ANSWER = ("no server answers", "check host and port of the URL, and that the server is running.")
+# These settings end with the transaction, so a pool of connections in front of the server stays as it is. The
+# server ends the turn of a machine that vanishes, and COMMIT means durable. A limit on statements would cut
+# short the wait of COMMIT for a standby, and report success.
+BEGIN = """BEGIN ISOLATION LEVEL {}; SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = 0;
+SET LOCAL idle_in_transaction_session_timeout = '60s';
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"""
 
-# What a server says of a statement: the start of its SQLSTATE, the longest that fits counts.
-REFUSED = {
-    "08": ("the connection to the server was lost", "try again."),
-    "57P": ("the server ended the connection", "try again."),
-    "25P03": (f"the writer did nothing for {IDLE} seconds and lost its turn", "try again."),
-    "55P03": (
-        "others hold the ledger",
-        "try again; SELECT * FROM pg_stat_activity says who is connected.",
-    ),
-    "57014": ("the server cancelled a statement", "raise statement_timeout of the user, or try again."),
-    "42501": (
-        "its user lacks a permission",
-        "GRANT SELECT, INSERT ON pdprivacy_records and GRANT SELECT, UPDATE ON pdprivacy_ledger to the user; "
-        "CREATE on the schema for the first use.",
-    ),
-    "25006": ("the server takes no writes", "use the URL of the primary server, not of a standby."),
-    "22": ("it holds no such text or number", "use names without NUL characters, in an UTF-8 database."),
-    "23505": ("there is a record of that number or release already", "read the last record and try again."),
-    "40": ("the server undid the transaction", "try again."),
-    "53100": ("the disk of the server is full", "make room on the server and try again."),
-    "53": ("the server ran out of a resource", "look into the log of the server."),
-    "54": ("a name is longer than the server can index", "use names of at most a few hundred characters."),
-    "42P01": ("there is no ledger there yet", "it is made when the first budget is opened in it."),
-    "42": ("its tables are not those of a ledger", "use a database or schema of its own for the ledger."),
-    "XX": ("the server found its data damaged", "restore the database from a copy."),
-}
-
-APPEND_ONLY = """
-CREATE OR REPLACE FUNCTION pdprivacy_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION 'records of a ledger are never changed or removed'; END $$;
+FORMAT = 1  # the layout of the tables
+REFUSE = "\nBEGIN RAISE EXCEPTION 'records of a ledger are never changed or removed'; END "
+ANSWERS = "CREATE TABLE pdprivacy_answers (digest text PRIMARY KEY, answer bytea NOT NULL)"
+TABLES = f"""CREATE TABLE pdprivacy_ledger (format bigint PRIMARY KEY, turn bigint NOT NULL);
+INSERT INTO pdprivacy_ledger VALUES ({FORMAT}, 0); {ANSWERS};
+CREATE TABLE pdprivacy_records (number bigint PRIMARY KEY, budget text COLLATE "C" NOT NULL,
+kind text COLLATE "C" NOT NULL, release text COLLATE "C", body text COLLATE "C" NOT NULL, hash bytea NOT NULL,
+UNIQUE (budget, release)); CREATE INDEX pdprivacy_records_kind ON pdprivacy_records (kind, budget, number);
+CREATE INDEX pdprivacy_records_budget ON pdprivacy_records (budget, number);
+CREATE OR REPLACE FUNCTION pdprivacy_append_only() RETURNS trigger LANGUAGE plpgsql AS $${REFUSE}$$;
 CREATE TRIGGER pdprivacy_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON pdprivacy_records
-FOR EACH STATEMENT EXECUTE FUNCTION pdprivacy_append_only();
-"""
+FOR EACH STATEMENT EXECUTE FUNCTION pdprivacy_append_only()"""
 
-# Asked of the catalog: to_regclass() answers from a cache, which is stale after the wait for a lock.
-EXISTS = """EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname IN ('pdprivacy_ledger', 'pdprivacy_records')
-AND pg_catalog.pg_table_is_visible(oid))"""
-
-# Which indexes and triggers guard the records, and what the triggers do.
-GUARDS = """
-SELECT relname, NULL FROM pg_catalog.pg_index JOIN pg_catalog.pg_class ON pg_class.oid = indexrelid
+# The catalog itself: to_regclass() answers from a cache, which may be out of date after the wait for a lock.
+EXISTS = "SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid)"
+CATALOG = """SELECT format('the index %L', relname), '' FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 WHERE indrelid = 'pdprivacy_records'::regclass AND indisvalid
-UNION ALL SELECT tgname, prosrc FROM pg_catalog.pg_trigger JOIN pg_catalog.pg_proc ON pg_proc.oid = tgfoid
-WHERE tgrelid = 'pdprivacy_records'::regclass AND NOT tgisinternal AND tgenabled IN ('O', 'A')
-"""
+UNION ALL SELECT format('the trigger %L', tgname), concat(tgtype, tgattr, tgqual, prosrc)
+FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+WHERE tgrelid = 'pdprivacy_records'::regclass AND NOT tgisinternal AND tgenabled IN ('O', 'A')"""
+INDEXES = ("pkey", "budget_release_key", "kind", "budget")
+GUARDS = {f"the index 'pdprivacy_records_{name}'": "" for name in INDEXES}
+# 58 stands for BEFORE UPDATE OR DELETE OR TRUNCATE, FOR EACH STATEMENT
+GUARDS["the trigger 'pdprivacy_append_only'"] = f"58{REFUSE}"
 
-# For this transaction only, so that a pool of connections in front of the server is not confused. Commit
-# means durable; a machine that vanished lets go of the ledger after a minute, not after two hours. A limit on
-# statements would also cut short the wait of a commit for a standby, and call that a success.
-SETTINGS = f"""
-SELECT {EXISTS},
-set_config('lock_timeout', :patience, true), set_config('statement_timeout', '0', true),
-set_config('idle_in_transaction_session_timeout', '{IDLE}s', true),
-set_config('tcp_keepalives_idle', '30', true), set_config('tcp_keepalives_interval', '10', true),
-set_config('tcp_keepalives_count', '3', true),
-CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
-"""
+SELECT = "SELECT number, budget, kind, release, body, hash FROM pdprivacy_records"
+TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
-# An advisory lock ("pdpr") of the schema: the server serves those who wait in the order of their arrival.
-QUEUE = """
-SELECT pg_advisory_xact_lock(1885630578, oid::int) FROM pg_catalog.pg_namespace
-WHERE nspname = current_schema()
-"""
+EXTRA = 'pip install "pdprivacy[server]"'
+GRANT = "GRANT SELECT, INSERT ON pdprivacy_records, pdprivacy_answers; SELECT, UPDATE ON pdprivacy_ledger"
 
-
-@cache
-def statements() -> SimpleNamespace:
-    """The tables, and the statements on them."""
-    import sqlalchemy as sa
-
-    text = sa.Text(collation="C")  # bytes: no order that changes with the libraries of the server
-    metadata = sa.MetaData()
-    ledger = sa.Table(
-        "pdprivacy_ledger",
-        metadata,
-        sa.Column("format", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("turn", sa.BigInteger, nullable=False),
-    )
-    records = sa.Table(
-        "pdprivacy_records",
-        metadata,
-        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("budget", text, nullable=False),
-        sa.Column("kind", text, nullable=False),
-        sa.Column("release", text),
-        sa.Column("body", text, nullable=False),
-        sa.Column("hash", sa.LargeBinary(32), nullable=False),
-        sa.UniqueConstraint("budget", "release"),
-        sa.Index("pdprivacy_records_kind", "kind", "budget", "number"),
-        sa.Index("pdprivacy_records_budget", "budget", "number"),
-    )
-    number, budget, kind, release = (records.c[name] for name in ("number", "budget", "kind", "release"))
-    after, own, one = number > sa.bindparam("after"), budget == sa.bindparam("budget"), sa.select(records)
-    return SimpleNamespace(
-        metadata=metadata,
-        settings=sa.text(SETTINGS),
-        queue=sa.text(QUEUE),
-        guards=sa.text(GUARDS),
-        exists=sa.text(f"SELECT {EXISTS}"),
-        first=sa.insert(ledger),
-        format=sa.select(ledger.c.format),
-        turn=sa.update(ledger)
-        .where(ledger.c.format == sa.bindparam("known"))
-        .values(turn=ledger.c.turn + 1)
-        .returning(ledger.c.turn),
-        last=one.order_by(number.desc()).limit(1),
-        at=one.where(number == sa.bindparam("number")),
-        latest=one.where(own, kind == sa.bindparam("kind")).order_by(number.desc()).limit(1),
-        released=one.where(own, release == sa.bindparam("release")),
-        all=one.where(after).order_by(number).limit(PAGE),
-        backwards=one.where(number <= sa.bindparam("last"))
-        .order_by(number.desc())
-        .limit(sa.bindparam("many")),
-        own=one.where(own, after).order_by(number).limit(PAGE),
-        opened=one.where(kind == "open").order_by(number),
-        append=sa.insert(records),
-    )
+# Predicates and hints by the first characters of an SQLSTATE or of a word: the first entry that fits counts.
+REASONS: tuple[tuple[str | tuple[str, ...], str, str], ...] = (
+    ("format", "uses {}; this version of pdprivacy reads format 1", "pip install --upgrade pdprivacy"),
+    ("record", "holds a record that is not what was entered", "restore the database from a copy."),
+    ("08001", "cannot be reached", "check host, port, database, user and password; is the server running?"),
+    (("08", "57P"), "lost the connection to its server", "try again."),
+    ("22", "cannot store this value", "use text without NUL characters, in a UTF-8 database."),
+    ("23505", "holds a record of this number or release already", "read the last record and try again."),
+    ("25000", "was used after its transaction failed or ended, or in another process", "begin a new one."),
+    ("25006", "is on a read-only server", "use the URL of the primary server."),
+    ("25P03", "was idle for 60 seconds in a transaction, which the server ended", "try again."),
+    (("40", "57014"), "cannot be used: its server rolled the transaction back", "try again."),
+    ("42501", "denies this user a permission", f"{GRANT}; CREATE ON SCHEMA to make them."),
+    ("42P01", "does not exist yet", "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) makes it."),
+    ("42", "has tables that are not those of a ledger", "use a database or schema for the ledger alone."),
+    ("53", "cannot be used: its server lacks disk space, memory or connections", "look at its log."),
+    ("55P03", "is in use by another transaction", "try again; pg_stat_activity lists who is connected."),
+    ("XX", "is damaged, as its server reports", "restore the database from a copy."),
+    ("", "cannot be used: its server reports SQLSTATE {}", "look at the log of the server."),
+)
+KINDS = {"42P01": errors.MissingLedgerError, "record": errors.TamperedLedgerError}
 
 
-def record(found: Any) -> Row:
-    """A record, if every column is of its type."""
-    number, budget, kind, release, body, value = found
-    value = bytes(value) if isinstance(value, memoryview | bytearray) else value
-    if (
-        type(number) is not int
-        or not all(isinstance(text, str) for text in (budget, kind, body))
-        or not isinstance(release, str | None)
-        or not isinstance(value, bytes)
-        or len(value) != 32
-    ):
-        where = f"Record {number}" if type(number) is int else "A record"
-        raise TamperedLedgerError(
-            f"{where} of the ledger is not what was entered.",
-            "restore the ledger from a copy; ledger.audit() says what else was altered.",
-        )
-    return Row(number, budget, kind, release, body, value)
+def refusal(address: str, fate: str, code: str) -> errors.LedgerError:
+    """Return the error for an SQLSTATE; the text of the server may hold values, and is left out."""
+    predicate, hint = next(texts for codes, *texts in REASONS if code.startswith(codes))
+    text = f"The ledger at {address} {predicate.format(code)}. {fate}".rstrip()
+    return KINDS.get(code, errors.LedgerError)(text, hint)
 
 
-def unreachable(address: str, effect: str, error: Exception) -> LedgerError:
-    """What an error of a connection means; its own text may hold parts of the URL and is not shown."""
-    said = str(getattr(error, "orig", None) or error)
-    fact, hint = next((what for sign, what in UNREACHABLE.items() if re.search(sign, said, re.I)), NO_ANSWER)
-    return LedgerError(sentence(f"The ledger at {address} cannot be reached: {fact}.", effect), hint)
+class PostgresStore:
+    """Records in a PostgreSQL database: many machines write, one at a time.
+
+    Parameters
+    ----------
+    url : the URL of the database, as libpq reads it.
+    patience : seconds to wait for other transactions, and for a connection.
+
+    Raises
+    ------
+    ParameterError : the URL or the patience is invalid.
+    MissingExtraError : psycopg is not installed.
+
+    A writing transaction begins with an update of the only row of ``pdprivacy_ledger``, which stays locked
+    until its end; each later statement sees all that was committed before. A reading transaction sees one
+    snapshot and waits for no writer. A trigger refuses changes to records; the owner of the tables can drop
+    it, which an audit reports. Records are as durable as the server keeps them: leave its ``fsync`` on.
+
+    >>> PostgresStore("postgresql://ada:secret@db.example.org/budgets")
+    PostgresStore('postgresql://ada@db.example.org/budgets')
+    """
+
+    def __init__(self, url: str, patience: float = 60.0) -> None:
+        try:
+            from psycopg import connect, conninfo
+        except ImportError:
+            raise errors.MissingExtraError("A ledger on a server needs psycopg.", EXTRA) from None
+        self._patience = checks.real(patience, "patience", 0.001, 2e6)  # a server counts 2**31 milliseconds
+        options: dict[str, Any] = {**OPTIONS, "client_encoding": "utf8", "connect_timeout": int(patience) + 2}
+        match = None
+        with suppress(Exception):
+            options |= conninfo.conninfo_to_dict(url.replace("+psycopg://", "://"))
+            match = URL.fullmatch(url)
+        if match is None or options.get("port", "").strip("0123456789,"):
+            raise errors.ParameterError("'url' must be the URL of a PostgreSQL database.", EXAMPLE)
+        # in closures: the repr of an attribute must not show the password
+        self._url: Callable[[], str] = lambda: url
+        self._connect: Callable[[], Any] = lambda: connect(**options, autocommit=True, prepare_threshold=None)
+        user, place, query = match.groups("")
+        shown = "&".join(part for part in query.split("&") if re.match(SHOWN, part))
+        self.address = f"postgresql://{user}{'@' * bool(user)}{place}{'?' * bool(shown)}{shown}"
+        self._local = threading.local()
+
+    def __reduce__(self) -> Any:
+        return PostgresStore, (self._url(), self._patience)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self.address!r})"
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        return self._run(work, "REPEATABLE READ READ ONLY", "")
+
+    def write(self, work: Callable[[Writer], T], *, create: bool = True) -> T:
+        return self._run(work, "READ COMMITTED", NOTHING, create)
+
+    def close(self) -> None:
+        """Close the connection of this thread; that of another thread is closed when the thread ends."""
+        for session in vars(self._local).values():
+            session.close()
+
+    def _run(self, work: Callable[[_Session], T], level: str, fate: str, create: bool = False) -> T:
+        session = self._begin(BEGIN.format(level, int(1000 * self._patience)), fate)
+        try:
+            session.take_turn(create)
+            result = work(session)
+            session.ask("COMMIT", fate=fate and UNKNOWN)
+            return result
+        finally:
+            session.end()
+            self._local.session = session
+
+    def _begin(self, statements: str, fate: str) -> _Session:
+        """Begin a transaction on the connection of this thread, or on a new one where that is lost."""
+        with suppress(KeyError, errors.LedgerError):
+            session: _Session = vars(self._local).pop("session")
+            return session.begin(statements, fate)
+        try:
+            raw = self._connect()
+        except Exception as error:
+            raise refusal(self.address, fate, getattr(error, "sqlstate", None) or "08001") from None
+        return _Session(self.address, raw).begin(statements, fate)
 
 
-def refused(address: str, effect: str, error: Exception | None) -> LedgerError:
-    """What an error of a statement means; its own text may hold values and is not shown."""
-    orig = getattr(error, "orig", None)
-    code = getattr(orig, "sqlstate", None) or getattr(orig, "pgcode", None) or ""
-    if error is None:
-        fact, hint = "an error before ended the transaction", "let errors leave the block."
-    elif not code and getattr(error, "connection_invalidated", False):
-        fact, hint = REFUSED["08"]
-    elif not code and (isinstance(error, ValueError) or type(error).__name__ == "DataError"):
-        fact, hint = REFUSED["22"]
-    else:
-        fact, hint = next(
-            (REFUSED[code[:end]] for end in range(len(code), 1, -1) if code[:end] in REFUSED),
-            (f"the server refused (SQLSTATE {code or 'unknown'})", "look into the log of the server."),
-        )
-    kind = MissingLedgerError if code == "42P01" else LedgerError
-    return kind(sentence(f"The ledger at {address} cannot be used: {fact}.", effect), hint)
+class _Session:
+    """A connection of one thread in one process; within a transaction a `Reader` or a `Writer`."""
 
+    def __init__(self, address: str, raw: Any) -> None:
+        self._address, self._raw, self._owner = address, raw, (pid := os.getpid())
+        # a child leaves the connection to its parent: psycopg finishes it only in the process that opened it
+        self.close = weakref.finalize(self, lambda: (raw.close if pid == os.getpid() else vars(raw).clear)())
 
-def sentence(fact: str, effect: str) -> str:
-    """A fact, and what it means for what was to be entered, if anything was."""
-    return f"{fact} {effect}" if effect else fact
+    def begin(self, statements: str, fate: str) -> _Session:
+        self._fate, self._sound = fate, True
+        self.ask(statements)
+        return self
+
+    def take_turn(self, create: bool) -> None:
+        """Check the format; a writer waits for its turn before, and makes the tables where there are none."""
+        for statement in ("SELECT pg_advisory_xact_lock(1885630578)", TABLES):
+            if create and not self.ask(EXISTS, "pdprivacy_ledger"):
+                self.ask(statement)
+        turn = "UPDATE pdprivacy_ledger SET turn = turn + 1 RETURNING format"
+        formats = self.ask(turn if self._fate else "SELECT format FROM pdprivacy_ledger")
+        if formats != [(FORMAT,)]:
+            raise refusal(self._address, self._fate, f"format {max(formats, default=('unknown',))[0]}")
+
+    def end(self) -> None:
+        """Undo what was not committed. After a failed statement or an interrupt, close the connection."""
+        reusable, self._sound = self._sound and self._owner == os.getpid(), False
+        try:
+            (self._raw.rollback if reusable else self.close)()
+        except Exception:
+            self.close()
+
+    def ask(self, statement: str, *values: object, fate: str = "") -> list[Any]:
+        """Return all rows of a statement; ``fate``: of the records, if it fails."""
+        if not self._sound or self._owner != os.getpid():
+            raise refusal(self._address, self._fate, "25000")
+        self._sound = False  # until the server has answered
+        try:
+            cursor = self._raw.execute(statement, values or None)
+            found = list(cursor) if cursor.description else []
+        except Exception as error:
+            code = getattr(error, "sqlstate", None) or ("08" if self._raw.closed else "22")
+            raise refusal(self._address, fate or self._fate, code) from None
+        self._sound = True
+        return found
+
+    def _rows(self, condition: str, *values: object) -> list[Row]:
+        found = self.ask(f"{SELECT} {condition}", *values)
+        if not all(tuple(map(type, row)) in TYPES and len(row[-1]) == 32 for row in found):
+            raise refusal(self._address, "", "record")
+        return [Row(*row) for row in found]
+
+    def _row(self, condition: str, *values: object) -> Row | None:
+        return next(iter(self._rows(condition, *values)), None)
+
+    def last(self) -> Row | None:
+        return self._row("ORDER BY number DESC LIMIT 1")
+
+    def at(self, number: int) -> Row | None:
+        return self._row("WHERE number = %s", number)
+
+    def span(self, after: int, until: int) -> list[Row]:
+        return self._rows("WHERE number > %s AND number <= %s ORDER BY number", after, until)
+
+    def latest(self, budget: str, kind: str) -> Row | None:
+        return self._row("WHERE budget = %s AND kind = %s ORDER BY number DESC LIMIT 1", budget, kind)
+
+    def last_charge(self, budget: str, after: int) -> int:
+        charges = "WHERE budget = %s AND kind = 'charge' AND number > %s ORDER BY number DESC LIMIT 1"
+        return max((row.number for row in self._rows(charges, budget, after)), default=0)
+
+    def released(self, budget: str, release: str) -> Row | None:
+        return self._row("WHERE budget = %s AND release = %s", budget, release)
+
+    def budgets(self) -> list[str]:
+        return list(dict.fromkeys(row.budget for row in self._rows("WHERE kind = 'open' ORDER BY number")))
+
+    def stored(self, digest: str) -> bytes | None:
+        query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"
+        found = self.ask(EXISTS, "pdprivacy_answers") and self.ask(query, digest)
+        return bytes(found[0][0]) if found else None
+
+    def damage(self, until: int) -> list[str]:  # noqa: ARG002 - the server checks its pages itself
+        found = dict(self.ask(CATALOG))
+        wrong = [f"{key} is missing or was changed" for key in GUARDS if found.pop(key, 0) != GUARDS[key]]
+        return wrong + ["a trigger was added"] * any(found.values())
+
+    def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
+        """Return 0: PostgreSQL has no way to hide rows from an index."""
+        return 0
+
+    def append(self, row: Row) -> None:
+        self.ask("INSERT INTO pdprivacy_records VALUES (%s, %s, %s, %s, %s, %s)", *row)
+
+    def store(self, digest: str, answer: bytes) -> None:
+        if not self.ask(EXISTS, "pdprivacy_answers"):
+            self.ask(ANSWERS)
+        self.ask("INSERT INTO pdprivacy_answers VALUES (%s, %s) ON CONFLICT DO NOTHING", digest, answer)

@@ -1,15 +1,19 @@
-"""What keeps the records of a ledger: one append-only chain for all its budgets."""
+"""The interface of a store: an append-only chain of records for all budgets of a ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ["NOTHING", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer"]
+__all__ = ["NOTHING", "SPAN", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer"]
+
+T = TypeVar("T")
 
 NOTHING = "Nothing was entered."
 UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
+
+SPAN = 400
+"""Records that one transaction reads at most, so that no reader keeps a charge waiting."""
 
 
 class Row(NamedTuple):
@@ -30,66 +34,80 @@ class Row(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The number and the hash of a record, the last one that was seen."""
+    """The number and the hash of a record, usually the last one."""
 
     number: int
     hash: bytes
 
 
 class Reader(Protocol):
-    """The records of one moment."""
-
-    def head(self) -> Head | None:
-        """The number and the hash of the last record of the ledger."""
+    """The records within one transaction."""
 
     def last(self) -> Row | None:
-        """The last record of the ledger."""
+        """Return the last record of the table."""
 
     def at(self, number: int) -> Row | None:
-        """The record of this number."""
+        """Return the record of this number."""
+
+    def span(self, after: int, until: int) -> list[Row]:
+        """Return the records of the table above ``after`` and up to ``until``, in order."""
 
     def latest(self, budget: str, kind: str) -> Row | None:
-        """The last record of a kind of a budget; its cost does not grow with the ledger."""
+        """Return the last record of a kind of a budget, found by an index."""
+
+    def last_charge(self, budget: str, after: int) -> int:
+        """Return the number of the last charge of a budget above ``after``, by the table alone; else 0."""
 
     def released(self, budget: str, release: str) -> Row | None:
-        """The charge for a release id."""
-
-    def rows(self, budget: str | None = None, after: int = 0) -> Iterator[Row]:
-        """Records above ``after``, of one budget or of all, in order and one at a time."""
-
-    def backwards(self, number: int) -> Iterator[Row]:
-        """Records from ``number`` down to the first, one at a time, by no index of budgets."""
+        """Return the charge for a release id."""
 
     def budgets(self) -> list[str]:
-        """The names of all budgets, in the order they were opened."""
+        """Return the names of all budgets, in the order they were opened."""
 
-    def damage(self) -> list[str]:
-        """What is wrong with whatever guards and finds the records: tables, indexes, triggers, pages."""
+    def stored(self, digest: str) -> bytes | None:
+        """Return the stored answer with this digest."""
+
+    def damage(self, until: int) -> list[str]:
+        """Describe damage to what guards and finds the records, as far as one short transaction can tell.
+
+        ``until``: the number of records.
+        """
+
+    def unindexed(self, after: int, until: int) -> int:
+        """Count the records above ``after`` and up to ``until`` that an index does not find."""
 
 
 class Writer(Reader, Protocol):
-    """The records of the moment, which nobody else adds to."""
+    """The records within the only writing transaction."""
 
     def append(self, row: Row) -> None:
-        """Add a record; it stays only if the block ends without an error."""
+        """Add a record."""
+
+    def store(self, digest: str, answer: bytes) -> None:
+        """Keep an answer, durable no later than the records of this transaction."""
 
 
 class Store(Protocol):
-    """Where records are kept. Every error of its own is a LedgerError."""
+    """A place for records. Every error of its own is a LedgerError."""
 
     @property
     def address(self) -> str:
         """The absolute path, or the URL without its password."""
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        """The records of one moment; waits for no writer."""
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Return what ``work`` makes of the records of one moment.
 
-    def writing(self) -> AbstractContextManager[Writer]:
-        """One writer at a time, over all processes and machines.
+        Raises MissingLedgerError where there is no ledger yet. No other transaction of the same thread may
+        begin within ``work``.
+        """
 
-        What was appended is durable once the block has been left. An exception inside leaves the ledger as
-        it was, and goes through unchanged.
+    def write(self, work: Callable[[Writer], T], *, create: bool = True) -> T:
+        """Run ``work`` as the only writer over all processes and machines, and commit.
+
+        All that ``work`` appends is durable on return. An error of ``work`` leaves the ledger as it was and
+        passes through unchanged. ``create``: make a ledger where there is none; else that raises
+        MissingLedgerError.
         """
 
     def close(self) -> None:
-        """Let go of files and connections; a later use opens them anew."""
+        """Release connections; a later use opens them again."""

@@ -29,8 +29,8 @@ from pdprivacy.errors import (
     NotProtectedError,
     ParameterError,
 )
-from pdprivacy.ledger import BudgetRequest
 from pdprivacy.metadata import KEY
+from pdprivacy.protection.budget_request import BudgetRequest
 from pdprivacy.protection.core import Protected
 from pdprivacy.protection.elsewhere import ProtectedFrame
 

@@ -20,8 +20,9 @@ from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conf
 from pdprivacy.domain import Domain
 from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got
-from pdprivacy.ledger import Budget, BudgetRequest, Ledger
+from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
+from pdprivacy.protection.budget_request import BudgetRequest
 from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.elsewhere import ProtectedFrame
 from pdprivacy.protection.identity import copied, refuse_reprotection, register

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.checks import printable
 from pdprivacy.engine.units import filled, unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
-from pdprivacy.ledger.budget import printable
 from pdprivacy.query import dense
 
 __all__ = ["bounded", "codes_of", "most_rows", "name_of", "with_dropped"]

@@ -17,12 +17,12 @@ from pdprivacy.accounting.reports import Method
 from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Entry
-from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.markup import table
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
 from pdprivacy.releases import clustering
 from pdprivacy.releases.call import Released
+from pdprivacy.releases.notes import tells_charges
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.releases.supposed import Asked, Supposed

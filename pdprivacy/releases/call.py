@@ -27,13 +27,13 @@ from pdprivacy.errors import (
     kind,
 )
 from pdprivacy.hints import EXAMPLES
-from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.measure import Measurement, measure
 from pdprivacy.mechanism import Gaussian
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected, declared
 from pdprivacy.releases.errors import Errors, own_half, pairs_as_json
+from pdprivacy.releases.notes import tells_charges
 from pdprivacy.releases.supposed import Supposed, suppose
 from pdprivacy.request import Bounding, MechanismName, Options, Request
 from pdprivacy.statistic import Answer, Cells, Narrowed, Statistic, TreeCells

@@ -12,11 +12,11 @@ import pandas as pd
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget, counted_by
-from pdprivacy.ledger.budget import tells_charges
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.privacy import Rational, check_delta, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, divide
 from pdprivacy.releases.call import columns_of, labelled
+from pdprivacy.releases.notes import tells_charges
 
 __all__ = ["partition", "remaining", "split"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from pdprivacy.ledger.budget import printable
+from pdprivacy.checks import printable
 from pdprivacy.reporting.reading import Edition
 from pdprivacy.reporting.report import report
 from pdprivacy.schema.script import declaration_of

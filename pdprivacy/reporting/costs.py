@@ -10,11 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 from pdprivacy.accounting import Spent, zcdp_epsilon
+from pdprivacy.checks import check_name
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
 from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
-from pdprivacy.ledger.budget import check_name
-from pdprivacy.ledger.durable import Chain, StoredBook
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.chain import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.reporting.reading import Edition, Release

@@ -82,12 +82,12 @@ def budget_picture(charges: Charges) -> Markup | None:
     account = charges.account
     if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
         return None
-    from pdprivacy.ledger import text
+    from pdprivacy.ledger.entries import table
 
     left = account.terms.rule.left(account.spent)
     rest = (float(left.amount), float(left.delta))
     total = account.terms.total
-    entries = text.table(charges.entries)
+    entries = table(charges.entries)
     words = (
         f"CONFIDENTIAL. What the {len(entries)} charges took of the budget; the table below has the numbers."
     )

@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 import pandas as pd
 
+from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.ledger.budget import check_name
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.reporting.costs import charges_of, totals
 from pdprivacy.reporting.page import page

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from pdprivacy import schema as schemas
 from pdprivacy._version import __version__
+from pdprivacy.checks import check_name
 from pdprivacy.errors import (
     ArgumentError,
     ChangedStepError,
@@ -20,7 +21,6 @@ from pdprivacy.errors import (
     got,
 )
 from pdprivacy.ledger import Ledger
-from pdprivacy.ledger.budget import check_name
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find, protect
 from pdprivacy.protection.identity import register

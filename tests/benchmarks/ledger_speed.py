@@ -1,4 +1,4 @@
-"""Speed of the ledger against bare durable inserts of SQLite, runs interleaved on one disk; run by hand.
+"""Speed of the ledger against bare durable transactions of SQLite, interleaved on one disk; run by hand.
 
     python tests/benchmarks/ledger_speed.py [entries] [--folder FOLDER] [--charges CHARGES]
 
@@ -19,9 +19,12 @@ import sys
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,15 +33,14 @@ import pandera.pandas as pa
 from pdprivacy import Budget, Ledger, Pure
 from pdprivacy.accounting import Event
 from pdprivacy.ledger import Account, Entry
-from pdprivacy.ledger.records import charge_text
+from pdprivacy.ledger.chain import Link
+from pdprivacy.ledger.entry import charge_body
 
 ROUNDS = 9
 LABEL = "mean of age where (age > 30 and region == 'north')"
 COST = Pure("1/1000")
 TOTAL = Pure(10**9)
 THREADS, PROCESSES = 16, 4
-FILLED = 1500  # inserts that fill either log, which grows before and is written over after that
-QUIET = 3.5  # seconds after which the folder of a ledger, just made, is one that lasts
 WRITTEN = 20_000  # records of a transaction while the large ledger is made
 SCHEMA = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
 
@@ -68,28 +70,32 @@ def row(what: str, values: list[float], target: float | None, unit: str = "") ->
 
 
 class Bare:
-    """Rows in a table of SQLite, each durable: what no ledger in SQLite can beat."""
+    """Rows in a table of SQLite, each in a durable transaction with a connection of its own."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
-        self.connection.execute("PRAGMA journal_mode=WAL")
-        self.connection.execute("PRAGMA synchronous=FULL")
-        self.connection.execute("CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, body TEXT)")
+        self.path = path
         self.lock = threading.Lock()
+        with closing(self.connection()) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, body TEXT)")
+
+    def connection(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=60)
+        connection.execute("PRAGMA journal_mode=TRUNCATE")
+        connection.execute("PRAGMA synchronous=FULL")
+        return connection
 
     def insert(self, text: str) -> None:
-        with self.lock:
-            self.connection.execute("BEGIN IMMEDIATE")
-            self.connection.execute("INSERT INTO rows (body) VALUES (?)", (text,))
-            self.connection.execute("COMMIT")
+        with self.lock, closing(self.connection()) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("INSERT INTO rows (body) VALUES (?)", (text,))
+            connection.execute("COMMIT")
 
 
 def body_of(ledger: Ledger) -> str:
     """The text of the last record, with as many more bytes as the columns beside it have."""
-    with ledger.chain.reading() as reader:
-        last = reader.last()
-        assert last is not None
-        return last.body + "x" * (len(last.budget) + len(last.kind) + len(last.hash))
+    last = ledger.chain.read(lambda reader, _: reader.last())
+    assert last is not None
+    return last.body + "x" * (len(last.budget) + len(last.kind) + len(last.hash))
 
 
 def in_threads(work: Callable[[], None], number: int) -> float:
@@ -161,10 +167,8 @@ def charging(folder: Path, charges: int) -> None:
         for _ in range(charges):
             bare.insert(text)
 
-    for _ in range(-(-FILLED // charges)):
-        ours()
-        theirs()
-    time.sleep(QUIET)
+    ours()
+    theirs()
     pairs = []
     for _ in range(ROUNDS):
         took = [0.0, 0.0]
@@ -172,13 +176,14 @@ def charging(folder: Path, charges: int) -> None:
             took[0] += seconds(lambda: budget.charge(COST, LABEL, "laplace"))
             took[1] += seconds(lambda: bare.insert(text))
         pairs.append((took[0] / charges, took[1] / charges))
-    row("charge", [1000 * one for one, _ in pairs], None, "ms")
+    row("charge", [1000 * one for one, _ in pairs], 1, "ms")
     row("bare durable insert of as much text", [1000 * other for _, other in pairs], None, "ms")
-    row("charge / bare durable insert", [one / other for one, other in pairs], 1.5)
+    row("charge / bare durable insert", [one / other for one, other in pairs], None)
+    memory = Budget(epsilon=10**9)
+    row("charge of a budget in memory", [charge_of(memory, charges) for _ in range(ROUNDS)], None, "ms")
     ratios = [in_threads(ours, THREADS) / in_threads(theirs, THREADS) for _ in range(5)]
-    row(f"charges of {THREADS} threads / bare inserts of as many threads", ratios, 1.5)
+    row(f"charges of {THREADS} threads / bare inserts of as many threads", ratios, None)
     ledger.close()
-    bare.connection.close()
     pairs = [
         (
             in_processes("charge", folder / "charges.db", PROCESSES, charges),
@@ -191,8 +196,13 @@ def charging(folder: Path, charges: int) -> None:
     row(
         f"charges of {PROCESSES} processes / bare inserts of as many",
         [one / other for one, other in pairs],
-        1.5,
+        None,
     )
+
+
+def charge_of(budget: Budget, charges: int) -> float:
+    """Milliseconds of a charge."""
+    return 1000 * seconds(lambda: [budget.charge(COST, LABEL, "laplace") for _ in range(charges)]) / charges
 
 
 def releasing(folder: Path) -> None:
@@ -222,12 +232,18 @@ def make(path: Path, entries: int) -> None:
     terms, asked, events = ledger.budget("survey").account.terms, ((COST, 1),), [(Event(COST), 1)]
     account = Account(terms)
     for start in range(0, entries, WRITTEN):
-        with ledger.chain.writing() as links:
-            for _ in range(min(WRITTEN, entries - start)):
-                account = account.after(COST, 1, asked)
-                now = datetime.now(UTC)
-                entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
-                links.add("survey", "charge", None, charge_text(entry, "survey"))
+        bodies = []
+        for _ in range(min(WRITTEN, entries - start)):
+            account = account.after(COST, 1, asked)
+            now = datetime.now(UTC)
+            entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
+            bodies.append(charge_body(entry))
+
+        def add(links: Link, bodies: list[dict[str, Any]] = bodies) -> None:
+            for body in bodies:
+                links.add("survey", "charge", None, body)
+
+        ledger.chain.write(add)
     ledger.close()
 
 
@@ -264,10 +280,37 @@ def large(folder: Path, entries: int) -> None:
         for _ in range(50 * ROUNDS)
     ]
     row(f"charge of {entries:,} entries / of a few", ratios, 1.5)
+    delayed = [delay(path, code) for code in (READ, "pdprivacy.Ledger(sys.argv[1]).audit()")]
+    row(
+        "  longest charge beside a reader of all entries, beside an audit",
+        [1000 * one for one in delayed],
+        50,
+        "ms",
+    )
+    tracemalloc.start()
+    took = seconds(lambda: Ledger(path).entries("survey", -10))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    row(f"{entries:,} entries: the last ten, traced", [took], None, "s")
+    row("  memory at most", [peak / 1e6], 100, "MB")
     audits = [seconds(Ledger(path).audit)]
     if audits[0] < 30:
         audits += [seconds(Ledger(path).audit) for _ in range(2)]
     row(f"{entries:,} entries: audit", audits, 10, "s")
+
+
+READ = "pdprivacy.Ledger(sys.argv[1]).entries('survey', -10)"
+
+
+def delay(path: Path, code: str) -> float:
+    """Seconds of the longest of the charges made while another process reads."""
+    program = f"import sys, pdprivacy; {code}"
+    budget, longest = Ledger(path).budget("survey"), 0.0
+    with subprocess.Popen([sys.executable, "-c", program, str(path)]) as reader:
+        while reader.poll() is None:
+            longest = max(longest, seconds(lambda: budget.charge(COST, LABEL)))
+            time.sleep(0.01)
+    return longest
 
 
 def main() -> None:

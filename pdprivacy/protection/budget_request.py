@@ -1,4 +1,4 @@
-"""What a protection asks of a budget: a new one, one that is there, or one in a ledger."""
+"""The budget that a protection asks for: a new one, an existing one, or one in a ledger."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pdprivacy.accounting import Accounting
+from pdprivacy.checks import check_name
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.ledger.budget import Budget, check_name, total_of
-from pdprivacy.ledger.durable import StoredBook
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.budget import Budget, total_of
 from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.privacy import Loss, Rational, Unit, rational
 
@@ -17,7 +18,7 @@ __all__ = ["BudgetRequest"]
 
 @dataclass(frozen=True)
 class BudgetRequest:
-    """What is asked for, checked before any data is looked at.
+    """A request for a budget, checked before any data is read.
 
     Raises ParameterError for what does not fit together.
     """
@@ -82,7 +83,7 @@ class BudgetRequest:
         return cls(total, accounting, budget, named, redeclare)
 
     def serves(self, budget: Budget) -> bool:
-        """Whether it asks for this budget."""
+        """Whether the request is for this budget."""
         if isinstance(self.budget, Ledger):
             assert self.name is not None
             return budget == Budget.of(StoredBook(self.budget.chain, self.name))

@@ -1,83 +1,25 @@
-"""A budget as people read it: a table of charges, text, and HTML."""
+"""A budget, and the budgets of a ledger, as text and HTML."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from pdprivacy import markup
-from pdprivacy.ledger.book import ALL, Book
-from pdprivacy.ledger.entry import Account, Entry, near
 from pdprivacy.privacy import ZCDP, show
 
-__all__ = ["MOST_ROWS", "heading", "page", "plain", "read", "shelf", "table"]
+if TYPE_CHECKING:
+    from pdprivacy.ledger import Account, Entry
+
+__all__ = ["MOST_ROWS", "heading", "page", "plain", "reached", "shelf"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
 
-START = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-
 Row = tuple[str, str, str]
-
-
-class _Columns:
-    """The columns of `Budget.entries`, charge by charge; no charge is kept."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}  # equal labels are one string
-        self._labels: list[str] = []
-        self._mechanisms: list[str] = []
-        self._releases: list[str | None] = []
-        self._amounts = array("d")
-        self._times = array("q")
-
-    def add(self, entry: Entry) -> None:
-        """Add a row."""
-        self._labels.append(self._texts.setdefault(entry.label, entry.label))
-        self._mechanisms.append(self._texts.setdefault(entry.mechanism, entry.mechanism))
-        self._releases.append(entry.release)
-        epsilon, delta, rho = entry.amounts
-        self._amounts.extend(math.nan if one is None else near(one) for one in (epsilon, delta, rho or None))
-        self._times.append((entry.time - START) // MICROSECOND)
-
-    def frame(self, first: int, answered: Any, reached: Any) -> pd.DataFrame:
-        """All rows, of which ``first`` is the number of the first charge."""
-        index = pd.RangeIndex(first, first + len(self._labels), name="charge")
-        amounts = np.array(self._amounts).reshape(-1, 3)
-        columns = {
-            "release": pd.Series(self._labels, index, dtype=str),
-            "mechanism": pd.Series(self._mechanisms, index, dtype=str),
-            "epsilon": amounts[:, 0],
-            "delta": amounts[:, 1],
-            "rho": amounts[:, 2],
-            "time": pd.to_datetime(np.array(self._times).view("datetime64[us]"), utc=True),
-            "answered": np.array(answered, dtype=bool),
-            "dr_ha": np.array(reached, dtype="float64"),
-            "release_id": pd.Series(self._releases, index, dtype=object),
-        }
-        return pd.DataFrame(columns, index=index)
-
-
-def read(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
-    """The account, and one row per picked charge; see `Budget.entries`."""
-    columns = _Columns()
-    account, answers = book.read(columns.add, pick)
-    return account, columns.frame(answers.start + 1, answers.answered, answers.reached)
-
-
-def table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """One row per charge; see `Budget.entries`."""
-    columns = _Columns()
-    for entry in entries:
-        columns.add(entry)
-    return columns.frame(1, [entry.answered for entry in entries], _reached(entries))
 
 
 def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
@@ -95,7 +37,7 @@ def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
             [entry.mechanism for entry in entries],
         )
     ]
-    for entry, (amount, delta), risk in zip(entries, costs, _reached(entries), strict=True):
+    for entry, (amount, delta), risk in zip(entries, costs, reached(entries), strict=True):
         line = (
             f"  {entry.number:>4}  {entry.label:<{widths[0]}}  {amount:<{max(widths[1], 16)}} {delta:<14} "
             f"{entry.mechanism:<{widths[2]}}  {_percent(risk, 'risk ')}"
@@ -111,7 +53,7 @@ def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
     named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
     head = ["", named, "delta", "mechanism", *(["risk"] if known else [])]
     rows = [[what, _value(amount), _value(delta)] for what, amount, delta in _summary(account)]
-    for entry, risk in zip(entries, _reached(entries), strict=True):
+    for entry, risk in zip(entries, reached(entries), strict=True):
         amount, delta = _cost(entry)
         waiting = " (not answered)" if name and not entry.answered else ""
         told = [
@@ -151,7 +93,7 @@ def _head(account: Account, name: str) -> str:
 
 
 def heading(name: str) -> str:
-    """How a budget is called, by its name in a ledger if it has one."""
+    """Return the heading of a budget, with its name in a ledger if it has one."""
     return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
@@ -179,7 +121,11 @@ def _value(named: str, expected: str | None = None) -> str:
     return named if expected is not None and name != expected else number
 
 
-def _reached(entries: Sequence[Entry]) -> list[float]:
+def _percent(risk: float, before: str = "") -> str:
+    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} % of records"
+
+
+def reached(entries: Sequence[Entry]) -> list[float]:
     """The largest risk up to each entry; NaN before the first that has one."""
     risks, most = [], math.nan
     for entry in entries:
@@ -187,7 +133,3 @@ def _reached(entries: Sequence[Entry]) -> list[float]:
             most = entry.dr_ha
         risks.append(most)
     return risks
-
-
-def _percent(risk: float, before: str = "") -> str:
-    return "" if math.isnan(risk) else f"{before}{100 * risk:.1f} % of records"
