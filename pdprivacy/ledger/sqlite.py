@@ -134,7 +134,7 @@ class SQLiteStore:
                     raise
                 if not busy or time.monotonic() > until:
                     raise in_words(error, self._path, transaction.fate) from None
-            except ValueError:  # of a file that was closed in a forked process
+            except Exception:  # a forked process has dropped the files of the transaction
                 if transaction.working or os.getpid() == transaction.process:
                     raise
                 raise transaction.forked() from None
