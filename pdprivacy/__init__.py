@@ -15,15 +15,15 @@ from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitiv
 from pdprivacy._version import __version__
 from pdprivacy.accessor import missing as _missing
 from pdprivacy.accessor import register as _register
-from pdprivacy.display import load_ipython_extension, unload_ipython_extension
-from pdprivacy.display import register_where_running as _show
 from pdprivacy.domain import Column, Domain
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.protection import ProtectedFrame, protect
-from pdprivacy.reporting import report
 from pdprivacy.schema import read_schema
+from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
+from pdprivacy.show.notebook import register_where_running as _show
+from pdprivacy.show.report import report
 from pdprivacy.step import read_release, release_step
 from pdprivacy.synthesis import combine
 

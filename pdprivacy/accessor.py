@@ -1,66 +1,64 @@
 """The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of other engines.
 
-An accessor keeps no state, because pandas may make a new one at every ``df.dp``:
-what stands behind a frame is looked up by identity in `pdprivacy.protection`.
+An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
+protected frame is kept by the frame.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-import numpy as np
 import pandas as pd
 
-from pdprivacy import display, metadata, protection, releases
+from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     ArgumentError,
-    DeclarationError,
     NotProtectedError,
-    ParameterError,
     PrivacyError,
 )
+from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import Protected, ProtectedFrame
-from pdprivacy.recognition import LINEAGE
-from pdprivacy.releases.call import kept
-from pdprivacy.transform.refused import REFUSED, refusal
+from pdprivacy.release.execute import executed
+from pdprivacy.release.spec import Release
+from pdprivacy.releases.planning import PLANS
+from pdprivacy.show import pages
+from pdprivacy.show.recognition import LINEAGE
+from pdprivacy.show.tracebacks import ShortTraceback
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
-__all__ = ["DataFrameDP", "SeriesDP"]
+__all__ = ["DataFrameDP", "PlanDP", "SeriesDP"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def _method(
-    function: Callable[..., R], given: Callable[[DataFrameDP], Any]
-) -> Callable[Concatenate[DataFrameDP, ...], R]:
+    function: Callable[..., R], given: Callable[[Any], Any], prefix: str = "private.dp"
+) -> Callable[Concatenate[Any, ...], R]:
     """The method of an accessor that forwards to a function, with what it is given in the first place."""
 
     @functools.wraps(function)
-    def method(self: DataFrameDP, /, *args: Any, **kwargs: Any) -> R:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> R:
+        __tracebackhide__ = _rich_traceback_omit = True
         wrong: PrivacyError | None
-        try:
-            return function(given(self), *args, **kwargs)
-        except (ParameterError, DeclarationError) as error:
-            wrong = _without_cells(error, function.__name__, (*args, *kwargs.values()))
-            if wrong is None:
-                raise
-        except TypeError:
-            wrong = misuse(function.__name__, known, (self, *args), kwargs)
-            if wrong is None:
-                raise
-        raise wrong  # outside the except block: one error, not two
+        with ShortTraceback():
+            try:
+                return function(given(self), *args, **kwargs)
+            except TypeError:
+                wrong = misuse(function.__name__, known, (self, *args), kwargs, prefix)
+                if wrong is None:
+                    raise
+            raise wrong  # outside the except block: one error, not two
 
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
@@ -70,38 +68,21 @@ def _method(
     return method
 
 
-def _without_cells(
-    error: ParameterError | DeclarationError, name: str, given: Sequence[Any]
-) -> PrivacyError | None:
-    """The error without what it shows of columns or rows that were given; None where it shows none of it."""
-    text = str(error)
-    shown = {*re.findall(r"[^\s()\[\],;:='\"]+", text), *re.findall(r"'([^']*)'", text)}
-    shown |= {one.rstrip(".") for one in shown}
-    kinds = [type(one).__name__ for one in given if _may_hold_cells(one) and _holds_any(one, shown)]
-    if not kinds or any(f"(got {kind})" in text for kind in kinds):  # named by its type alone
-        return None
-    return type(error)(
-        f"{name!r} got {' and '.join(f'a {kind}' for kind in kinds)}, which holds what does not fit, and may "
-        "be cells of the data.",
-        EXAMPLES.get(name, 'labels such as "age", and public numbers'),
-    )
-
-
-def _may_hold_cells(value: object) -> bool:
-    """Whether an argument is a column of a frame, or a row as `DataFrame.itertuples` gives it."""
-    columns = (np.ndarray, pd.Series, pd.Index, pd.DataFrame, pd.api.extensions.ExtensionArray)
-    return isinstance(value, columns) or (isinstance(value, tuple) and type(value) is not tuple)
-
-
-def _holds_any(value: Any, texts: set[str]) -> bool:
-    """Whether a cell is written as one of these texts."""
-    cells = value.to_numpy(dtype=object).ravel() if isinstance(value, pd.DataFrame) else value
-    return np.ndim(cells) > 0 and any(str(cell) in texts or repr(cell) in texts for cell in cells)
-
-
 def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
     """The method that forwards to a release."""
     return _method(function, lambda accessor: accessor._protected().admitted(function.__name__))
+
+
+def _executed(
+    function: Callable[Concatenate[Protected, P], Release[R]],
+) -> Callable[Concatenate[DataFrameDP, P], R]:
+    """The method that makes a release, and executes it."""
+    return _release(executed(function))
+
+
+def _row_step(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
+    """The method that forwards to a row step of the protected frame."""
+    return _method(function, lambda accessor: ProtectedFrame(accessor._protected()))
 
 
 def _of_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
@@ -116,12 +97,12 @@ class _Result:
         self._frame = frame
 
     def __repr__(self) -> str:
-        return display.text(self._frame, self._standing())
+        return pages.text(self._frame, self._standing())
 
     def _repr_html_(self) -> str:
-        return display.page(self._frame, self._standing())
+        return pages.html(self._frame, self._standing())
 
-    def _standing(self) -> display.Standing | PrivacyError:
+    def _standing(self) -> pages.Standing | PrivacyError:
         """What stands behind a protected frame, as far as it may be shown; or why nothing does."""
         try:
             metadata.read(self._frame)
@@ -155,12 +136,12 @@ class _Result:
     def plot(self, ax: Axes | None = None) -> Axes:
         """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
 
-        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.plot.draw`.
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`.
 
         Raises MetadataError for any other frame and for a release that was changed, MissingExtraError
         without matplotlib.
         """
-        from pdprivacy.plot import draw
+        from pdprivacy.show.plots import draw
 
         return draw(self._frame, ax=ax)
 
@@ -180,28 +161,22 @@ class DataFrameDP(_Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         """The picture of what was released, of a plan, or of a protected frame: what its budget went on.
 
-        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.plot.draw` and
-        `pdprivacy.plot.draw_budget`.
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`
+        and `pdprivacy.show.plots.draw_budget`.
 
-        Raises MetadataError for any other frame and for a release that was changed, DerivedFrameError for
-        what pandas made of a protected frame, MissingExtraError without matplotlib.
+        Raises MetadataError for any other frame and for a release that was changed, MissingExtraError
+        without matplotlib.
         """
-        protected = None
-        try:
-            protected = self._protected()
-        except NotProtectedError as error:
-            if type(error) is not NotProtectedError:  # it was protected once
-                raise
-        if protected is None:
-            return super().plot(ax=ax)
-        return protected.budget.plot(ax=ax)
+        if isinstance(self._frame, ProtectedFrame):
+            return self._protected().budget.plot(ax=ax)
+        return super().plot(ax=ax)
 
-    def _standing(self) -> display.Standing | PrivacyError:
+    def _standing(self) -> pages.Standing | PrivacyError:
         try:
             facts = self._protected()
         except PrivacyError as error:
             return error
-        return display.Standing(
+        return pages.Standing(
             engine="pandas" if isinstance(facts.records, pd.DataFrame) else facts.records.engine,
             domain=facts.domain,
             unit=facts.unit,
@@ -220,7 +195,7 @@ class DataFrameDP(_Result):
 
     def __getitem__(self, columns: object) -> NoReturn:
         """Refused: columns are an argument of each release."""
-        raise ArgumentError("'dp' has no columns to choose from: a release is told which.", EXAMPLES["mean"])
+        raise ArgumentError("'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"])
 
     @property
     def budget(self) -> Budget:
@@ -244,44 +219,48 @@ class DataFrameDP(_Result):
         found.attrs[KEY] = dict(LINEAGE)
         return found
 
-    count = _release(releases.count)
-    sum = _release(releases.sum)
-    mean = _release(releases.mean)
-    var = _release(releases.var)
-    std = _release(releases.std)
-    describe = _release(releases.describe)
-    cov = _release(releases.cov)
-    corr = _release(releases.corr)
-    proportion = _release(releases.proportion)
-    quantile = _release(releases.quantile)
-    median = _release(releases.median)
-    min = _release(releases.min)
-    max = _release(releases.max)
-    mode = _release(releases.mode)
-    top_k = _release(releases.top_k)
-    value_counts = _release(releases.value_counts)
-    histogram = _release(releases.histogram)
-    crosstab = _release(releases.crosstab)
-    pooled_var = _release(releases.pooled_var)
-    pooled_cov = _release(releases.pooled_cov)
+    @property
+    def plan(self) -> PlanDP:
+        """How far off a release would be, as ``plan.mean(...)``; see `PlanDP`."""
+        return PlanDP(self._protected().admitted("plan"))
+
+    count = _executed(releases.count)
+    sum = _executed(releases.sum)
+    mean = _executed(releases.mean)
+    var = _executed(releases.var)
+    std = _executed(releases.std)
+    describe = _executed(releases.describe)
+    cov = _executed(releases.cov)
+    corr = _executed(releases.corr)
+    proportion = _executed(releases.proportion)
+    quantile = _executed(releases.quantile)
+    median = _executed(releases.median)
+    min = _executed(releases.min)
+    max = _executed(releases.max)
+    mode = _executed(releases.mode)
+    top_k = _executed(releases.top_k)
+    value_counts = _executed(releases.value_counts)
+    histogram = _executed(releases.histogram)
+    crosstab = _executed(releases.crosstab)
+    pooled_var = _executed(releases.pooled_var)
+    pooled_cov = _executed(releases.pooled_cov)
     groupby = _release(releases.groupby)
-    kmeans = _release(kept(releases.kmeans))
-    kmedian = _release(kept(releases.kmedian))
-    query = _release(releases.query)
-    clip = _release(releases.clip)
-    assign = _release(releases.assign)
-    cut = _release(releases.cut)
-    recode = _release(releases.recode)
-    fillna = _release(releases.fillna)
-    dropna = _release(releases.dropna)
-    select = _release(releases.select)
+    kmeans = _executed(releases.kmeans)
+    kmedian = _executed(releases.kmedian)
+    query = _row_step(ProtectedFrame.query)
+    clip = _row_step(ProtectedFrame.clip)
+    assign = _row_step(ProtectedFrame.assign)
+    cut = _row_step(ProtectedFrame.cut)
+    recode = _row_step(ProtectedFrame.recode)
+    fillna = _row_step(ProtectedFrame.fillna)
+    dropna = _row_step(ProtectedFrame.dropna)
+    select = _row_step(ProtectedFrame.select)
     sample = _release(releases.sample)
     suppress_outliers = _release(releases.suppress_outliers)
     compare_sampling = _release(releases.compare_sampling)
     compare_suppression = _release(releases.compare_suppression)
     batch = _release(releases.batch)
     marginals = _release(releases.marginals)
-    plan = _release(releases.plan)
     plan_releases = _release(releases.plan_releases)
     partition = _release(releases.partition)
     split = _release(releases.split)
@@ -294,6 +273,55 @@ class DataFrameDP(_Result):
     tradeoff = _release(releases.tradeoff)
     homogeneity = _release(releases.homogeneity)
     repeated_risk = _release(releases.repeated_risk)
+
+
+class PlanDP:
+    """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
+
+    Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
+    ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "bit", "truncated"], rows=1000)``.
+    ``rows``: the number of records, where it is not public: a guess of yours. ``at``: the value that the
+    statistic is assumed to have (of a sum, the mean of its terms; of a table, the count of every cell; of a
+    description, the standard deviation); by default the middle of the bounds, the variance of uniform
+    values, and even tables. ``bounds`` and ``calibration="published"`` count where there is bounding, or
+    truncation. Releases by group cannot be planned.
+
+    A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
+    several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both
+    over the bounds (``worst_bias``, ``worst_rmse``), and the width of the 95 % ``interval``. Where a
+    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and bias and rmse
+    hold to first order; of sums and shares of bounded counts they are NaN, too.
+
+    With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
+    their sensitivities do (Liu 2019, Proposition 2).
+
+    ``frame.dp.plot()`` draws it. What was asked, with your guesses, is in ``attrs["dp_plan"]``.
+
+    Raises ParameterError for a private number of rows without ``rows``; UnknownNameError for a release that
+    cannot be planned; and what the release itself would raise, but for the budget.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.plan.mean("age", epsilon=[0.1, 1], rows=1000)["interval"].round(1).tolist()
+    [7.2, 0.7]
+    """
+
+    def __init__(self, facts: Protected) -> None:
+        self._facts = facts
+
+    def __repr__(self) -> str:
+        return f"plan: {', '.join(PLANS)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'PlanDP' has no attribute {name!r}")
+        raise unknown("plan", name, PLANS, "private.dp.plan")
+
+
+for _name, _plan in PLANS.items():
+    setattr(PlanDP, _name, _method(_plan, lambda plans: plans._facts, "private.dp.plan"))
 
 
 class SeriesDP(_Result):
@@ -343,6 +371,6 @@ def register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames of other engines."""
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
-    ProtectedFrame.dp = property(DataFrameDP)
+    ProtectedFrame.dp = property(DataFrameDP)  # type: ignore[assignment]
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]

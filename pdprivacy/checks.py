@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 
-__all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "path"]
+__all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "pair", "path"]
 __all__ += ["printable", "real", "reals", "whole"]
 
 T = TypeVar("T")
@@ -128,6 +128,17 @@ def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
         return list(values)
     except TypeError:
         raise ParameterError(f"{name!r} must be a list (got {got(values)}).", hint) from None
+
+
+def pair(value: Any, name: str, hint: str | None = None) -> tuple[Any, Any]:
+    """The two items of a pair, as a tuple or a list.
+
+    >>> pair([0, 1], "bounds")
+    (0, 1)
+    """
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return value[0], value[1]
+    raise ParameterError(f"{name!r} must be a pair of a lower and an upper bound (got {got(value)}).", hint)
 
 
 def path(value: Any, name: str, hint: str | None = None) -> str:

@@ -19,9 +19,20 @@ import numpy as np
 from pdprivacy.checks import flag, items
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
-from pdprivacy.markup import printable, table
+from pdprivacy.show.markup import printable, table
 
-__all__ = ["MAX_INTEGER_CELLS", "Column", "Domain", "Kind", "Role", "declaration_hint"]
+__all__ = [
+    "MAX_INTEGER_CELLS",
+    "Column",
+    "Domain",
+    "Kind",
+    "Role",
+    "declaration_hint",
+    "finite",
+    "has_hash",
+    "is_null",
+    "plain",
+]
 
 Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]
 Role: TypeAlias = Literal["quasi_identifier", "sensitive", "identifier"]
@@ -54,7 +65,8 @@ def declaration_hint(
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
 
 
-def _is_null(value: Any) -> bool:
+def is_null(value: Any) -> bool:
+    """Whether the value stands for no value: None, NaN, NA or NaT."""
     if value is None:
         return True
     try:
@@ -67,7 +79,16 @@ def _is_null(value: Any) -> bool:
         return True
 
 
+def finite(value: Any) -> bool:
+    """Whether a number is finite as a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
 def has_hash(value: object) -> bool:
+    """Whether the value can be a key."""
     try:
         hash(value)
     except TypeError:
@@ -75,7 +96,7 @@ def has_hash(value: object) -> bool:
     return True
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A numpy number, truth value or string as the Python one; all else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
 
@@ -88,14 +109,10 @@ def _is_list(value: Any) -> bool:
 
 
 def _number(value: Any, column: Hashable, what: str) -> int | float:
-    plain = _plain(value)
-    number = isinstance(plain, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
-    if number and not isinstance(plain, bool):
-        try:
-            if math.isfinite(plain):
-                return int(plain) if isinstance(plain, numbers.Integral) else float(plain)
-        except OverflowError:  # an integer beyond the largest float
-            pass
+    found = plain(value)
+    number = isinstance(found, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
+    if number and not isinstance(found, bool) and finite(found):
+        return int(found) if isinstance(found, numbers.Integral) else float(found)
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
@@ -191,10 +208,10 @@ class Column:
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
-        labels = tuple(_plain(label) for label in categories)
+        labels = tuple(plain(label) for label in categories)
         if not labels:
             raise DeclarationError(f"'categories' of column {self.name!r} must hold at least one label.")
-        if any(_is_null(label) for label in labels):
+        if any(is_null(label) for label in labels):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must not hold a null.",
                 "declare nulls by nullable=True",
@@ -321,18 +338,28 @@ class Column:
                 f"[{left}, {right}{']' if place == last else ')'}"
                 for place, (left, right) in enumerate(pairwise(edges))
             )
-        if self.categories is not None:
-            return self.categories
-        reason = "has no categories and no bins"
-        if self.kind == "integer" and self.lower is not None and self.upper is not None:
-            count = int(self.upper) - int(self.lower) + 1
-            if count <= MAX_INTEGER_CELLS:
-                return tuple(range(int(self.lower), int(self.upper) + 1))
-            reason = f"has {count} integers between its bounds (at most {MAX_INTEGER_CELLS}) and no bins"
+        labels = self.enumerated()
+        if not isinstance(labels, str):
+            return labels
         raise DeclarationError(
-            f"{method!r} needs the cells of column {self.name!r}, which {reason}.",
+            f"{method!r} needs the cells of column {self.name!r}, which {labels} and no bins.",
             declaration_hint(self.name, self.kind, "labels"),
         )
+
+    def enumerated(self) -> tuple[Any, ...] | str:
+        """The categories, or the integers between the bounds; where there are too many or none, the reason.
+
+        >>> Column("rooms", "integer", lower=1, upper=3).enumerated()
+        (1, 2, 3)
+        """
+        if self.categories is not None:
+            return self.categories
+        if self.kind != "integer" or self.lower is None or self.upper is None:
+            return "has no categories"
+        count = int(self.upper) - int(self.lower) + 1
+        if count <= MAX_INTEGER_CELLS:
+            return tuple(range(int(self.lower), int(self.upper) + 1))
+        return f"has {count} integers between its bounds (at most {MAX_INTEGER_CELLS})"
 
     def cells(self, method: str) -> int:
         """The number of declared cells, the null cell included where nulls are declared.
@@ -415,11 +442,11 @@ class Domain:
         if isinstance(name, tuple) and name and all(one in self for one in name):
             meant = list(name)  # a tuple is one label, as in pandas
         shown = got(name)
-        plain = shown != kind(name)  # a tuple may be a row
+        literal = shown != kind(name)  # a tuple may be a row
         raise DeclarationError(
             f"column {shown} is not declared for release (declared: {declared})."
             f"{f' Did you mean {meant!r}?' if meant else ''}",
-            declaration_hint(name if plain else "NAME", None),
+            declaration_hint(name if literal else "NAME", None),
         )
 
     def __iter__(self) -> Iterator[Hashable]:

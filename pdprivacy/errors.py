@@ -15,8 +15,7 @@ is typed, and named by its type else.
     ├── UnstableStepError      a step in which one record may change others (also an AttributeError)
     ├── TableTooLargeError     more declared cells than a table may have (also a ValueError)
     ├── NotProtectedError      the frame was never protected
-    │   ├── DerivedFrameError  made from a protected frame by pandas
-    │   └── ModifiedFrameError a protected frame that was changed in place
+    ├── OpaqueFrameError       a protected frame or column shows no cell (also an AttributeError, a TypeError)
     ├── BudgetError            the budget refuses the charge
     │   ├── BudgetExceeded     what is left is less than what was asked
     │   └── AlreadyCharged     a release id that was charged before
@@ -37,7 +36,12 @@ is typed, and named by its type else.
 from __future__ import annotations
 
 import difflib
+import sys
+import traceback
+import warnings
 from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
 
 __all__ = [
     "AlreadyCharged",
@@ -48,16 +52,15 @@ __all__ = [
     "ChangedStepError",
     "DeclarationError",
     "DeclarationWarning",
-    "DerivedFrameError",
     "EngineError",
     "InvalidDataError",
     "LedgerError",
     "MetadataError",
     "MissingExtraError",
     "MissingLedgerError",
-    "ModifiedFrameError",
     "NotProtectedError",
     "OmissionWarning",
+    "OpaqueFrameError",
     "ParameterError",
     "PrivacyError",
     "QueryError",
@@ -132,6 +135,21 @@ class PrivacyError(Exception):
         text = message if hint is None else f"{message}\nHint: {hint}"
         super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + " ...")
 
+    def _render_traceback_(self) -> Any:
+        """Return the traceback for IPython, which shows a hidden frame if it is the last one."""
+        frames, entry = [], self.__traceback__
+        while entry is not None:
+            frames.append(entry)
+            entry = entry.tb_next
+        kept: TracebackType | None = None
+        for one in reversed(frames):
+            if one.tb_frame.f_locals.get("__tracebackhide__") is not True:
+                kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+        shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if shell is None:
+            return traceback.format_exception(type(self), self, kept)
+        return shell.InteractiveTB.structured_traceback(type(self), self, kept)
+
 
 class ParameterError(PrivacyError, ValueError):
     """An argument is outside what the call accepts."""
@@ -169,12 +187,8 @@ class NotProtectedError(PrivacyError):
     """The frame was never protected, so nothing about it is declared."""
 
 
-class DerivedFrameError(NotProtectedError):
-    """The frame was made by pandas from a protected one; how is not known, so it is refused."""
-
-
-class ModifiedFrameError(NotProtectedError):
-    """A protected frame was changed in place after it was protected."""
+class OpaqueFrameError(PrivacyError, AttributeError, TypeError):
+    """A protected frame or column shows no cell; the hint is the release to call instead."""
 
 
 class BudgetError(PrivacyError):
@@ -231,3 +245,11 @@ class DeclarationWarning(UserWarning):
 
 class OmissionWarning(UserWarning):
     """Records are left out in the hope of more privacy, or of less noise, where that is a loss."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line of the caller outside of this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("pdprivacy."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,4 +1,4 @@
-"""What to write instead of a call that is none: a valid call of each method, and the name that was meant."""
+"""Suggestions for misspelled or invalid calls: a valid call of each method, and the nearest known name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                 "sample": "(frac=0.1)",
                 "choose_epsilon": '("region", "health", max_risk=0.4)',
                 "homogeneity": '("region", "health")',
-                "plan": '("mean", "age", epsilon=[0.1, 1], rows=1000)',
+                "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
                 "split": "(1, 3)",
             }.items()
         },
@@ -126,6 +126,8 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
 
 
 def _example(name: str, prefix: str) -> str:
+    if prefix == "private.dp.plan":
+        return EXAMPLES[name].replace("private.dp", prefix).replace("0.1)", "[0.1, 1], rows=1000)")
     if prefix != "private.dp":
         return f"{prefix}.{name}{_GROUPS.get(name, '(...)')}"
     return EXAMPLES.get(name, f"{prefix}.{name}")

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy import markup
 from pdprivacy.errors import MetadataError
+from pdprivacy.show import markup
 
 __all__ = ["KEY", "Metadata", "attach", "fingerprint", "interval", "read", "verify"]
 
@@ -59,7 +59,7 @@ class Metadata:
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : as `crosstab` was asked for them.
-    filters : the conditions of `query` that the records meet.
+    filters : the conditions of ``query`` that the records meet.
     releases : how many independent releases the numbers are.
     rows : the number of records where it is public, or None.
     release_id : the id that the release was given, or None.
@@ -197,12 +197,10 @@ def read(released: Released) -> Metadata:
     ------
     MetadataError : the frame carries none, or what it carries is not a release's.
     """
-    stored = getattr(released, "attrs", {}).get(KEY)  # protected frames of other engines have none
+    stored = getattr(released, "attrs", {}).get(KEY)  # protected frames have none
     if not isinstance(stored, Mapping) or "statistic" not in stored:
-        marked = isinstance(stored, Mapping) and "protected" in stored
-        exact = ": what pandas computes of a protected frame is exact, and no release" if marked else ""
         raise MetadataError(
-            f"This frame carries no release metadata{exact}.",
+            "This frame carries no release metadata.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
             "pd.DataFrame(result), pd.concat and CSV files lose it.",
         )
@@ -246,7 +244,7 @@ def interval(released: Released) -> Released:
         )
     if isinstance(metadata.error, Mapping) and "below_best" in metadata.error:
         raise MetadataError(
-            "What was released was selected: its error is one of counts or ranks, not of its own value.",
+            "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
     values = released.to_numpy(dtype=np.float64)

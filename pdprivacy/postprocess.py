@@ -27,7 +27,6 @@ histograms through consistency".
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,7 +35,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pdprivacy.checks import flag, whole
+from pdprivacy.checks import flag, instance, pair, real, whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 
@@ -288,7 +287,7 @@ def equality_bounds(
     >>> postprocess.equality_bounds((0, 0.75), (0.5, 1), 1)
     (0.0, 0.5)
     """
-    (low, high), (other_low, other_high) = _pair(first, "first"), _pair(second, "second")
+    (low, high), (other_low, other_high) = _ends(first, "first"), _ends(second, "second")
     whole = rational(total, "total")
     least, most = max(low, whole - other_high), min(high, whole - other_low)
     if least > most:
@@ -296,16 +295,12 @@ def equality_bounds(
     return float(least), float(most)
 
 
-def _pair(pair: Sequence[Rational], name: str) -> tuple[Fraction | float, Fraction | float]:
+def _ends(ends: Sequence[Rational], name: str) -> tuple[Fraction | float, Fraction | float]:
     def bound(value: Rational) -> Fraction | float:
         endless = isinstance(value, float) and math.isinf(value)
         return float(value) if endless else rational(value, name, item=True)
 
-    try:
-        low, high = pair
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name!r} must be a pair of a lower and an upper bound.") from None
-    low, high = bound(low), bound(high)
+    low, high = (bound(end) for end in pair(ends, name))
     if low > high or low == math.inf or high == -math.inf:
         raise ParameterError(f"{name!r} must have its lower bound first, and a number within.")
     return low, high
@@ -417,8 +412,7 @@ def hierarchy(
     >>> hierarchy(Tree(4), [10.0, 20.0, 30.0, 40.0, 36.0, 70.0], total=100)
     array([11., 21., 29., 39.])
     """
-    if not isinstance(tree, Tree):
-        raise ParameterError(f"'tree' must be a Tree (got {type(tree).__name__}).")
+    instance(tree, Tree, "tree")
     if tree.root != (total is None):
         raise ParameterError(
             "'total' must be given unless the root of the tree is measured, and only then.",
@@ -586,10 +580,9 @@ def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterati
            [0.7607, 1.    , 0.7607],
            [0.1573, 0.7607, 1.    ]])
     """
-    if not (isinstance(tolerance, numbers.Real) and 0 < tolerance < 1):
-        raise ParameterError(f"'tolerance' must be between 0 and 1 (got {got(tolerance)}).")
-    if isinstance(iterations, bool) or not isinstance(iterations, numbers.Integral) or iterations < 0:
-        raise ParameterError(f"'iterations' must be a whole number, at least 0 (got {got(iterations)}).")
+    if not 0 < real(tolerance, "tolerance", 0, 1) < 1:
+        raise ParameterError(f"'tolerance' must be strictly between 0 and 1 (got {got(tolerance)}).")
+    rounds = whole(iterations, "iterations", 0)
     unit = _symmetric(matrix, "matrix")
     np.fill_diagonal(unit, 0.0)
     if np.abs(unit).max() > FARTHEST:
@@ -601,7 +594,7 @@ def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterati
     if np.linalg.eigvalsh(unit)[0] >= -PSD_ROUNDING:
         return unit
     correction = np.zeros_like(unit)
-    for _ in range(int(iterations)):
+    for _ in range(rounds):
         start = unit - correction
         psd = _positive_part(start)
         correction = psd - start
@@ -615,7 +608,7 @@ def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterati
     scale = np.sqrt(np.diagonal(psd))
     result = np.clip(psd / np.outer(scale, scale), -1.0, 1.0)
     np.fill_diagonal(result, 1.0)
-    return result
+    return np.asarray(result)
 
 
 def nearest_psd(covariance: npt.ArrayLike) -> Floats:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from pdprivacy import checks
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
+from pdprivacy.exact import decimal, decimals
 
 __all__ = [
     "ZCDP",
@@ -27,6 +28,7 @@ __all__ = [
     "Rational",
     "Unit",
     "check_delta",
+    "check_loss",
     "loss",
     "rational",
     "show",
@@ -235,6 +237,12 @@ class ZCDP:
 Loss: TypeAlias = Pure | Approx | ZCDP
 
 
+def check_loss(item: object, what: str) -> None:
+    """Refuse everything but a loss; ``what`` must be one, as a message begins."""
+    if not isinstance(item, Pure | Approx | ZCDP):
+        raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).")
+
+
 def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
     """`Pure` where delta is zero, `Approx` otherwise."""
     return Pure(epsilon) if rational(delta, "delta") == 0 else Approx(epsilon, delta)
@@ -273,11 +281,10 @@ def show(number: Fraction) -> str:
     if short and number.denominator == 1:
         return str(number.numerator)
     if short or 10**-300 < abs(number) < 10**300:
-        decimal = repr(float(number))
-        if Fraction(decimal) == number:
-            return decimal
+        printed = repr(float(number))
+        if Fraction(printed) == number:
+            return printed
     if short:
         return str(number)
-    context = Context(prec=12, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    cut = context.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return str(cut.normalize(context)).lower()
+    context = decimals(12, ROUND_FLOOR)
+    return str(decimal(number, context).normalize(context)).lower()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from pdprivacy.accounting import Event
+from pdprivacy.accounting import Event, Events
 from pdprivacy.errors import BudgetError, ParameterError
-from pdprivacy.ledger import Budget, Entry
+from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Approx, Pure, loss
-from pdprivacy.suppression.laws import Law
+from pdprivacy.suppression.amplification import Amplification
 
 __all__ = ["Secret", "Spend"]
 
@@ -33,7 +33,7 @@ class Secret:
     ``inner``, ``outer``: the epsilons of all releases so far, as of the part and as charged.
     """
 
-    law: Law
+    law: Amplification
     spend: Spend
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     inner: Fraction = Fraction(0)
@@ -48,11 +48,10 @@ class Secret:
         )
 
     @contextmanager
-    def paying(self, cost: Pure | Approx, budget: Budget) -> Iterator[tuple[Pure | Approx, Budget]]:
-        """What a release may cost the part, and the budget that takes it; one release at a time.
+    def turn(self) -> Iterator[None]:
+        """Price and charge one release at a time.
 
-        Raises ParameterError where a delta does not fit earlier releases, or too little is left; BudgetError
-        in a forked process, which would not know of releases of the other one.
+        Raises BudgetError in a forked process, which would not know of releases of the other one.
         """
         if os.getpid() != self.process:
             raise BudgetError(
@@ -60,12 +59,18 @@ class Secret:
                 "release there, or draw another part here.",
             )
         with self.lock:
-            self._check_delta(cost)
-            within = self.within(cost)
-            yield within, _Purse(budget, self, cost if self.spend == "noise" else None)
+            yield
 
     def within(self, cost: Pure | Approx) -> Pure | Approx:
-        """What a release of this cost may cost the part; raises ParameterError where that is nothing."""
+        """Return the loss that a release of this cost may have for the part.
+
+        Raises ParameterError where a delta does not fit earlier releases, or nothing is left.
+        """
+        if self.closed or (self.law.one_delta and cost.delta and self.inner):
+            raise ParameterError(
+                "A release with a delta has to be the only one of this part.",
+                "plan several: private.dp.plan_releases([...]) charges them as one; or draw another part.",
+            )
         if self.spend == "epsilon":
             return cost
         epsilon = self.law.part(self.outer + cost.epsilon) - self.inner
@@ -99,40 +104,23 @@ class Secret:
             return entry.loss
         return asked if self.spend == "noise" else self.costing(asked)
 
-    def _check_delta(self, cost: Pure | Approx) -> None:
-        if self.closed or (self.law.one_delta and cost.delta and self.inner):
-            raise ParameterError(
-                "A release with a delta has to be the only one of this part.",
-                "plan several: private.dp.plan_releases([...]) charges them as one; or draw another part.",
-            )
+    def charged(
+        self, within: Pure | Approx, stated: Pure | Approx, enter: Callable[[Pure | Approx, Events], Entry]
+    ) -> Entry:
+        """Charge what the whole pays for this loss of the part, by ``enter``, and remember both.
 
-    def paid(self, within: Pure | Approx, outer: Pure | Approx) -> None:
-        """Note that a release was charged."""
-        self.inner += within.epsilon
-        self.outer += outer.epsilon
-        self.closed = self.law.one_delta and bool(within.delta)
-
-
-class _Purse(Budget):
-    """The budget of the whole, charged by losses of a part."""
-
-    def __init__(self, budget: Budget, secret: Secret, stated: Pure | Approx | None) -> None:
-        self._book, self.of_group = budget._book, budget.of_group
-        self._secret, self._stated = secret, stated
-
-    def charge(self, cost: Any, label: str, mechanism: str = "", **more: Any) -> Entry:
-        """Charge what the whole pays for this loss of the part."""
-        secret = self._secret
-        within = cost.times(more.pop("count", 1))
-        outer = secret.costing(within)
-        if self._stated is not None:
-            if outer.epsilon > self._stated.epsilon or outer.delta > self._stated.delta:
+        Raises ParameterError where the whole would pay more than the release ``stated``.
+        """
+        outer = self.costing(within)
+        if self.spend == "noise":
+            if outer.epsilon > stated.epsilon or outer.delta > stated.delta:
                 raise ParameterError(
                     "The release costs more than its epsilon, which a secret part cannot state beforehand.",
                     'another calibration, or spend="epsilon".',
                 )
-            outer = self._stated
-        more["events"] = [(Event(outer, group=secret.name), 1)]
-        entry = super().charge(outer, label, mechanism, **more)
-        secret.paid(within, outer)
+            outer = stated
+        entry = enter(outer, [(Event(outer, group=self.name), 1)])
+        self.inner += within.epsilon
+        self.outer += outer.epsilon
+        self.closed = self.law.one_delta and bool(within.delta)
         return entry

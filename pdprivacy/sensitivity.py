@@ -17,6 +17,9 @@ Conventions of this page, which the docstrings do not repeat:
   whose statistic is a vector take ``norm``.
 - *Tight* means that two neighbours attain the value; an *upper bound* is not
   attained, and the docstring says how far off it is.
+- Neighbours that differ in one unit of at most k records are k steps apart, each of one record more,
+  less or replaced: every l1 and l2 sensitivity is k times the one of a record (Dwork, Roth 2014,
+  Theorem 2.2). That is attained where records of a unit are in one cell or group.
 - Bounds may be floats or Fractions. Fractions in give a Fraction out, exactly;
   floats are rounded to nearest at each step. What needs no bounds is exact.
 - ParameterError is raised for bounds that are not finite or not in order, for
@@ -35,20 +38,19 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.privacy import Neighbors
+from pdprivacy.privacy import Neighbors, Rational, rational
 
 __all__ = [
     "Norm",
-    "centered_product",
-    "centered_square",
     "count",
     "cov",
+    "disjoint_sums",
     "histogram",
     "mean",
     "pooled_cov",
     "pooled_var",
-    "proportion",
     "proportions",
+    "quantile",
     "sum",
     "var",
 ]
@@ -144,6 +146,10 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     filter): max(R, |lower|, |upper|) under "replace_one", and R if centered. It
     changes nothing under "add_remove".
 
+    Products are terms like any other: with c the middles of the bounds, (x - c)² - R²/8 lies in
+    [-R²/8, R²/8], where the subtracted constant halves what one record more or less can do, and
+    (x - c₁)(y - c₂) lies in [-R₁R₂/4, R₁R₂/4].
+
     Source: one record moves the sum by its own term; the centred form follows
     from bounds -R/2 and R/2.
 
@@ -160,49 +166,49 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     return max(width, alone) if vanishes else width
 
 
-def centered_square(
-    lower: Number, upper: Number, *, neighbors: Neighbors, may_vanish: bool = False
-) -> Number:
-    """The sum of (x - c)² - R²/8, c the middle of the bounds: R²/8, or R²/4 if replaced. Tight.
+def disjoint_sums(lower: int, upper: int, *, neighbors: Neighbors) -> tuple[int, int]:
+    """The sums of one column in disjoint groups, terms in [lower, upper]: the l1 and the squared l2. Tight.
 
-    A term lies in [-R²/8, R²/8]: the subtracted constant halves what one record
-    more or less can do. A record that vanishes (``may_vanish``) moves the sum
-    by R²/8 at most, less than a replaced one, so the value is the same.
+    With m = max(|lower|, |upper|): m and m² under "add_remove"; under "replace_one" max(2m, R) and
+    max(2m², R²). The terms are whole numbers, and bounds may be equal. At least 1, so that sums
+    that cannot move get noise too.
 
-    Source: the bounds of one term.
-
-    >>> from pdprivacy import sensitivity
-    >>> sensitivity.centered_square(0.0, 4.0, neighbors="add_remove")
-    2.0
-    """
-    del may_vanish  # R²/4 covers it
-    width = _range(lower, upper)
-    return width * width / (4 if _replaces(neighbors) else 8)
-
-
-def centered_product(
-    lower: Number,
-    upper: Number,
-    other_lower: Number,
-    other_upper: Number,
-    *,
-    neighbors: Neighbors,
-    may_vanish: bool = False,
-) -> Number:
-    """The sum of (x - c₁)(y - c₂), c the middles of the bounds: R₁R₂/4; R₁R₂/2 if replaced. Tight.
-
-    A term lies in [-R₁R₂/4, R₁R₂/4]; a record that vanishes (``may_vanish``)
-    moves the sum by no more than R₁R₂/4.
-
-    Source: the bounds of one term.
+    Source: a record more or less is a term of one group, at most m in size. A replaced record leaves one
+    group with a term x and enters another one with y, which moves two sums by |x| + |y| <= 2m in l1 and by
+    x² + y² <= 2m² in squared l2; or it stays in its group, whose sum moves by at most R. All are attained.
 
     >>> from pdprivacy import sensitivity
-    >>> sensitivity.centered_product(0.0, 4.0, 0.0, 1.0, neighbors="replace_one")
-    2.0
+    >>> sensitivity.disjoint_sums(0, 10, neighbors="replace_one")
+    (20, 200)
     """
-    del may_vanish  # R₁R₂/2 covers it
-    area = _area(_range(lower, upper), _range(other_lower, other_upper, "other_"))
-    return area / (2 if _replaces(neighbors) else 4)
+    low = whole(lower, "lower")
+    high = whole(upper, "upper", low)
+    most, width = max(abs(low), abs(high), 1), high - low
+    if not _replaces(neighbors):
+        return most, most**2
+    return max(2 * most, width), max(2 * most**2, width**2)
+
+
+def quantile(q: Rational, *, neighbors: Neighbors) -> Fraction:
+    """The score of a value as the q quantile: max(q, 1 - q) under "add_remove", 1 if replaced. Tight.
+
+    The score is minus the distance of the target T = q n to [L, R], where L of n records are below the
+    value and R up to it: -max(L - T, T - R, 0).
+
+    Source: with a record x more, L - T moves by 1 - q if x is below the value and by -q if not, T - R by
+    q - 1 if x is not above it and by q if it is, and a maximum moves by no more than what it is the maximum
+    of. If x is replaced, T stays, and L and R move by 1 at most; or a record appears or vanishes, as above.
+    Score: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
+    Algorithm 2.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.quantile(0.25, neighbors="add_remove")
+    Fraction(3, 4)
+    """
+    share = rational(q, "q")
+    if not 0 <= share <= 1:
+        raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
+    return Fraction(1) if _replaces(neighbors) else max(share, 1 - share)
 
 
 def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:
@@ -219,20 +225,6 @@ def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Numbe
     """
     width = _range(lower, upper)
     return width / _at_least(1 if _replaces(neighbors) else 2, n)
-
-
-def proportion(n: int, *, neighbors: Neighbors) -> Fraction:
-    """The share of the records that meet a condition: 1/n, the mean of an indicator. Tight.
-
-    n is at least 1 under "replace_one", 2 under "add_remove".
-
-    Source: Liu D.
-
-    >>> from pdprivacy import sensitivity
-    >>> sensitivity.proportion(250, neighbors="add_remove")
-    Fraction(1, 250)
-    """
-    return Fraction(1, _at_least(1 if _replaces(neighbors) else 2, n))
 
 
 def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False) -> Fraction | float:

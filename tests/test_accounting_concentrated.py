@@ -10,15 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
-from pdprivacy.accounting.rounding import (
-    exp_up,
-    float_down,
-    float_up,
-    log_up,
-    root_down,
-    root_up,
-)
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import exp_up, float_down, float_up, log_up, root_down, root_up
 from pdprivacy.mechanism.gaussian import gaussian_delta
 
 RHOS = [1e-8, 1e-4, 0.01, 0.1, 1.0, 10.0, 1000.0, 1e7]

@@ -22,7 +22,6 @@ from pdprivacy.errors import (
     DeclarationError,
     DeclarationWarning,
     InvalidDataError,
-    NotProtectedError,
     ParameterError,
     PrivacyError,
     QueryError,
@@ -31,6 +30,7 @@ from pdprivacy.errors import (
 from pdprivacy.protection import find
 from tests.support.canaries import CANARY, CELL, NUMBER
 from tests.support.cases import check_each
+from tests.support.snapshots import records_of
 
 
 def attempt(call, *arguments, **options) -> tuple[object, PrivacyError | None]:
@@ -775,7 +775,12 @@ def test_no_release_and_nothing_shown_holds_a_cell(canaries):
     shown = [str(warning.message) for warning in told]
     for private in (canaries, dropped):
         shown += [repr(private.dp), str(private.dp), repr(private.dp.budget), private.dp.budget._repr_html_()]
-        shown += [repr(private.dp.domain), private.dp.domain._repr_html_(), str(private.attrs)]
+        shown += [
+            repr(private.dp.domain),
+            private.dp.domain._repr_html_(),
+            repr(private),
+            private._repr_html_(),
+        ]
         shown += [private.dp.budget.entries.to_csv()]
     for result in results:
         shown += [json.dumps(result.attrs), repr(result.dp.metadata), str(result.dp), repr(result.dp)]
@@ -801,12 +806,26 @@ def test_the_warning_of_a_touched_bound_holds_no_cell():
 
 
 def test_what_refuses_a_frame_shows_none_of_it(canaries, texts_of):
-    derived = canaries[canaries["pay"] > 5]
-    changed = canary_frame().dp.protect(canary_schema(), epsilon=1)
-    changed.iloc[0, 0] = NUMBER + 1
-    for frame in (canary_frame(), derived, changed, derived["name"], canary_frame()["pay"].rename(None)):
-        with pytest.raises(NotProtectedError) as caught:
-            frame.dp.mean("pay", epsilon=1)
+    raw = canary_frame()
+    for refused in (
+        lambda: raw.dp.mean("pay", epsilon=1),
+        lambda: raw["name"].dp.mean("pay", epsilon=1),
+        lambda: raw["pay"].rename(None).dp.mean("pay", epsilon=1),
+        lambda: canaries["pay"].dp.mean("pay", epsilon=1),
+        lambda: canaries[raw["pay"] > 5],
+        lambda: canaries[raw["name"]],
+        lambda: canaries[raw["name"].to_numpy()],
+        lambda: canaries["pay"] > raw["pay"],
+        lambda: raw["pay"] > canaries["pay"],
+        lambda: canaries["pay"].isin(raw["pay"]),
+        lambda: canaries.assign(pay=raw["pay"]),
+        lambda: canaries.pay,
+        lambda: list(canaries["pay"]),
+        lambda: canaries.to_csv(),
+        lambda: np.asarray(canaries),
+    ):
+        with pytest.raises(PrivacyError) as caught:
+            refused()
         assert caught.value.hint
         for text in texts_of(caught.value):
             assert safe(text), text
@@ -856,8 +875,8 @@ def test_labels_of_any_kind_are_counted_or_refused_without_a_cell(cells, texts_o
             continue
         released = private.dp.value_counts("x", epsilon=100, sort=False, rng=1)
         filtered = private.dp.query("x == 'a'").dp.count(epsilon=100, rng=1)
-        assert released.sum() == len(private)
-        assert filtered.tolist() == [int((private["x"] == "a").sum())]
+        assert released.sum() == len(records_of(private))
+        assert filtered.tolist() == [int((records_of(private)["x"] == "a").sum())]
         private.dp.query("x != 'a'").dp.value_counts("x", epsilon=1)
 
 

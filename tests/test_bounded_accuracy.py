@@ -81,12 +81,12 @@ kept: list[pd.DataFrame] = []
 def draws(home: str, call: Callable[..., Any], number: int, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without the metadata of the call."""
 
-    def numbers(_protected: Any, _call: Any, results: Any, *_: Any, **__: Any) -> Any:
-        return np.array([np.asarray(result.answer.values).ravel() for result in results])
+    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, **_: Any) -> Any:
+        return np.array([make(result)[0].to_numpy().ravel() for result in results]), None
 
     options["epsilon"] = Fraction(options["epsilon"]) * number
     options["delta"] = Fraction(options.get("delta", 0)) * number
-    with mock.patch(f"pdprivacy.releases.{home}.publish", numbers):
+    with mock.patch("pdprivacy.release.publish.published", numbers):
         return call(releases=number, **options)
 
 

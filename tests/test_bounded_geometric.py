@@ -121,7 +121,7 @@ def test_one_open_side_solves_its_equation(epsilon):
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize(("lower", "upper"), [(0, 6), (-2, math.inf)])
 def test_draws_have_the_claimed_scale_and_no_other(bounding, lower, upper):
-    mechanism = Geometric("0.4", 1, bounds=(lower, upper), bounding=bounding, moves=1)
+    mechanism = Geometric("0.4", 1, bounds=(lower, upper), bounding=bounding, l0_sensitivity=1)
     drawn = mechanism.sample(np.full(200_000, 1), rng=11)
     assert drawn.min() >= lower
     assert drawn.max() <= upper
@@ -134,7 +134,7 @@ def test_draws_have_the_claimed_scale_and_no_other(bounding, lower, upper):
 
 
 def test_values_outside_are_clamped_and_several_need_moves():
-    mechanism = Geometric(50, 1, bounds=(0, 5), bounding="truncated", moves=1)
+    mechanism = Geometric(50, 1, bounds=(0, 5), bounding="truncated", l0_sensitivity=1)
     assert mechanism.sample([-4, 3, 9], rng=1).tolist() == [0, 3, 5]
     assert mechanism.sample([[2]], rng=1).tolist() == [[2]]
     with pytest.raises(ParameterError, match="takes one number"):
@@ -152,7 +152,7 @@ def test_values_outside_are_clamped_and_several_need_moves():
         ({"bounds": (0, 1), "bounding": "truncated", "sensitivity": 2}, "at most the range"),
         ({"bounds": (0, 1)}, "need a 'bounding'"),
         ({"bounding": "bit"}, "needs 'bounds'"),
-        ({"moves": 0}, "'moves' must be a positive"),
+        ({"l0_sensitivity": 0}, "'l0_sensitivity' must be a positive"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, text):

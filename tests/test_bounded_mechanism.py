@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 from pdprivacy import Approx, Pure, noise
+from pdprivacy.distributions import GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import power_up
 from pdprivacy.mechanism import (
     Bounds,
     Gaussian,
@@ -30,9 +32,7 @@ from pdprivacy.mechanism import (
     noise_multiplier,
     truncated_laplace_scale,
 )
-from pdprivacy.mechanism.core import grid_units
-from pdprivacy.mechanism.generalized_gaussian import power_above
-from pdprivacy.mechanism.law import Law, log_gain
+from pdprivacy.mechanism.grid import grid_units
 from tests.support.statistics import Distribution, accepts, accepts_only
 
 INF = math.inf
@@ -92,7 +92,7 @@ def by_quadrature(p: float, b: float, lo: float, hi: float, bounding: str, s: fl
 @pytest.mark.parametrize("p", ORDERS)
 @pytest.mark.parametrize("b", SCALES)
 def test_bias_and_error_are_their_integrals(bounding, p, b):
-    law = Law.of(p, b)
+    law = GeneralizedNormal.of(p, b)
     for lo, hi in RANGES:
         limits = bounded(lo, hi, bounding)
         for s in places(lo, hi, b):
@@ -156,7 +156,7 @@ def test_the_printed_error_of_the_truncated_law_is_another_number():
 def test_bias_and_error_are_those_of_exact_draws(kind, bounding):
     many = 40_000
     for bounds in ((0, 3), (0, INF)):
-        mechanism = FAMILIES[kind](bounds=bounds, bounding=bounding, moves=1, grid=2.0**-24)
+        mechanism = FAMILIES[kind](bounds=bounds, bounding=bounding, l0_sensitivity=1, grid=2.0**-24)
         for s in (0.0, 0.5, 2.5):
             error = mechanism.sample(np.full(many, s), rng=201) - s
             sigma = float(np.sqrt(mechanism.mse(s) - mechanism.bias(s) ** 2))
@@ -173,7 +173,7 @@ def test_bias_and_error_are_those_of_exact_draws(kind, bounding):
 @pytest.mark.parametrize("p", ORDERS)
 @pytest.mark.parametrize("ratio", [1e-4, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 10.0, 1e3])
 def test_worst_cases_are_those_of_a_dense_search(bounding, p, ratio):
-    law, limits = Law.of(p, 1.0), bounded(-1.0, -1.0 + ratio, bounding)
+    law, limits = GeneralizedNormal.of(p, 1.0), bounded(-1.0, -1.0 + ratio, bounding)
     s = np.linspace(-1.0, -1.0 + ratio, 20_001)
     bias, mse = np.abs(limits.bias(law, s)), limits.mse(law, s)
     assert limits.worst_bias(law) == pytest.approx(bias.max(), rel=1e-7)
@@ -187,7 +187,7 @@ def test_worst_cases_are_those_of_a_dense_search(bounding, p, ratio):
 
 @pytest.mark.parametrize("p", ORDERS)
 def test_the_second_moment_ratio_of_the_mediant_argument_increases(p):
-    law = Law.of(p, 1.0)
+    law = GeneralizedNormal.of(p, 1.0)
     t = np.geomspace(1e-6, 50, 2000)
     for k in (1, 2):
         ratio = law.moment(k, t) / law.half(t)
@@ -199,7 +199,7 @@ def test_the_second_moment_ratio_of_the_mediant_argument_increases(p):
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize("p", ORDERS)
 def test_open_sided_errors_approach_the_variance_and_never_exceed_it(bounding, p):
-    law, limits = Law.of(p, 2.0), bounded(1.0, INF, bounding)
+    law, limits = GeneralizedNormal.of(p, 2.0), bounded(1.0, INF, bounding)
     s = np.concatenate([np.linspace(1.0, 30.0, 5000), [1e3, 1e6]])
     mse, bias = limits.mse(law, s), limits.bias(law, s)
     assert limits.worst_mse(law) == law.std**2
@@ -220,7 +220,7 @@ def test_open_sided_errors_approach_the_variance_and_never_exceed_it(bounding, p
 )
 def test_the_error_of_clamping_is_below_that_of_truncation_at_one_scale(p, log_b, part, width):
     """Liu (2019), Proposition 1: both biases have one direction, and clamping is less biased."""
-    law = Law.of(p, 10.0**log_b)
+    law = GeneralizedNormal.of(p, 10.0**log_b)
     clamped, truncated = bounded(0, width, "bit"), bounded(0, width, "truncated")
     s = part * width
     one, other = float(clamped.bias(law, s)), float(truncated.bias(law, s))
@@ -237,7 +237,7 @@ def test_the_error_of_clamping_is_below_that_of_truncation_at_one_scale(p, log_b
 @pytest.mark.parametrize("p", ORDERS)
 @pytest.mark.parametrize("b", SCALES)
 def test_truncated_distributions_are_cut_off_and_renormalised(p, b):
-    law, reference = Law.of(p, b), stats.gennorm(p, scale=b)
+    law, reference = GeneralizedNormal.of(p, b), stats.gennorm(p, scale=b)
     for lo, hi in RANGES:
         limits = bounded(lo, hi, "truncated")
         for s in places(lo, hi, b):
@@ -263,7 +263,7 @@ def test_truncated_distributions_are_cut_off_and_renormalised(p, b):
 @pytest.mark.parametrize("p", ORDERS)
 def test_clamped_distributions_pile_up_at_the_bounds(p):
     b, (lo, hi) = 0.7, (-1.0, 2.0)
-    law, reference = Law.of(p, b), stats.gennorm(p, scale=b)
+    law, reference = GeneralizedNormal.of(p, b), stats.gennorm(p, scale=b)
     limits = bounded(lo, hi, "bit")
     for s in (-1.0, -0.2, 1.9, 2.0):
         cdf = limits.cdf(law, [np.nextafter(lo, -INF), lo, 0.3, np.nextafter(hi, -INF), hi, 5.0], s)
@@ -292,7 +292,7 @@ def test_clamped_distributions_pile_up_at_the_bounds(p):
 )
 def test_quantiles_invert_the_distribution_function(p, log_b, ends, part, q, bounding):
     lo, hi = ends
-    law, limits = Law.of(p, 10.0**log_b), bounded(lo, hi, bounding)
+    law, limits = GeneralizedNormal.of(p, 10.0**log_b), bounded(lo, hi, bounding)
     s = part * 3 + (lo if math.isfinite(lo) else hi - 3)
     x = float(limits.ppf(law, np.array(q), s))
     assert lo <= x <= hi
@@ -314,7 +314,7 @@ def test_quantiles_invert_the_distribution_function(p, log_b, ends, part, q, bou
 )
 def test_an_interval_without_statistic_covers_every_statistic(p, log_b, ends, part, level, bounding):
     lo, hi = ends
-    law, limits = Law.of(p, 10.0**log_b), bounded(lo, hi, bounding)
+    law, limits = GeneralizedNormal.of(p, 10.0**log_b), bounded(lo, hi, bounding)
     half = law.central(level)
     assert 2 * float(law.half(half)) == pytest.approx(level, rel=1e-9)
     s = lo + part * min(hi - lo, 5 * law.b) if math.isfinite(lo) else hi - part * 5 * law.b
@@ -364,7 +364,7 @@ def test_arrays_of_outputs_and_statistics_broadcast():
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 7.0, 100.0])
 def test_laws_are_generalized_normal_ones(p):
-    law, reference = Law.of(p, 3.0), stats.gennorm(p, scale=3.0)
+    law, reference = GeneralizedNormal.of(p, 3.0), stats.gennorm(p, scale=3.0)
     x = np.linspace(-40, 40, 4001)
     np.testing.assert_allclose(law.pdf(x), reference.pdf(x), rtol=1e-11, atol=1e-300)
     np.testing.assert_allclose(law.cdf(x), reference.cdf(x), rtol=1e-10, atol=1e-300)
@@ -384,7 +384,7 @@ def test_laws_are_generalized_normal_ones(p):
 
 @given(st.sampled_from(ORDERS[:-1]), st.floats(0.01, 5), st.floats(0.01, 20), st.floats(1.01, 50))
 def test_the_normalising_mass_changes_by_at_most_the_stated_gain(p, distance, width, wider):
-    law, reference = Law.of(p, 1.0), stats.gennorm(p)
+    law, reference = GeneralizedNormal.of(p, 1.0), stats.gennorm(p)
     gain = log_gain(law, distance, width)
     s = np.linspace(0, width, 201)
     whole = np.log(reference.cdf(width - s) - reference.cdf(-s))
@@ -415,7 +415,7 @@ def law_of(mechanism) -> tuple[float, float]:
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize(("bounds", "s"), [((0, 20), 0.0), ((0, 20), 6.0), ((0, INF), 1.0), ((None, 9), 4.0)])
 def test_truncated_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
-    mechanism = FAMILIES[kind](bounds=bounds, bounding="truncated", moves=1, grid=2.0**-24)
+    mechanism = FAMILIES[kind](bounds=bounds, bounding="truncated", l0_sensitivity=1, grid=2.0**-24)
     lo, hi = mechanism.bounds
     drawn = mechanism.sample(np.full(20_000, s), rng=202)
     assert ((drawn >= lo) & (drawn <= hi)).all()
@@ -433,7 +433,7 @@ def test_truncated_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize(("bounds", "s"), [((-4, 5), 1.0), ((0, INF), 3.0)])
 def test_clamped_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
-    mechanism = FAMILIES[kind](bounds=bounds, bounding="bit", moves=1, grid=2.0**-24)
+    mechanism = FAMILIES[kind](bounds=bounds, bounding="bit", l0_sensitivity=1, grid=2.0**-24)
     drawn = mechanism.sample(np.full(20_000, s), rng=203)
     (lo, hi), (order, b) = mechanism.bounds, law_of(mechanism)
 
@@ -447,7 +447,7 @@ def test_clamped_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("p", [1, "3/2", 2, 4])
 def test_generalized_gaussian_draws_have_the_claimed_scale_and_no_other(p):
-    mechanism = GeneralizedGaussian(1, "1e-3", 1, p, moves=1, grid=2.0**-24)
+    mechanism = GeneralizedGaussian(1, "1e-3", 1, p, l0_sensitivity=1, grid=2.0**-24)
     drawn = mechanism.sample(np.full(40_000, 5.0), rng=204) - 5
     order = float(Fraction(p))
     accepts_only(drawn, lambda factor: stats.gennorm(order, scale=mechanism.scale * factor).cdf)
@@ -455,7 +455,7 @@ def test_generalized_gaussian_draws_have_the_claimed_scale_and_no_other(p):
 
 @pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), ("0.3", "0.8")])
 def test_staircase_draws_have_the_claimed_law_and_no_other(epsilon, gamma):
-    mechanism = Staircase(epsilon, 3, gamma=gamma, moves=1)
+    mechanism = Staircase(epsilon, 3, gamma=gamma, l0_sensitivity=1)
     drawn = mechanism.sample(np.zeros(20_000), rng=205)
     ratio, share, width = math.exp(-float(Fraction(epsilon))), mechanism.gamma, mechanism.scale
 
@@ -533,14 +533,16 @@ def test_the_default_break_has_the_least_absolute_error(epsilon):
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize("bounds", [(0.1, 0.7), ("1/3", 2), (-INF, 0.3), (1e-9, None)])
 def test_what_is_released_is_within_the_bounds_and_on_the_grid(kind, bounding, bounds):
-    mechanism = FAMILIES[kind](bounds=bounds, bounding=bounding, moves=2) if 0.1 not in bounds else None
+    mechanism = (
+        FAMILIES[kind](bounds=bounds, bounding=bounding, l0_sensitivity=2) if 0.1 not in bounds else None
+    )
     if mechanism is None:
         mechanism = type(FAMILIES[kind]())(
             *(("1", "0.5") if kind == "laplace" else ("1", "1e-3", "0.5")),
             *((3,) if kind == "generalized" else ()),
             bounds=bounds,
             bounding=bounding,
-            moves=1,
+            l0_sensitivity=1,
         )
     lo, hi = mechanism.bounds
     values = np.concatenate([np.linspace(-5, 5, 200), [lo if lo > -INF else 0, hi if hi < INF else 0, 1e5]])
@@ -561,8 +563,8 @@ def test_what_is_released_is_within_the_bounds_and_on_the_grid(kind, bounding, b
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_clamped_samples_are_clamped_plain_samples(kind):
-    plain = FAMILIES[kind](grid=2.0**-24, moves=1)
-    clamped = FAMILIES[kind](grid=2.0**-24, moves=1, bounds=(-1, 2), bounding="bit")
+    plain = FAMILIES[kind](grid=2.0**-24, l0_sensitivity=1)
+    clamped = FAMILIES[kind](grid=2.0**-24, l0_sensitivity=1, bounds=(-1, 2), bounding="bit")
     values = np.linspace(-1, 2, 49)
     np.testing.assert_array_equal(
         clamped.sample(values, rng=207), np.clip(plain.sample(values, rng=207), -1, 2)
@@ -582,7 +584,7 @@ def test_ends_that_no_double_holds_are_kept():
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_truncated_noise_is_drawn_within_any_distances(kind):
-    mechanism = FAMILIES[kind](bounds=(0, INF), bounding="truncated", moves=1)
+    mechanism = FAMILIES[kind](bounds=(0, INF), bounding="truncated", l0_sensitivity=1)
     below = np.array([[0, 3, 10**12], [noise.UNBOUNDED, 2**62, 0]])
     above = np.array([[5, 0, 10**12], [0, noise.UNBOUNDED, noise.UNBOUNDED]])
     drawn = mechanism.draw_within(below, above, noise.source(3))
@@ -624,9 +626,9 @@ def test_one_number_only_unless_it_is_stated_how_many_move(kind):
         assert one.sample(values, rng=1).shape == np.shape(values)
     with pytest.raises(ParameterError, match=r"takes one number: .* \(got 2 values\)") as caught:
         one.sample([271828.0, 0.5], rng=1)
-    assert "moves=1" in caught.value.hint
+    assert "l0_sensitivity=1" in caught.value.hint
     assert "2718" not in str(caught.value)
-    assert ONE_NUMBER[kind](moves=1).sample(np.full(2000, 0.5), rng=1).shape == (2000,)
+    assert ONE_NUMBER[kind](l0_sensitivity=1).sample(np.full(2000, 0.5), rng=1).shape == (2000,)
 
 
 def test_mechanisms_that_add_up_take_several_numbers():
@@ -641,22 +643,22 @@ def test_mechanisms_that_add_up_take_several_numbers():
         with pytest.raises(ParameterError, match=r"up to 1024 values"):
             laplace.sample(np.zeros(1025), rng=1)
     # rounding moves as many numbers as a record does
-    several = Laplace(1, 1, bounds=(0, 2), bounding="bit", moves=3)
+    several = Laplace(1, 1, bounds=(0, 2), bounding="bit", l0_sensitivity=3)
     assert several.sample(np.zeros(5000), rng=1).shape == (5000,)
     with pytest.raises(ParameterError, match=r"up to 1024 values"):
-        Laplace(1, 1, moves=1025).sample(np.zeros(1025), rng=1)
+        Laplace(1, 1, l0_sensitivity=1025).sample(np.zeros(1025), rng=1)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "generalized"])
 def test_more_moved_numbers_never_need_less_noise(kind):
     scales = [
-        FAMILIES[kind](bounds=(0, 2), bounding="truncated", moves=moves, grid=2.0**-24).scale
+        FAMILIES[kind](bounds=(0, 2), bounding="truncated", l0_sensitivity=moves, grid=2.0**-24).scale
         for moves in (1, 2, 3, 10)
     ]
     assert scales == sorted(scales)
-    narrow = FAMILIES[kind](bounds=(0, 1), bounding="truncated", moves=1, grid=2.0**-24).scale
-    wide = FAMILIES[kind](bounds=(0, 1000), bounding="truncated", moves=1, grid=2.0**-24).scale
-    open_sided = FAMILIES[kind](bounds=(0, INF), bounding="truncated", moves=1, grid=2.0**-24).scale
+    narrow = FAMILIES[kind](bounds=(0, 1), bounding="truncated", l0_sensitivity=1, grid=2.0**-24).scale
+    wide = FAMILIES[kind](bounds=(0, 1000), bounding="truncated", l0_sensitivity=1, grid=2.0**-24).scale
+    open_sided = FAMILIES[kind](bounds=(0, INF), bounding="truncated", l0_sensitivity=1, grid=2.0**-24).scale
     assert narrow <= wide * (1 + 1e-9) <= open_sided * (1 + 1e-8)
 
 
@@ -665,7 +667,7 @@ def test_the_divisor_of_generalized_noise_is_a_power_rounded_up():
         (Fraction(3), Fraction(10**7, 3), Fraction(2) ** 51 + Fraction(1, 7)),
         (Fraction(2), Fraction(3), Fraction(3, 2), Fraction(17, 10), Fraction(100)),
     ):
-        power = power_above(base, exponent)
+        power = power_up(base, exponent)
         # base^(n/d) compared by whole powers: power^d against base^n
         n, d = exponent.numerator, exponent.denominator
         assert base**n < power**d or power**d == base**n
@@ -714,22 +716,22 @@ def test_a_sensitivity_above_the_range_is_refused(kind, bounding):
     assert "upper - lower" in caught.value.hint
     FAMILIES[kind](bounds=(0, 1), bounding=bounding)
     # two numbers may move by half of it each
-    FAMILIES[kind](bounds=(0, "0.5"), bounding=bounding, moves=2)
+    FAMILIES[kind](bounds=(0, "0.5"), bounding=bounding, l0_sensitivity=2)
     with pytest.raises(ParameterError, match=r"'sensitivity' must be at most the range"):
-        FAMILIES[kind](bounds=(0, "0.49"), bounding=bounding, moves=2)
+        FAMILIES[kind](bounds=(0, "0.49"), bounding=bounding, l0_sensitivity=2)
 
 
 @pytest.mark.parametrize("make", [*FAMILIES.values(), lambda **k: Staircase(1, 1, **k)])
-def test_a_number_of_moves_that_is_none_is_refused(make):
-    for moves in (0, -1, 1.0, "1", True, [1], INF):
-        with pytest.raises(ParameterError, match="'moves' must be a positive whole number"):
-            make(moves=moves)
-    assert make(moves=np.int64(1)).moves == 1
+def test_an_invalid_l0_sensitivity_is_refused(make):
+    for l0 in (0, -1, 1.0, "1", True, [1], INF):
+        with pytest.raises(ParameterError, match="'l0_sensitivity' must be a positive whole number"):
+            make(l0_sensitivity=l0)
+    assert make(l0_sensitivity=np.int64(1)).l0_sensitivity == 1
 
 
 def test_staircase_noise_of_several_moved_numbers_is_refused():
     with pytest.raises(ParameterError, match="differ in one number") as caught:
-        Staircase(1, 1, moves=2)
+        Staircase(1, 1, l0_sensitivity=2)
     assert "Laplace" in caught.value.hint
 
 
@@ -821,14 +823,14 @@ def test_the_distribution_of_a_bounded_release_needs_its_statistic(bounding):
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize("bad", [math.nan, INF, -INF, None, "secret-cell"], ids=str)
 def test_values_that_are_no_numbers_are_refused_without_a_value(kind, bounding, bad):
-    mechanism = FAMILIES[kind](bounds=(0, 2), bounding=bounding, moves=1)
+    mechanism = FAMILIES[kind](bounds=(0, 2), bounding=bounding, l0_sensitivity=1)
     with pytest.raises(ParameterError, match=r"^Values must be") as caught:
         mechanism.sample([271828.1828, bad], rng=1)
     assert "2718" not in str(caught.value)
     assert "secret" not in str(caught.value)
     # large values are inside once clamped; beyond an open side they cannot be held
     assert 0 <= mechanism.sample([1e300], rng=1)[0] <= 2
-    open_sided = FAMILIES[kind](bounds=(0, INF), bounding=bounding, moves=1)
+    open_sided = FAMILIES[kind](bounds=(0, INF), bounding=bounding, l0_sensitivity=1)
     assert open_sided.sample([-1e300], rng=1)[0] >= 0
     with pytest.raises(ParameterError, match=r"^Values must be below 2\*\*62 grid steps"):
         open_sided.sample([1e300], rng=1)
@@ -844,7 +846,7 @@ def test_mechanisms_are_frozen_values():
         assert isinstance(one, Mechanism)
         assert one == other
         assert hash(one) == hash(other)
-        assert one != make(moves=1)
+        assert one != make(l0_sensitivity=1)
         with pytest.raises(AttributeError):
             one.epsilon = Fraction(2)
         assert one.std > 0
@@ -903,7 +905,7 @@ def test_errors_fall_as_one_over_the_number_of_rows(kind, bounding):
         "laplace": lambda n: Laplace(1, Fraction(1, n), bounds=(0, 1), bounding=bounding),
         "gaussian": lambda n: Gaussian(1, "1e-5", Fraction(1, n), bounds=(0, 1), bounding=bounding),
         "generalized": lambda n: GeneralizedGaussian(
-            1, "1e-5", Fraction(1, n), 3, bounds=(0, 1), bounding=bounding, moves=1
+            1, "1e-5", Fraction(1, n), 3, bounds=(0, 1), bounding=bounding, l0_sensitivity=1
         ),
     }
     rows = (10**3, 10**4, 10**5)

@@ -217,7 +217,7 @@ def test_the_published_scale_loses_more_and_says_so(epsilon, more):
     # several numbers
     for moves in (2, 3):
         several = Laplace(
-            epsilon, 1, bounds=(0, 3), bounding="truncated", calibration="published", moves=moves
+            epsilon, 1, bounds=(0, 3), bounding="truncated", calibration="published", l0_sensitivity=moves
         )
         truth = moves * continuous_laplace_loss(several.scale, 1 / moves, 3)
         assert truth * (1 - 1e-5) <= float(several.loss.epsilon) <= truth * (1 + 1e-5)
@@ -531,7 +531,7 @@ BOUNDED = {
 @pytest.mark.parametrize("grid", [None, GRID], ids=["default", "given"])
 @pytest.mark.parametrize("moves", [1, 3])
 def test_what_is_drawn_is_the_truncated_law_of_the_stated_steps(kind, grid, moves):
-    mechanism = BOUNDED[kind](grid=grid, moves=moves)
+    mechanism = BOUNDED[kind](grid=grid, l0_sensitivity=moves)
     values = np.array([-5.0, -1.0, 0.25, 1.5, 2.0, 7.0])
     first = int(-1 / mechanism.grid)
     last = int(2 / mechanism.grid) if mechanism.bounds[1] == 2 else None
@@ -553,7 +553,7 @@ def test_what_is_drawn_is_the_truncated_law_of_the_stated_steps(kind, grid, move
 @pytest.mark.parametrize("kind", BOUNDED)
 @pytest.mark.parametrize("moves", [1, 2, 50])
 def test_default_grids_cover_a_step_for_each_number_that_moves(kind, moves):
-    mechanism = BOUNDED[kind](moves=moves)
+    mechanism = BOUNDED[kind](l0_sensitivity=moves)
     moved = mechanism.sensitivity / mechanism.grid + moves
     width = None if kind == "open" else math.floor(2 / mechanism.grid) + math.floor(1 / mechanism.grid) + 1
     epsilon, delta = mechanism.epsilon, getattr(mechanism, "delta", 0)
@@ -575,7 +575,7 @@ def test_default_grids_cover_a_step_for_each_number_that_moves(kind, moves):
 @pytest.mark.parametrize("seed", range(5))
 def test_rounding_and_clamping_move_neighbours_no_further_than_is_covered(seed):
     generator = np.random.default_rng(seed)
-    mechanism = Laplace(1, 1, bounds=(-0.3, 1.1), bounding="truncated", moves=3)
+    mechanism = Laplace(1, 1, bounds=(-0.3, 1.1), bounding="truncated", l0_sensitivity=3)
     one = generator.uniform(-2, 2, 200)
     other = one.copy()
     moved = generator.dirichlet(np.ones(3)) * generator.choice([-1, 1], 3)

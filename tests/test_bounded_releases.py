@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import pdprivacy
-from pdprivacy import Budget, Column, Domain, Unit, metadata, noise
+from pdprivacy import Budget, Column, Domain, metadata, noise
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import (
     BudgetExceeded,
@@ -35,12 +35,14 @@ from pdprivacy.errors import (
     PrivacyError,
     TableTooLargeError,
 )
-from pdprivacy.measure import calibrate, measure
 from pdprivacy.mechanism import Laplace
+from pdprivacy.release.calibration import calibrate
 from pdprivacy.request import Request
 from pdprivacy.statistic import Cells, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
+from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
+from tests.support.gate import measured
 
 NAN = float("nan")
 
@@ -69,11 +71,11 @@ def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> tuple[Any, Re
     """The statistic and the request that a call of the accessor hands to the gate."""
     seen: list[Any] = []
 
-    def gate(statistic: Any, _engine: Any, _budget: Any, _unit: Any, request: Request, *_: Any) -> None:
-        seen.extend((statistic, request))
+    def capture(release: Any, *_: Any) -> None:
+        seen.extend((release.task.statistic, release.task.request))
         raise CapturedError
 
-    with mock.patch("pdprivacy.releases.call.measure", gate), pytest.raises(CapturedError):
+    with mock.patch("pdprivacy.release.execute.execute", capture), pytest.raises(CapturedError):
         call(private.dp)
     return seen[0], seen[1]
 
@@ -213,7 +215,7 @@ PAIRS = [(call, world) for call in CALLS for world in WORLDS if not refused(call
 def exact(call: str, world: World) -> tuple[Any, tuple[Part, ...], dict[tuple[int, ...], list[list[int]]]]:
     statistic, _ = captured(world.private(tuple(range(world.size))), CALLS[call])
     tables = {
-        rows: [[int(number) for number in part] for part in statistic.read(engine)]
+        rows: [[int(number) for number in part] for part in gate.exact(statistic, engine)]
         for rows, engine in engines(world).items()
     }
     return statistic, statistic.parts, tables
@@ -317,7 +319,7 @@ def test_one_record_alone_moves_a_rounded_sum_no_further_than_is_paid_for(
     released = []
     for value in (low, high, (low + high) / 2):
         engine = PandasEngine(pd.DataFrame({"x": [value]}))
-        (found,) = measure(statistic, engine, Budget(10**6, "0.1"), Unit(), request, "sum", None)
+        (found,) = measured(statistic, engine, Budget(10**6, "0.1"), request, None)
         released.append(Fraction(found.noisy[0].values[0]))
     assert max(released) - min(released) <= mechanism.sensitivity
 
@@ -1660,7 +1662,7 @@ def test_an_unknown_keyword_is_a_type_error_that_names_it(neighbors):
         "value_counts": lambda: private.dp.value_counts("g", epsilon=1, boundings="bit"),
         "crosstab": lambda: private.dp.crosstab("g", "h", epsilon=1, boundings="bit"),
         "groupby": lambda: private.dp.groupby("g").mean("x", epsilon=1, boundings="bit"),
-        "plan": lambda: private.dp.plan("mean", "x", epsilon=1, rows=len(private), boundings="bit"),
+        "plan": lambda: private.dp.plan.mean("x", epsilon=1, rows=4, boundings="bit"),
     }
     for call in calls.values():
         with pytest.raises(TypeError, match="'boundings'"):

@@ -19,6 +19,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError
 from tests.support.canaries import CANARY
+from tests.support.snapshots import records_of
 
 FATES = ["raise", "clip", "drop"]
 DP: dict[str, Any] = {"dp": {}}
@@ -51,7 +52,7 @@ def test_one_bad_cell_in_a_file_never_leaves_all_records_out(dtype, coerced, fat
     lines = [str(20 + row % 50) for row in range(500)]
     schema = schema_of(dtype, coerce=coerced and dtype is not None)
     if dtype is not float or coerced:
-        assert len(protect(read(lines), schema, fate)) == 500
+        assert len(records_of(protect(read(lines), schema, fate))) == 500
     with pytest.raises(InvalidDataError) as caught:
         protect(read([*lines, CANARY]), schema, fate)
     assert CANARY not in str(caught.value)
@@ -64,7 +65,8 @@ def test_one_bad_cell_in_a_file_never_leaves_all_records_out(dtype, coerced, fat
 @pytest.mark.parametrize("coerced", [False, True])
 def test_one_bad_cell_in_a_file_of_truth_values_never_makes_all_of_them_true(coerced, fate):
     schema = schema_of(bool, None, coerce=coerced)
-    assert protect(read(["True", "False"]), schema, fate)["x"].tolist() == [True, False]
+    private = protect(read(["True", "False"]), schema, fate)
+    assert records_of(private)["x"].tolist() == [True, False]
     for frame in (read(["True", "False", CANARY]), read(["True", "False", "?"], dtype=object)):
         with pytest.raises(InvalidDataError):
             protect(frame, schema, fate)
@@ -100,7 +102,8 @@ def test_codes_that_a_reader_took_for_numbers_are_refused(fate):
     with pytest.raises(InvalidDataError, match="is declared as text and holds numbers") as caught:
         protect(read(["01", "02"]), labels, fate)
     assert "dtype={'x': str}" in caught.value.hint
-    assert protect(read(["01", "02"], dtype={"x": str}), labels, fate)["x"].tolist() == ["01", "02"]
+    private = protect(read(["01", "02"], dtype={"x": str}), labels, fate)
+    assert records_of(private)["x"].tolist() == ["01", "02"]
 
 
 # ------------------------------------------------------------------ every type, every declaration
@@ -149,7 +152,7 @@ def test_the_type_of_a_column_decides_alone(declared, fate):
             for part in (values, values.iloc[:0]):
                 action = functools.partial(protect, pd.DataFrame({"x": part}), Domain((column,)), fate)
                 if held in suits:
-                    assert len(action()) == len(part)
+                    assert len(records_of(action())) == len(part)
                     continue
                 with pytest.raises(InvalidDataError) as caught:
                     action()
@@ -213,4 +216,4 @@ def test_what_the_hint_says_works(way):
     plain = f"pa.Column({ {'integer': 'int', 'float': 'float'}.get(kind) }, BETWEEN"
     column = eval(f"{code or plain}, metadata=DP)", {"pa": pa, "BETWEEN": BETWEEN, "DP": DP, "float": float})
     private = protect(df, pa.DataFrameSchema({"x": column}), "raise")
-    assert [None if pd.isna(cell) else cell for cell in private["x"]] == expected
+    assert [None if pd.isna(cell) else cell for cell in records_of(private)["x"]] == expected

@@ -27,8 +27,8 @@ from pdprivacy.errors import (
     ParameterError,
     PrivacyError,
 )
-from pdprivacy.measure import measure, search, walking
 from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.request import Request
 from pdprivacy.statistic import (
     Answer,
@@ -36,6 +36,7 @@ from pdprivacy.statistic import (
     Medians,
     Part,
     Quantity,
+    Read,
     Scope,
     count_share,
     numbers_of,
@@ -43,6 +44,7 @@ from pdprivacy.statistic import (
     quantity,
 )
 from pdprivacy.statistic.medians import DIAMETER, _swaps
+from tests.support.gate import drawn, exact, measured
 
 X = Column("x", "float", nullable=True, lower=-1, upper=1)
 Y = Column("y", "integer", nullable=True, lower=0, upper=100)
@@ -167,7 +169,7 @@ def test_no_neighbour_moves_a_round_further_than_its_sensitivities(neighbors, ce
     added = [
         [
             np.array(whole)
-            for whole in statistic.read(PandasEngine(pd.DataFrame([record], columns=["g", "h"])))
+            for whole in exact(statistic, PandasEngine(pd.DataFrame([record], columns=["g", "h"])))
         ]
         for record in records
     ]
@@ -221,9 +223,10 @@ def noisy_round(mechanism: str, neighbors: str, size: int = 4000, rounds: int = 
     statistic = Clusters(asked, np.resize([0.0, 50.0], (size, 2)), share, Scope(neighbors, None))
     request = Request(3, 0 if mechanism == "laplace" else "1e-6", mechanism=mechanism, releases=rounds)
     empty = PandasEngine(random_frame(0))
-    measured = measure(statistic, empty, Budget(3, "1e-6"), Unit(neighbors), request, "rounds", 11)
-    drawn = [np.concatenate([one.noisy[place].values for one in measured]) for place in range(3)]
-    return drawn, statistic
+    budget = Budget(3, "1e-6")
+    found = drawn(Rounds(statistic, request, rounds), empty, budget, rng=11, unit=Unit(neighbors))
+    values = [np.concatenate([noisy[place].values for noisy in found.outcomes]) for place in range(3)]
+    return values, statistic
 
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
@@ -265,10 +268,8 @@ def test_the_stated_error_is_that_of_the_centres():
     offsets = np.random.default_rng(5).uniform(-0.3, 0.3, (size, each))
     frame = pd.DataFrame({"z": (centers + offsets).ravel()})
     statistic = Clusters(asked, centers, count_share(1, gaussian=False), Scope("add_remove", None))
-    (measured,) = measure(
-        statistic, PandasEngine(frame), Budget(1), Unit(), Request(1, mechanism="laplace"), "round", 5
-    )
-    answer = statistic.finish(measured.noisy)
+    (found,) = measured(statistic, PandasEngine(frame), Budget(1), Request(1, mechanism="laplace"), 5)
+    answer = statistic.finish(found.noisy)
     exact = (centers + offsets).mean(axis=1)
     inside = (answer.values[:, 0] > asked[0].lower) & (answer.values[:, 0] < asked[0].upper)
     off = (answer.values[:, 0] - exact)[inside] / answer.standard_error[inside, 0]
@@ -353,9 +354,16 @@ class Diary:
     def parts(self) -> tuple[Part, ...]:
         return (Part("counts", Fraction(1), 1, 1, Fraction(1), counts=True),)
 
-    def read(self, engine: Any) -> list[Any]:
-        self.lines.append(f"read {self.number}")
-        return [[100 * self.number]]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (Read("read", (self.number,)),)
+
+    def read(self, number: int) -> list[Any]:
+        self.lines.append(f"read {number}")
+        return [[100 * number]]
+
+    def exact(self, found: Any) -> list[Any]:
+        return found[0]
 
     def after(self, noisy: Any) -> Diary:
         self.lines.append(f"after {round(float(noisy[0].values[0]) / 100)}")
@@ -383,13 +391,12 @@ class Told(Budget):
 def test_rounds_are_charged_once_and_each_is_read_after_the_noise_of_the_one_before():
     statistic = Diary()
     budget = Told(statistic.lines, epsilon=3)
-    measured = measure(statistic, None, budget, Unit(), Request(3, mechanism="geometric", releases=3), "a", 1)
+    found = drawn(Rounds(statistic, Request(3, mechanism="geometric", releases=3), 3), statistic, budget)
     assert statistic.lines == [
         "charge 3 for 3 events of 1", "read 0", "after 0", "read 1", "after 1", "read 2"
     ]  # fmt: skip
-    assert len(measured) == 3
-    assert len({one.entry.number for one in measured}) == 1
-    assert [round(float(one.noisy[0].values[0]), -2) for one in measured] == [0, 100, 200]
+    assert len(budget.entries) == 1
+    assert [round(float(noisy[0].values[0]), -2) for noisy in found.outcomes] == [0, 100, 200]
 
 
 def test_a_statistic_without_rounds_is_read_once_for_all_releases():
@@ -398,12 +405,17 @@ def test_a_statistic_without_rounds_is_read_once_for_all_releases():
         lines: list[str] = field(default_factory=list)
         parts = (Part("counts", Fraction(1), 1, 1, Fraction(1), counts=True),)
 
-        def read(self, engine: Any) -> list[Any]:
+        reads = (Read("read"),)
+
+        def read(self) -> list[Any]:
             self.lines.append("read")
             return [[0]]
 
+        def exact(self, found: Any) -> list[Any]:
+            return found[0]
+
     once = Once()
-    measure(once, None, Budget(3), Unit(), Request(3, mechanism="geometric", releases=3), "a", 1)
+    measured(once, once, Budget(3), Request(3, mechanism="geometric", releases=3))
     assert once.lines == ["read"]
 
 
@@ -545,16 +557,17 @@ def medians(
 
 def transcripts(walk: Medians, frame: pd.DataFrame, asked: Choosing) -> dict[tuple[int, ...], float]:
     """The probability of every sequence of selections."""
-    mechanism = walking(walk, asked)
-    engine = PandasEngine(frame)
+    first = Swaps(walk, asked, (walk.start,))
+    (mechanism,) = first.price(asked.cost).mechanisms
+    numbers = walk.exact(walk.read.on(PandasEngine(frame)))
     found: dict[tuple[int, ...], float] = {}
     waiting: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     while waiting:
         chosen, log = waiting.pop()
-        costs = walk.walk(engine)
-        offered = next(costs)
+        step: Any = first
         for place in chosen:
-            offered = costs.send(place)
+            step = step.after(place)
+        offered = walk.costs(numbers, step.sets)
         for place, probability in enumerate(mechanism.probabilities(-offered)):
             more = ((*chosen, place), log + math.log(probability))
             if len(chosen) + 1 == walk.selections:
@@ -618,8 +631,8 @@ def test_selections_have_these_probabilities():
     draws, rng = 4000, np.random.default_rng(4)
     budget = Budget(10**9)
     for _ in range(draws):
-        selected, _ = search(walk, PandasEngine(frame), budget, Unit(), asked, "walk", rng)
-        times[tuple(selected)] += 1
+        found = drawn(Swaps(walk, asked, (walk.start,)), PandasEngine(frame), budget, rng=rng)
+        times[tuple(found.outcomes)] += 1
     expected = np.array([draws * math.exp(law[key]) for key in times])
     seen = np.array(list(times.values()))
     chi = float(((seen - expected) ** 2 / expected).sum())
@@ -654,18 +667,19 @@ def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
     )
     start = tuple(sorted(generator.choice(6, size, replace=False).tolist()))
     walk = medians(PLANE, start, steps)
-    costs, selected, sets = walk.walk(PandasEngine(frame)), [], [start]
-    offered = next(costs)
+    exact_numbers, selected, sets = walk.exact(walk.read.on(PandasEngine(frame))), [], [start]
     for _ in range(steps):
         free = [point for point in range(6) if point not in sets[-1]]
         swaps = [(*sets[-1][:out], point, *sets[-1][out + 1 :]) for out in range(size) for point in free]
+        offered = walk.costs(exact_numbers, sets)
         assert offered.tolist() == [cost_of(walk, frame, swap) for swap in swaps]
-        selected.append(int(generator.integers(len(swaps))))
-        sets.append(swaps[selected[-1]])
-        offered = costs.send(selected[-1])
-    assert offered.tolist() == [cost_of(walk, frame, one) for one in sets]
+        place = int(generator.integers(len(swaps)))
+        sets.append(swaps[place])
+        selected.append(place)
+    assert walk.costs(exact_numbers, sets).tolist() == [cost_of(walk, frame, one) for one in sets]
     for last, one in enumerate(sets):
-        assert walk.found([*selected, last]).tolist() == walk.points[sorted(one)].tolist()
+        chosen = Swaps(walk, Choosing(1), (start,)).chosen([*selected, last])
+        assert walk.found(chosen).tolist() == walk.points[sorted(one)].tolist()
 
 
 @pytest.mark.full(keep=2)

@@ -95,7 +95,7 @@ def test_sums_and_shares_of_bounded_cells_state_no_bias_and_say_why(sparse, boun
 def test_a_bounded_table_warns_of_sums_before_it_is_charged(sparse, bounding):
     spent = sparse.dp.budget.spent
     with pytest.warns(BoundingWarning, match="biases add up") as caught:
-        sparse.dp.plan("crosstab", "i", "j", epsilon=1, bounding=bounding, rows=50)
+        sparse.dp.plan.crosstab("i", "j", epsilon=1, bounding=bounding, rows=50)
     assert sparse.dp.budget.spent == spent
     assert caught
     with warnings.catch_warnings():

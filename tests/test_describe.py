@@ -39,11 +39,14 @@ def test_a_description_stays_within_what_the_declaration_allows(survey, schema, 
 
 
 def test_a_description_is_planned_by_its_standard_deviation(private):
-    plans = {name: private.dp.plan(name, "age", epsilon=1, rows=1000, at=5) for name in ("describe", "std")}
+    plans = {
+        name: getattr(private.dp.plan, name)("age", epsilon=1, rows=1000, at=5)
+        for name in ("describe", "std")
+    }
     described = plans["describe"].xs("std", level=-2)
     assert described["rmse"].tolist() == plans["std"]["rmse"].tolist()
     with pytest.raises(ParameterError, match="'at' must be a finite number, not negative"):
-        private.dp.plan("describe", "age", epsilon=1, rows=1000, at=-5)
+        private.dp.plan.describe("age", epsilon=1, rows=1000, at=-5)
 
 
 def test_bounds_of_a_description_are_refused_for_free(private):

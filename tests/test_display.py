@@ -16,15 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pdprivacy
-from pdprivacy import Column, Domain, Ledger, markup
-from pdprivacy.display import (
+from pdprivacy import Column, Domain, Ledger
+from pdprivacy.errors import NotProtectedError
+from pdprivacy.show import markup
+from pdprivacy.show.notebook import (
     load_ipython_extension,
-    of_frame,
     register_where_running,
     unload_ipython_extension,
 )
-from pdprivacy.display.digits import paired, plain
-from pdprivacy.errors import NotProtectedError
+from pdprivacy.show.numbers import half_width, label, paired, percent, plain
+from pdprivacy.show.pages import html_of_marked
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -145,6 +146,14 @@ def selections(private):
     }
 
 
+MECHANISMS = {
+    "laplace": "Laplace noise",
+    "geometric": "geometric noise",
+    "gaussian": "Gaussian noise",
+    "exponential": "exponential mechanism",
+    "permute_and_flip": "permute-and-flip",
+}
+
 RELEASES = ["count", "mean", "one", "bounded", "several", "value_counts", "nullable", "laplace", "crosstab"]
 RELEASES += ["shares", "margins", "tables", "constrained", "corr", "cov", "describe", "groups", "proportion"]
 RELEASES += ["kmeans"]
@@ -186,8 +195,13 @@ def shown(made):
     table = of(made).tables[0][-len(made) :]
     levels = made.index.nlevels
     if isinstance(made, pd.Series):
-        return [[(row[levels], row[levels + 1] or None)] for row in table]
+        return [[(row[levels], row[levels + 1].strip() or None)] for row in table]
     return [[(*cell.strip().split(" ± "), None)[:2] for cell in row[levels:]] for row in table]
+
+
+def number_of(text):
+    """What a number says that is shown with commas between thousands."""
+    return Decimal(text.replace(",", ""))
 
 
 def check_within(said, value, lower, upper):
@@ -196,7 +210,7 @@ def check_within(said, value, lower, upper):
     if error is None:
         assert math.isnan(upper) or upper == value
         return
-    middle, half = Decimal(number), Decimal(error)
+    middle, half = number_of(number), number_of(error)
     step = Decimal(1).scaleb(min(middle.as_tuple().exponent, half.as_tuple().exponent))
     assert abs(middle - Decimal(value)) <= step / 2
     true = (Decimal(upper) - Decimal(lower)) / 2
@@ -229,7 +243,7 @@ def test_there_is_a_bar_for_every_error_and_it_is_explained(made, name):
     half = np.asarray(released.attrs["dp"]["error"]["plus_minus"], dtype=float)
     errors = np.isfinite(np.broadcast_to(half, released.shape)).sum()
     assert page.classes.count("pdp-bar") == errors > 0
-    assert "bars: the interval around each number (dot)" in page.words
+    assert "bars: the margin of error around each number (dot)" in page.words
     assert "not of a population" in page.words
 
 
@@ -280,11 +294,12 @@ def test_labels_and_cost_are_told_at_a_prompt_too(made, name):
     page, text = of(released), repr(released.dp)
     stored = released.attrs["dp"]
     spent, total = stored["budget"]["spent"], stored["budget"]["total"]
-    pieces = [stored["statistic"], stored["mechanism"], f"epsilon {stored['epsilon']:g}"]
-    pieces += [f"delta {stored['delta']:g}", "add_remove: one record more or less"]
+    pieces = [*(name for name in stored["columns"]), f"epsilon {stored['epsilon']:g}"]
+    pieces += [MECHANISMS[stored["mechanism"]], "add_remove: one record more or less"]
+    pieces += [f"delta {stored['delta']:g}"] * (stored["delta"] > 0)
     pieces += [f"epsilon {spent[0]:g} of {total[0]:g}, delta {spent[1]:g} of {total[1]:g} spent"]
-    for label in [*released.index, *(released.columns if isinstance(released, pd.DataFrame) else [])]:
-        parts = label if isinstance(label, tuple) else (label,)
+    for name in [*released.index, *(released.columns if isinstance(released, pd.DataFrame) else [])]:
+        parts = name if isinstance(name, tuple) else (name,)
         pieces += ["NaN" if pd.isna(one) else str(one) for one in parts]
     for piece in pieces:
         assert piece in page.words
@@ -308,11 +323,11 @@ def test_a_selection_has_no_error_of_its_value(made, name):
     cells = [cell for row in table[-len(released) :] for cell in row[released.index.nlevels :]]
     assert cells == [plain(value) for value in released.to_numpy(dtype=object).ravel()]
     stored = released.attrs["dp"]["error"]["below_best"]
-    most = max(stored.values()) if isinstance(stored, dict) else stored
     (said,) = (row[1] for row in page.tables[1] if row[0] == "error")
-    number = float(said.partition("at most ")[2].split()[0])
-    assert most <= number <= 1.2 * most
-    assert "with 95 % probability" in said
+    assert "With 95 % probability" in said
+    for each in stored.values() if isinstance(stored, dict) else [stored]:
+        assert half_width(each, whole=True) in said
+        assert each <= number_of(half_width(each, whole=True)) <= 1.2 * each
 
 
 def test_bias_risk_and_the_steps_are_told(survey, schema):
@@ -320,15 +335,15 @@ def test_bias_risk_and_the_steps_are_told(survey, schema):
     steps = private.dp.query("age > 30").dp.recode("region", {"north": "up"})
     table = steps.dp.crosstab("region", "health", epsilon=1, release_id="of May", bounding="bit")
     rows = {row[0]: row[1] for row in of(table).tables[1]}
-    share = 100 * table.attrs["dp"]["dr_ha"]["by_records"]
-    assert rows["risk"] == f"dr_ha {share:.1f} % of records, estimated from the released counts"
+    share = percent(table.attrs["dp"]["dr_ha"]["by_records"])
+    assert rows["risk"] == f"{share} of records (dr_ha, estimated from the released counts)"
     assert rows["neighbors"] == "add_remove: all records of one person more or less"
-    assert rows["where"] == "(age > 30)"
+    assert rows["where"] == "age > 30"
     assert rows["after"] == ", ".join(table.attrs["dp"]["lineage"])
     assert rows["release id"] == "of May"
-    assert rows["mechanism"] == "geometric, bounding bit"
+    assert rows["mechanism"] == "geometric noise, bounding bit"
     worst = max(np.abs(np.ravel(table.attrs["dp"]["error"]["bias"])))
-    said = float(rows["bias"].removeprefix("up to ").split()[0])
+    said = float(rows["bias"].removeprefix("at most ").split()[0])
     assert worst <= said <= 1.2 * worst + 1e-12
     public = survey.dp.protect(schema, epsilon=9, neighbors="replace_one").dp.mean("age", epsilon=1)
     rows = {row[0]: row[1] for row in of(public).tables[1]}
@@ -342,7 +357,9 @@ def test_a_budget_in_rho_is_told_in_rho(survey, schema):
     mean = private.dp.mean("age", epsilon=1, delta=1e-6, mechanism="gaussian")
     rows = {row[0]: row[1] for row in of(mean).tables[1]}
     spent = mean.attrs["dp"]["budget"]["spent"][0]
-    assert rows["budget"] == f"rho {spent:.12g} of 2 spent"
+    said, rest = rows["budget"].removeprefix("rho ").split(" ", 1)
+    assert rest == "of 2 spent"
+    assert spent <= float(said) <= spent * (1 + 1e-5)
 
 
 # ---------------------------------------------------------------- numbers
@@ -353,7 +370,7 @@ def test_a_budget_in_rho_is_told_in_rho(survey, schema):
     st.floats(1e-11, 1e14, allow_nan=False),
 )
 def test_what_is_shown_holds_the_interval_and_is_hardly_wider(value, half):
-    number, error = (Decimal(text) for text in paired(value, half))
+    number, error = (number_of(text) for text in paired(value, half))
     exact, true = Decimal(repr(value)), Decimal(repr(half))
     assert number - error <= exact - true
     assert number + error >= exact + true
@@ -369,8 +386,13 @@ def test_any_number_and_error_can_be_shown(value, half):
     assert (error != "") == known
     assert len(number) + len(error) < 60
     if known:
-        assert Decimal(error) + abs(Decimal(number) - Decimal(repr(value))) >= Decimal(repr(half))
-        assert not number.startswith("-") or Decimal(number) != 0
+        assert number_of(error) + abs(number_of(number) - Decimal(repr(value))) >= Decimal(repr(half))
+        assert not number.startswith("-") or number_of(number) != 0
+
+
+@given(st.floats(-1e14, 1e14), st.floats(-1e14, 1e14), st.floats(1e-11, 1e14))
+def test_equal_errors_look_equal_beside_every_number(value, other, half):
+    assert paired(value, half)[1] == paired(other, half)[1] == half_width(half)
 
 
 # ---------------------------------------------------------------- what is confidential
@@ -423,11 +445,11 @@ def test_what_is_made_of_exact_counts_is_marked(exact, name):
     assert page.classes.count("pdp-confidential") == 1
     assert page.text[0] == MARK
     assert text.startswith(MARK)
-    labels = frame.columns if isinstance(frame, pd.DataFrame) else [frame.name]
-    for label in labels:
-        for one in label if isinstance(label, tuple) else (label,):
-            assert str(one) in page.words
-            assert str(one) in text
+    names = frame.columns if isinstance(frame, pd.DataFrame) else [frame.name]
+    for name in names:
+        for one in name if isinstance(name, tuple) else (name,):
+            assert label(one) in page.words
+            assert label(one) in text
 
 
 @pytest.mark.full(keep=11)
@@ -439,9 +461,9 @@ def test_the_numbers_of_the_curator_are_all_there(exact, name):
     for row, values in zip(rows, table.itertuples(index=False), strict=True):
         for said, value in zip(row[table.index.nlevels :], values, strict=True):
             if isinstance(value, float):
-                assert float(said) == pytest.approx(value, rel=1e-5, nan_ok=True)
+                assert float(said.replace(",", "")) == pytest.approx(value, rel=1e-5, nan_ok=True)
             else:
-                assert said.strip() == str(value)
+                assert said.strip() == plain(value)
 
 
 @pytest.mark.parametrize("name", ["quality", "cells", "risk_curve", "tradeoff", "summary"])
@@ -462,7 +484,7 @@ def test_what_is_confidential_keeps_the_mark_without_its_attrs(exact, name):
     for frame in (bare(exact[name]), bare(exact[name]).iloc[:1]):
         assert of(frame).text[0] == MARK
         assert repr(frame.dp).startswith(MARK)
-        assert Page(of_frame(frame)).text[0] == MARK
+        assert Page(html_of_marked(frame)).text[0] == MARK
 
 
 def test_several_frames_stand_under_one_mark(held):
@@ -519,7 +541,7 @@ def test_a_seed_stands_out(held):
     seeded = held.dp.mean("age", epsilon=1, rng=1)
     page = of(seeded)
     assert page.classes.count("pdp-warning") == 1
-    assert page.text[:2] == ["Release: mean of age", SEEDED]
+    assert page.text[:2] == ["Mean of age", SEEDED]
     assert repr(seeded.dp).splitlines()[1].strip() == SEEDED
     assert SEEDED in Page(seeded.dp.metadata._repr_html_()).words
     drawn = held.dp.sample(frac=0.5, rng=1)
@@ -616,17 +638,15 @@ def test_the_number_of_rows_is_shown_where_it_is_public():
 def test_a_frame_that_is_not_protected_is_told_how():
     raw = canaries()
     private = raw.dp.protect(DECLARED, epsilon=1)
-    derived, changed = private[private["pay"] > 3], raw.dp.protect(DECLARED, epsilon=1)
-    changed["pay"] = 5
-    said = {"df.dp.protect(schema": raw, "private.dp.query(": derived, "changed in place": changed}
-    for words, frame in said.items():
-        for told in (of(frame).words, repr(frame.dp)):
-            assert words in told
-            assert not [one for one in CANARIES if one in told]
-    for series in (raw["pay"], private["pay"]):
-        for told in (of(series).words, repr(series.dp)):
-            assert "carries no release metadata" in told
-            assert not [one for one in CANARIES if one in told]
+    for told in (of(raw).words, repr(raw.dp)):
+        assert "df.dp.protect(schema" in told
+        assert not [one for one in CANARIES if one in told]
+    for told in (of(raw["pay"]).words, repr(raw["pay"].dp)):
+        assert "carries no release metadata" in told
+        assert not [one for one in CANARIES if one in told]
+    for told in (repr(private["pay"]), f"{private['pay'] > 3}", repr(private[private["pay"] > 3])):
+        assert "pay" in told
+        assert not [one for one in CANARIES if one in told]
 
 
 def test_frames_of_other_engines_show_as_much():
@@ -757,7 +777,7 @@ def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(held):
         odd, {**attrs["dp"], "error": {"level": 0.95, "standard_error": 1, "plus_minus": 2}}
     )
     page = of(odd)
-    assert page.tables[0][1:] == [["NaN", "1.5", "2.0", ""], ["NaN", "NaN", "", ""], ["NaN", "inf", "", ""]]
+    assert page.tables[0][1:] == [["NaN", "1.5", "2.1 "], ["NaN", "NaN", ""], ["NaN", "inf", ""]]
     assert page.classes.count("pdp-bar") == 1
 
 
@@ -767,7 +787,7 @@ def test_errors_that_are_not_known_are_not_made_up(held):
     error = {"level": 0.95, "standard_error": [None, 0.5], "plus_minus": [None, 1.0]}
     pdprivacy.metadata.attach(mean, {**mean.attrs["dp"], "error": error})
     page = of(mean)
-    assert [row[2] for row in page.tables[0][1:]] == ["", "1.0"]
+    assert [row[2].strip() for row in page.tables[0][1:]] == ["", "1.1"]
     assert "not known of all numbers" in page.words
     none = {"level": 0.95, "standard_error": None, "plus_minus": None}
     pdprivacy.metadata.attach(mean, {**mean.attrs["dp"], "error": none})
@@ -818,7 +838,7 @@ def test_large_tables_are_cut_as_pandas_cuts_them():
     assert table[0][1:] == [*(f"c{one}" for one in range(10)), "...", *(f"c{one}" for one in range(40, 50))]
     assert table[1][1:12] == [*(f"{one} ± 3" for one in range(10)), "..."]
     assert "pdp-bar" not in page.classes  # of hundreds, each some hundred bytes
-    assert table[-1][-1] == "49999 ± 3"
+    assert table[-1][-1] == "49,999 ± 3"
     assert "1000 rows × 50 columns" in page.words
     assert "1000 rows × 50 columns" in repr(released.dp)
     with pd.option_context("display.max_rows", 4, "display.min_rows", 3, "display.max_columns", 2):

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pdprivacy import Budget, Column, Unit, errors
+from pdprivacy import Budget, Column, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
 from pdprivacy.engine_narwhals import ranks as ranks_module
-from pdprivacy.measure import choose
 from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
 from tests.support.engine_frames import frame_of
+from tests.support.gate import selected
 from tests.support.hard_frames import INF, NAN, RANKED, numbers, of_float, of_integer
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
@@ -89,8 +89,7 @@ def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
     grid = ladder(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(CHOICES)), end) for q, end in CHOICES]  # type: ignore[arg-type]
     asked = Choosing(epsilon, mechanism="exponential", releases=2)
-    found = choose(choices, engine, Budget(10**9), Unit("add_remove"), asked, "quantiles", 7)
-    return [selection.selected for selection in found]
+    return selected(choices, engine, Budget(10**9), asked, 7)
 
 
 @functools.cache
@@ -212,7 +211,7 @@ def quantiles(engine: Any, column: Column, shares: list[Fraction], epsilon: Any)
     grid = ladder(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(shares))) for q in shares]
     asked = Choosing(epsilon, mechanism="exponential")
-    return choose(choices, engine, Budget(10**9), Unit("add_remove"), asked, "t", 5)[0].selected
+    return selected(choices, engine, Budget(10**9), asked, 5)[0]
 
 
 @pytest.mark.full(keep=1)

@@ -303,7 +303,7 @@ def test_an_interrupt_within_a_charge_says_that_its_fate_is_not_known(tmp_path, 
     with pytest.raises(KeyboardInterrupt) as caught:
         budget.charge(pdprivacy.Pure("0.1"), "count")
     assert caught.value.__notes__ == [
-        "Whether the charge is entered is not known: the entries of the budget tell."
+        "It is unknown whether the charge is entered: look at the entries of the budget."
     ]
 
 

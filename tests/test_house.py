@@ -22,32 +22,34 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "errors", "markup"},
-    {"checks", "hints"},
-    {"privacy", "domain", "noise", "progress"},
+    {"_version", "errors", "exact", "show", "show.markup"},
+    {"checks", "distributions", "hints", "show.numbers", "show.progress", "show.tracebacks"},
+    {"privacy", "domain", "noise"},
     {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
-    {"cell_types", "statistic", "query", "request", "utility"},
-    {"transform", "metadata"},
-    {"recognition", "budget_text"},
-    {"plot"},
+    {"cell_types", "statistic", "expressions", "request", "utility"},
+    {"metadata"},
+    {"show.recognition", "show.budget_text", "show.grid", "show.view"},
+    {"show.plots"},
     {"schema", "conform", "engine", "ledger"},
-    {"display"},
-    {"engine_narwhals"},
-    {"measure", "secret", "synthesis"},
+    {"show.pages"},
+    {"show.notebook", "engine_narwhals"},
+    {"secret", "synthesis"},
     {"protection"},
+    {"release"},
     {"releases"},
     {"step"},
-    {"reporting"},
+    {"show.report"},
     {"accessor", "command"},
     {"polars", "dask", "spark", "__main__"},
     {"__init__"},
 )
 THIRD_PARTIES = {
     "pandera": {"schema"},
-    "scipy": {"mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
+    "scipy": {"distributions", "mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "step"},
-    "matplotlib": {"plot", "reporting"},
-    "tqdm": {"progress"},
+    "matplotlib": {"show.plots", "show.report"},
+    "jinja2": {"show.report"},
+    "tqdm": {"show.progress"},
     "psycopg": {"ledger"},
     "dp_accounting": {"accounting"},
     "narwhals": {"engine_narwhals"},
@@ -57,32 +59,41 @@ THIRD_PARTIES = {
     "pyspark": {"engine_narwhals", "spark"},
     "pandas": {
         "accessor",
-        "budget_text",
         "cell_types",
         "command",
         "conform",
-        "display",
         "engine",
         "engine_narwhals",
+        "expressions",
         "ledger",
         "metadata",
-        "plot",
         "protection",
-        "query",
-        "recognition",
+        "release",
         "releases",
-        "reporting",
         "schema",
+        "show.budget_text",
+        "show.grid",
+        "show.notebook",
+        "show.numbers",
+        "show.pages",
+        "show.plots",
+        "show.recognition",
+        "show.report",
+        "show.view",
         "step",
         "synthesis",
-        "transform",
     },
 }
 
 
 def part(path: Path) -> str:
-    """The module or package at the top of the package that a file belongs to."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    """The module or package at the top of the package that a file belongs to; in ``show`` the one below."""
+    return part_of(dotted(path).removeprefix("pdprivacy.")) if path.parent != PACKAGE else path.stem
+
+
+def part_of(name: str) -> str:
+    first, *rest = name.split(".")
+    return f"show.{rest[0]}" if first == "show" and rest else first
 
 
 @functools.cache
@@ -135,7 +146,8 @@ def own_modules(path: Path) -> frozenset[str]:
 
 
 def own_parts(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in own_modules(path) if "." in name} - {part(path)}
+    names = {name.removeprefix("pdprivacy.") for name in own_modules(path) if "." in name}
+    return {part_of(name) for name in names} - {part(path)}
 
 
 def rank(name: str) -> int:
@@ -146,8 +158,8 @@ def rank(name: str) -> int:
 
 
 def test_there_are_modules_to_look_at():
-    assert {"measure", "releases", "accessor", "errors"} <= {part(path) for path in FILES}
-    assert "pdprivacy.ledger" in own_modules(PACKAGE / "measure.py")
+    assert {"release", "accessor", "errors"} <= {part(path) for path in FILES}
+    assert "pdprivacy.ledger" in own_modules(PACKAGE / "release/execute.py")
 
 
 def test_imports_go_downwards():
@@ -171,9 +183,16 @@ def test_no_module_is_in_a_cycle():
 
 
 def test_only_the_gate_may_know_both_data_and_noise():
+    readers = {
+        dotted(path)
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute) and node.attr == "draw" and ast.unparse(node.value) == "task"
+    }
+    assert readers == {"pdprivacy.release.execute"}
     parts = {part(path) for path in FILES} - {"__init__"}
     known = {name: set().union(*(own_parts(p) for p in FILES if part(p) == name)) for name in parts}
-    assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} <= {"measure"}
+    assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} == set()
 
 
 def test_random_numbers_come_from_one_module():
@@ -208,7 +227,7 @@ before = set(sys.modules)
 import pdprivacy
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
 assert "IPython" not in sys.modules
-import pdprivacy.plot, pdprivacy.ledger.postgres  # which need more only when they are used
+import pdprivacy.show.plots, pdprivacy.ledger.postgres  # which need more only when they are used
 assert not {"matplotlib", "psycopg"} & set(sys.modules)
 """
     done = subprocess.run(

@@ -287,12 +287,11 @@ def test_the_risk_reached_is_the_largest_so_far():
     assert math.isnan(found[1])
     assert found.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
-    shown = [f"{known} % of records" for known in ("25.0", "25.0", "25.0", "50.0")]
-    lines = repr(budget).splitlines()[4:]
-    assert lines[0].endswith("delta 0        geometric")
-    assert [line.rpartition("risk ")[2] for line in lines[1:]] == shown
-    assert [row[-1] for row in table(budget)[4:]] == ["", *shown]
-    assert table(budget)[0][-1] == "risk"
+    cumulative, *charges = repr(budget).splitlines()[4:]
+    assert cumulative == "  risk   50 % of records, cumulative (dr_ha)"
+    assert all(line.endswith("delta 0        geometric") for line in charges)
+    assert table(budget)[4][:2] == ["risk", "50 % of records, cumulative (dr_ha)"]
+    assert not [cell for row in table(budget)[5:] for cell in row if "%" in cell]
 
 
 @pytest.mark.parametrize("number", [0, 2, -1, True, None, "1", 1.5], ids=repr)
@@ -519,7 +518,7 @@ def test_a_budget_has_no_double_that_would_not_count(duplicate):
 def test_a_budget_in_memory_is_not_charged_in_a_forked_process():
     budget = Budget(epsilon=1)
     refusal = refused_in_a_fork(lambda: budget.charge(Pure("0.5"), "count"))
-    assert b"this one is a copy made by a fork. Nothing was charged." in refusal
+    assert b"belongs to the process that made it; a fork made this copy. Nothing was charged." in refusal
     budget.charge(Pure(1), "count")
 
 

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import pytest
 
 import pdprivacy
-from pdprivacy import ZCDP, Approx, Pure, budget_text
+from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.command import ledger as tool
 from pdprivacy.command.main import main
+from pdprivacy.show import budget_text
 
 HANG = 120  # seconds after which a process is taken to hang
 POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")

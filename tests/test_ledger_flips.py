@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pdprivacy import Ledger, Pure
 from pdprivacy.errors import LedgerError, PrivacyError, TamperedLedgerError
 from pdprivacy.ledger.sqlite import SQLiteStore
 from pdprivacy.ledger.store import Row
+from tests.support.system_calls import FAILING_CALLS, compiled
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -203,24 +203,6 @@ def test_no_flipped_bit_lets_a_budget_overspend(content, folder, shard):
 
 # ---------------------------------------------------------------- the journal of a killed process
 
-# Kill the process at the k-th change of a file.
-LIBRARY = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <signal.h>
-#include <sys/types.h>
-#include <unistd.h>
-static long left;
-void kill_at(long k) { left = k; }
-static void change(void) { if (left && !--left) kill(getpid(), SIGKILL); }
-#define PWRITE(name) ssize_t name(int f, const void *b, size_t n, off_t o) { change(); \
-    return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, #name))(f, b, n, o); }
-PWRITE(pwrite) PWRITE(pwrite64)
-#define TRUNCATE(name) int name(int f, off_t n) { change(); \
-    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, #name))(f, n); }
-TRUNCATE(ftruncate) TRUNCATE(ftruncate64)
-"""
-
 # Charge copies of a ledger in forked processes; kill each process at the next change, until one survives.
 PROGRAM = """
 import ctypes, itertools, os, shutil, sys
@@ -232,7 +214,7 @@ for k in itertools.count(1):
         shutil.copy(path + end, f"{path}.{k}{end}")
     if not (pid := os.fork()):
         budget = Ledger(f"{path}.{k}").budget(name)
-        library.kill_at(ctypes.c_long(k))
+        library.fault_arm(b"write", ctypes.c_long(k), 0, 0)
         budget.charge(Pure(1), "killed", release_id="killed")
         os._exit(0)
     if not os.waitpid(pid, 0)[1]:
@@ -243,25 +225,19 @@ for k in itertools.count(1):
 @pytest.fixture(scope="module")
 def kill(tmp_path_factory) -> Callable[[Files], list[Files]]:
     """Return a function that kills processes within a commit and returns the files that each one leaves."""
-    compiler = shutil.which("cc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("no C compiler, or not Linux: no process can be killed within a system call")
-    library = tmp_path_factory.mktemp("library") / "kill.so"
-    library.with_suffix(".c").write_text(LIBRARY)
-    command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", "kill.so", "kill.c", "-ldl"]
-    subprocess.run(command, cwd=library.parent, check=True)
+    library = compiled(FAILING_CALLS, tmp_path_factory.mktemp("library"))
 
     def files_left(ledger: Files) -> list[Files]:
         path = tmp_path_factory.mktemp("killed") / "budget.db"
         write_files(ledger, path)
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(library), str(path), NAME],
-            env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(ROOT)},
+            [sys.executable, "-c", PROGRAM, library, str(path), NAME],
+            env={**os.environ, "LD_PRELOAD": library, "PYTHONPATH": str(ROOT)},
             check=True,
         )
         number = len(list(path.parent.glob("*.db.*-lock")))
         *files, last = (read_files(path.with_name(f"budget.db.{k}")) for k in range(1, number + 1))
-        assert not last["-journal"]  # this process was not killed
+        assert not any(last["-journal"][:28])  # this process was not killed
         torn = [state for state in files if state[""] != ledger[""]]
         assert len({state[""] for state in torn}) == len(torn) > 3
         assert len({len(state["-journal"]) for state in torn}) == 1
@@ -369,6 +345,16 @@ def test_no_flipped_bit_in_the_heads_of_a_journal_loses_a_reported_charge(killed
     for number, files in enumerate(killed):
         bits = bits_of_heads(files["-journal"])
         assert problems(check, bits_of_journal(files, bits, f"killed {number}"), folder) == {}
+
+
+def test_no_flipped_bit_in_the_head_of_a_cleared_journal_loses_a_charge(ledger, rows, folder):
+    path = folder / "budget.db"
+    write_files(ledger, path)
+    Ledger(path).budget("other").charge(Pure(1), "last")
+    files = read_files(path)
+    assert not any(files["-journal"][:28])
+    bits = [*range(8), *range(8, 8 * 28, 9)]
+    assert_keeps(rows_of(path), bits_of_journal(files, bits), folder)
 
 
 def test_a_ledger_whose_journal_was_removed_is_refused(killed, folder):

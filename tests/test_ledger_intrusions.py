@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import io
 import json
 import os
@@ -183,8 +184,10 @@ def test_copies_at_each_step_of_a_charge_lose_no_charge(path, full, copy):
 def test_copies_by_another_thread_lose_no_charge(path, full):
     cap = 600 if full else 60
     opened(path, cap)
-    children = [Child(copies_in_a_thread, path, "a"), Child(charges_until_refused, path, "b")]
-    shared_out(path, cap, [*children, Child(lambda: [charge(path, "c")])])
+    one = Child(lambda: [charge(path, "c")])
+    shared_out(
+        path, cap, [one, Child(copies_in_a_thread, path, "a"), Child(charges_until_refused, path, "b")]
+    )
 
 
 @pytest.mark.parametrize("backup", [False, True])
@@ -577,6 +580,46 @@ def test_a_handler_of_a_signal_uses_the_ledger_or_is_refused(path, full, charges
     assert refusals
     assert all("used by this thread already" in refusal for refusal in refusals)
     assert labels(path) == ["handler"] * outcomes.count("handler") + ["thread"] * done
+
+
+def interrupted(step: int, path: Path) -> bool:
+    """Make a ledger and store an answer; interrupt after a call of C code, and return whether it was made."""
+    left = step
+
+    def profile(frame, event, _):
+        nonlocal left
+        left -= (
+            event == "c_return" and os.path.basename(os.path.dirname(frame.f_code.co_filename)) == "ledger"
+        )
+        if not left:
+            raise KeyboardInterrupt
+
+    sys.setprofile(profile)
+    try:
+        budget = opened(path, 1)
+        budget.charge(Pure(1), "count", release_id="r")
+        budget.store_answer("r", b"answer", {})
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not list open files")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_an_interrupt_while_a_ledger_is_made_leaves_no_file_open(tmp_path, full):
+    gc.collect()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for step in count(1, 1 if full else 11):
+        path = tmp_path / f"{step}.db"
+        done = not interrupted(step, path)
+        gc.collect(1)  # a connection of SQLite holds a reference to itself
+        assert len(os.listdir("/proc/self/fd")) == descriptors, step
+        assert opened(path, 1).total == Pure(1)
+        if done:
+            break
+    assert step > 300
 
 
 INTERRUPTS = """

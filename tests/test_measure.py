@@ -13,13 +13,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pdprivacy import Approx, Budget, Column, Domain, Pure, Unit, noise
+from pdprivacy import Approx, Budget, Column, Domain, Pure, noise
 from pdprivacy.errors import BudgetExceeded, ParameterError
-from pdprivacy.measure import measure
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta, noise_multiplier
 from pdprivacy.noise import discrete_laplace
 from pdprivacy.request import Request
-from pdprivacy.statistic import Answer, Part
+from pdprivacy.statistic import Answer, Part, Read
+from tests.support.gate import measured
 
 HALF = Fraction(1, 2)
 ONE = Fraction(1)
@@ -34,11 +34,17 @@ class Told:
     diary: list[str] = field(default_factory=list)
     error: Exception | None = None
 
-    def read(self, engine: Any) -> list[Any]:
-        self.diary.append(f"read {engine}")
+    reads = (Read("read"),)
+
+    def read(self) -> list[Any]:
+        """As an engine that holds these numbers."""
+        self.diary.append("read the table")
         if self.error:
             raise self.error
         return self.numbers
+
+    def exact(self, found: Any) -> list[Any]:
+        return found[0]
 
     def finish(self, noisy: Any) -> Answer:
         return Answer(noisy[0].values, noisy[0].std)
@@ -64,8 +70,8 @@ def counts(size: int = 1, weight: Fraction = ONE, l1: int = 1) -> Part:
 def gate(statistic: Told, cost: Any, mechanism: str, budget: Budget | None = None, rng: Any = 1) -> Any:
     budget = Budget(10**9, "0.9") if budget is None else budget
     request = Request(cost.epsilon, cost.delta, mechanism=mechanism)
-    (measured,) = measure(statistic, "the table", budget, Unit(), request, "a release", rng)
-    return measured
+    (found,) = measured(statistic, statistic, budget, request, rng)
+    return found
 
 
 # ---------------------------------------------------------------- the order of things

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from scipy.special import erf
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise import Source, discrete_gaussian, discrete_laplace, source, tables
 from pdprivacy.noise.bits import Pool
-from pdprivacy.noise.exact import FEW, MARGIN, SLIP, exponential
+from pdprivacy.noise.decisions import FEW, MARGIN
 from tests.support.statistics import accepts, accepts_counts, accepts_only, accepts_share
 
-Law = tables._Law
+Law = tables._Discrete
 FULL = 2**64 - 1
 
 SMALL_SCALES = [
@@ -36,7 +37,7 @@ SMALL_SCALES = [
 LARGE_SCALES = [Fraction(300), 2**20 + Fraction(1, 3), Fraction(2**38), Fraction(2**52)]
 
 
-def law_of(name: str, scale: Fraction) -> tables._Law:
+def law_of(name: str, scale: Fraction) -> tables._Discrete:
     return Law(1, scale) if name == "laplace" else Law(2, 2 * scale**2)
 
 
@@ -78,13 +79,13 @@ def rest48(value: int) -> np.ndarray:
 
 
 @cache
-def weight(law: tables._Law, magnitude: int) -> Decimal:
+def weight(law: tables._Discrete, magnitude: int) -> Decimal:
     exponent = Fraction(magnitude**law.power) / law.divisor
     with localcontext(prec=130):
         return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
 
 
-def cumulative(law: tables._Law, count: int) -> Iterator[Decimal]:
+def cumulative(law: tables._Discrete, count: int) -> Iterator[Decimal]:
     """The distribution function at the first ``count`` strips 0, ~0, 1, ~1, ..., in the current context."""
     width = 2**law.shift
     starts = [(j // 2) * width + j % 2 for j in range(count)]
@@ -190,7 +191,7 @@ def test_double_acceptance_is_far_within_its_margin(scale, name, strip, mirrored
 # Rare paths, by playing back bits.
 
 
-def inverse(law: tables._Law, value: int, bits: int) -> int:
+def inverse(law: tables._Discrete, value: int, bits: int) -> int:
     """The strip of the uniform number value/2^bits, which no distribution value may share its bits with."""
     with localcontext(prec=130):
         for j, part in enumerate(cumulative(law, 4000)):
@@ -212,7 +213,7 @@ TIE_LAWS = [
 
 
 @cache
-def threshold(law: tables._Law, place: int) -> int:
+def threshold(law: tables._Discrete, place: int) -> int:
     """The distribution function at a strip, in 128 bits."""
     with localcontext(prec=130):
         return int([*cumulative(law, place + 1)][place] * 2**128)
@@ -278,7 +279,9 @@ def strip_word(table: tables._Table, strip: int) -> int:
     return int(np.flatnonzero(table.lookup == strip)[0])
 
 
-def proposal(law: tables._Law, strip: int, step: int, coin: int, *parts: np.ndarray | bytes) -> list[int]:
+def proposal(
+    law: tables._Discrete, strip: int, step: int, coin: int, *parts: np.ndarray | bytes
+) -> list[int]:
     """What comes of one proposal whose acceptance is decided by the given bits."""
     table = tables._table(law, law.shift)
     word = np.array([step << 16 | coin], np.uint32 if law.shift <= 16 else np.uint64)
@@ -650,7 +653,7 @@ def test_scales_out_of_range_are_refused(scale):
 
 def test_a_negative_size_is_refused_and_zero_is_empty():
     for draw in (discrete_laplace, discrete_gaussian):
-        with pytest.raises(ParameterError, match=r"'size' must not be negative \(got -1\)\."):
+        with pytest.raises(ParameterError, match=r"'size' must be a whole number of at least 0 \(got -1\)\."):
             draw(Fraction(1), -1, source(0))
         assert draw(Fraction(1), 0, source(0)).shape == (0,)
 

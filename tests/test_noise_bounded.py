@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy import special
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP
 from pdprivacy.noise import (
     UNBOUNDED,
     Source,
     bounded,
-    exact,
+    decisions,
     generalized_normal,
     inverse,
     source,
@@ -211,8 +212,8 @@ def test_weights_of_the_sides_are_bounded_from_both_sides(scale, below, above, b
         left, right = r * (1 - r**below) * 2**bits, (1 - r ** (above + 1)) * 2**bits
         assert least <= left <= most
         assert least_right <= right <= most_right
-    assert most - least <= 2 * exact.SLIP
-    assert most_right - least_right <= exact.SLIP
+    assert most - least <= 2 * SLIP
+    assert most_right - least_right <= SLIP
 
 
 @pytest.mark.parametrize(("scale", "below", "above"), SIDES, ids=str)
@@ -224,12 +225,12 @@ def test_the_side_is_decided_exactly_where_64_bits_tie(scale, below, above):
     for offset in (-1, 1):
         # 64 bits decide beside the tie, and no more are on the tape.
         if 0 <= tie + offset <= full:
-            assert exact.heads(odds, tie + offset, Tape().source) == (offset < 0)
+            assert decisions.heads(odds, tie + offset, Tape().source) == (offset < 0)
         # 128 bits are needed, and 192.
         word = (share >> 64) + offset & full
-        assert exact.heads(odds, tie, Tape(word).source) == (offset < 0)
+        assert decisions.heads(odds, tie, Tape(word).source) == (offset < 0)
         words = Tape(share >> 64 & full, share + offset & full)
-        assert exact.heads(odds, tie, words.source) == (offset < 0)
+        assert decisions.heads(odds, tie, words.source) == (offset < 0)
         assert words.data == b""
 
 
@@ -244,7 +245,7 @@ def test_the_double_share_of_a_side_is_far_within_its_margin(scale, below, above
     with localcontext(prec=80):
         assert (
             abs(Decimal(left / (left + right)) - exact_share(scale, below, above))
-            < Decimal(exact.MARGIN) / 256
+            < Decimal(decisions.MARGIN) / 256
         )
 
 
@@ -255,7 +256,7 @@ def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, s
     expected = truncated_laplace(scale, low, high, source(1))
     asked = []
     monkeypatch.setattr(bounded, "MARGIN", 2.0)
-    monkeypatch.setattr(bounded, "heads", lambda *args: asked.append(1) or exact.heads(*args))
+    monkeypatch.setattr(bounded, "heads", lambda *args: asked.append(1) or decisions.heads(*args))
     np.testing.assert_array_equal(truncated_laplace(scale, low, high, source(1)), expected)
     assert bool(asked) == (scale > Fraction(1, 30))  # where nothing lies outside, nothing is asked
 
@@ -264,8 +265,8 @@ def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, s
 @pytest.mark.parametrize(("scale", "below", "above"), [*TELLING[:3], UNTELLING[1], TELLING[-1]], ids=str)
 def test_exact_decisions_of_many_draws_have_the_same_law(monkeypatch, scale, below, above):
     asked = []
-    monkeypatch.setattr(exact, "MARGIN", 2.0)
-    monkeypatch.setattr(bounded, "heads", lambda *args: asked.append(1) or exact.heads(*args))
+    monkeypatch.setattr(decisions, "MARGIN", 2.0)
+    monkeypatch.setattr(bounded, "heads", lambda *args: asked.append(1) or decisions.heads(*args))
     drawn = laplace_draws("many", scale, below, above, 10_000, seeded(10))
     assert asked
     assert accepts(drawn, laplace_law(scale, below, above))
@@ -290,7 +291,7 @@ def test_coins_agree_with_their_bits():
         asked.append((i, value))
         return value < int(Fraction(float(eighths[i])) * 2**64)
 
-    shown = exact.coins(eighths, decide, Source(read, seeded=True))
+    shown = decisions.coins(eighths, decide, Source(read, seeded=True))
     values = [int(w) << 56 | r >> 8 for w, r in zip(words, rest, strict=True)]
     expected = [Fraction(v, 2**64) < Fraction(float(p)) for v, p in zip(values, eighths, strict=True)]
     assert shown.tolist() == expected
@@ -379,7 +380,7 @@ def test_more_digits_refine_fewer_digits(power, s):
 # Generalized normal: double precision against all digits.
 
 
-def exact_inverse(law: inverse._Law, word: int, below: int, above: int, start: float) -> Decimal:
+def exact_inverse(law: inverse._Rounded, word: int, below: int, above: int, start: float) -> Decimal:
     """The x with E(x) = (word + 1/2)/2^64, in the current context."""
     half = Decimal("0.5")
     integrals = inverse._exact(law.power, law.divisor, 60)
@@ -411,7 +412,7 @@ RANGES = {
 def test_the_double_inverse_is_far_within_its_error(power, kind):
     rng = np.random.default_rng([22, POWERS.index(power) if power in POWERS else 99])
     for scale in (50, 2**30, 2**46):
-        law = inverse._law(power, divisor_of(power, scale))
+        law = inverse._rounded(power, divisor_of(power, scale))
         sides = RANGES[kind]
         relative = kind in ("tenth", "uneven", "even", "wide", "huge")
         below, above = (int(side * scale) if relative else side for side in sides)
@@ -419,7 +420,7 @@ def test_the_double_inverse_is_far_within_its_error(power, kind):
         words = rng.integers(0, 2**64, 12, dtype=np.uint64)
         words[:3] >>= rng.integers(0, 16, 3, dtype=np.uint64)
         words[3:6] = ~(words[3:6] >> rng.integers(0, 16, 3, dtype=np.uint64))
-        edges = law.inside((np.array([below, above]) + 0.5) / law.scale)
+        edges = law.magnitude.inside((np.array([below, above]) + 0.5) / law.scale)
         zero = edges[0] / edges.sum()
         spread = min(zero, 1 - zero) * rng.uniform(-1, 1, 3) * 2.0 ** -rng.uniform(1, 50, 3)
         words[6:9] = ((zero + spread) * 2.0**64).clip(2.0**48, 2.0**64 - 2.0**49).astype(np.uint64)
@@ -466,7 +467,7 @@ def test_exact_decisions_are_those_of_double_precision(monkeypatch, power, scale
 @pytest.mark.parametrize(("power", "scale", "below", "above"), CASES, ids=str)
 @pytest.mark.parametrize("start", [0.0, 1e6, 1e15])
 def test_a_decision_does_not_depend_on_where_it_starts(power, scale, below, above, start):
-    law = inverse._law(power, divisor_of(power, scale))
+    law = inverse._rounded(power, divisor_of(power, scale))
     for word in (0, 2**20, 2**62 + 12345, 2**63, 2**64 - 2**40, 2**64 - 1):
         assert inverse._decide(law, word, below, above, start, source(1)) == inverse._decide(
             law, word, below, above, 0.3 * float(scale), source(1)
@@ -500,7 +501,7 @@ def test_edges_between_integers_are_where_the_distribution_function_puts_them(
         edge = int((integrals.integral(z + half) + left) / (left + right) * 2**192)
     full = 2**64 - 1
     tie = edge >> 128
-    law = inverse._law(power, divisor)
+    law = inverse._rounded(power, divisor)
 
     def drawn(*words: int) -> int:
         tape = Tape(*words)
@@ -518,7 +519,7 @@ def test_edges_between_integers_are_where_the_distribution_function_puts_them(
 
 def test_the_far_tail_is_drawn_by_more_bits():
     # 64 zeros leave all integers open down to no bound: 128 and 192 bits tell.
-    law = inverse._law(Fraction(1), Fraction(10))
+    law = inverse._rounded(Fraction(1), Fraction(10))
     for words in ((0, 2**40), (0, 0, 3 * 2**61)):
         out = np.empty(1, np.int64)
         tape = Tape(*words)
@@ -535,7 +536,7 @@ def test_the_far_tail_is_drawn_by_more_bits():
 @pytest.mark.parametrize("power", [Fraction(1), Fraction(3, 2), Fraction(2)], ids=str)
 def test_the_tails_reach_every_integer(power, end):
     # At 2^-44 from an end numbers of 64 bits leave hundreds of integers out: further bits draw them.
-    law = inverse._law(power, divisor_of(power, 2**30))
+    law = inverse._rounded(power, divisor_of(power, 2**30))
     out = np.empty(2, np.int64)
     for i, extra in enumerate((0, 2**64 - 1)):
         tape = Tape(end ^ 2**20, extra)
@@ -609,7 +610,7 @@ def test_a_tiny_range_within_a_huge_scale_is_uniform():
 
 @pytest.mark.full
 def test_the_exact_path_alone_has_the_law():
-    law = inverse._law(Fraction(3, 2), divisor_of(Fraction(3, 2), 2))
+    law = inverse._rounded(Fraction(3, 2), divisor_of(Fraction(3, 2), 2))
     bits = seeded(14)
     drawn = np.array(
         [inverse._decide(law, int.from_bytes(bits.bytes(8), "little"), 3, 5, 0.0, bits) for _ in range(2000)]
@@ -711,7 +712,7 @@ def test_exact_decisions_of_the_staircase_are_those_of_double_precision(monkeypa
     monkeypatch.setattr(stairs, "MARGIN", 2.0)
     np.testing.assert_array_equal(draw_staircase(epsilon, width, step, 300, source(4)), expected)
     # And of many draws: the bits differ, the law does not.
-    monkeypatch.setattr(exact, "MARGIN", 2.0)
+    monkeypatch.setattr(decisions, "MARGIN", 2.0)
     drawn = draw_staircase(epsilon, width, step, 3000, seeded(27))
     assert accepts(drawn, staircase_law(float(epsilon), width, step))
 
@@ -841,7 +842,7 @@ def test_distances_that_are_none_are_refused(below, above, message):
         ((1, 4, 5, 1), "'step' must be between 1 and 'width'"),
         ((1, 2**52 + 1, 5, 1), "must be at most"),
         ((Fraction(1, 2), 2**52, 5, 1), "must be at most"),
-        ((1, 4, 1, -1), "'size' must not be negative"),
+        ((1, 4, 1, -1), "'size' must be a whole number of at least 0"),
     ],
 )
 def test_stairs_that_are_none_are_refused(arguments, message):

@@ -18,12 +18,12 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import binom, binomtest, hypergeom, t
 
-from pdprivacy import releases
+from pdprivacy import Budget, releases
 from pdprivacy.errors import DeclarationError, OmissionWarning, ParameterError
 from pdprivacy.protection import Protected, find
 from pdprivacy.releases import omission
 from pdprivacy.suppression import outlier_epsilon, outlier_floor, sampling_epsilon, sampling_target
-from pdprivacy.suppression.laws import Outliers
+from pdprivacy.suppression.amplification import Outliers
 from tests.support.statistics import accepts_same, accepts_share
 
 # the table of ones and zeros reaches both of its bounds
@@ -65,26 +65,27 @@ def private(rows: int = ROWS, **options: Any) -> pd.DataFrame:
 def watched(monkeypatch):
     """Every release that is made: the facts it saw, what it was told, what it gave and what it charged."""
     seen: list[dict[str, Any]] = []
+    budgets: list[Budget] = []
+    opened, release = Budget.with_total, omission._Asked.release
+
+    def open_budget(*args: Any, **more: Any) -> Budget:
+        budgets.append(opened(*args, **more))
+        return budgets[-1]
+
+    monkeypatch.setattr(Budget, "with_total", staticmethod(open_budget))
 
     def watch(name: str, made: Any = None) -> list[dict[str, Any]]:
-        kind = omission.STATISTICS[name]
-
-        def release(protected: Protected, columns: Any, *args: Any, **words: Any) -> Any:
-            if protected.supposed is not None:
-                return kind.release(protected, columns, *args, **words)
-            found = kind.release(protected, columns, *args, **words) if made is None else made(protected)
+        def watched(asked: Any, facts: Protected, cost: Any, state: Any) -> Any:
+            assert asked.name == name
+            found = release(asked, facts, cost, state) if made is None else made(facts)
             seen.append(
-                {
-                    "facts": protected,
-                    "words": words,
-                    "found": found,
-                    "spent": protected.budget.spent,
-                    "total": protected.budget.total,
-                }
+                {"facts": facts, "words": {"epsilon": cost.epsilon, "delta": cost.delta}, "found": found}
             )
+            if made is None:
+                seen[-1] |= {"spent": budgets[-1].spent, "total": budgets[-1].total}
             return found
 
-        monkeypatch.setitem(omission.STATISTICS, name, replace(kind, release=release))
+        monkeypatch.setattr(omission._Asked, "release", watched)
         return seen
 
     return watch

@@ -163,7 +163,7 @@ def test_full_runs_are_as_large_as_the_papers(study):
 
 
 def test_the_clouds_are_around_four_points(study):
-    clouds = study.four_clouds(7, every_point=False)
+    clouds = study.points_of_clouds(7)
     assert clouds.shape == (400, 2)
     values = clouds.to_numpy().reshape(4, 100, 2)
     assert values.min() >= 1

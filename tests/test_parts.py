@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdprivacy import Approx, Budget, Ledger, Pure, noise, protection
+from pdprivacy import Approx, Budget, Ledger, ProtectedFrame, Pure, noise, protection
 from pdprivacy.accounting import Event, from_json, to_json
 from pdprivacy.accounting.events import tally
 from pdprivacy.errors import (
@@ -43,9 +43,10 @@ from pdprivacy.suppression import (
     outlier_scores,
     without_replacement,
 )
-from pdprivacy.suppression.laws import Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.amplification import Outliers, Poisson, WithoutReplacement
 from tests.support.divergences import hockey_stick
 from tests.support.processes import refused_in_a_fork
+from tests.support.snapshots import records_of
 from tests.support.statistics import accepts_counts, accepts_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
@@ -73,7 +74,7 @@ def survey(rows: int = 400) -> pd.DataFrame:
     )
 
 
-def private(rows: int = 400, epsilon: float = 100, **options: Any) -> pd.DataFrame:
+def private(rows: int = 400, epsilon: float = 100, **options: Any) -> ProtectedFrame:
     return survey(rows).dp.protect(AGE, epsilon=epsilon, **options)
 
 
@@ -108,8 +109,9 @@ def dialogue(law: Any, first: Question, then: dict[bool, Question | None]) -> tu
         loss: Pure | Approx = Pure(question.epsilon)
         if question.delta:
             loss = Approx(question.epsilon, question.delta)
-        with secret.paying(loss, Budget(epsilon=10**6, delta=0.99)) as (within, purse):
-            entry = purse.charge(within, "question")
+        budget = Budget(epsilon=10**6, delta=0.99)
+        with secret.turn():
+            entry = secret.charged(secret.within(loss), loss, lambda cost, _: budget.charge(cost, "question"))
         charged[-1] += np.array([float(entry.loss.epsilon), float(entry.loss.delta)])
 
     for _answer, question in then.items():
@@ -324,8 +326,7 @@ def test_a_first_delta_of_a_sample_is_divided_by_the_rate():
     frame = private(epsilon=10, delta="1e-3", neighbors="replace_one")
     part = frame.dp.sample(n=100)
     secret = protection.find(part).secret
-    with secret.paying(Approx(1, "1e-6"), frame.dp.budget) as (within, _):
-        assert within.delta == Fraction(4, 10**6)
+    assert secret.within(Approx(1, "1e-6")).delta == Fraction(4, 10**6)
     part.dp.mean("age", epsilon=1, delta=1e-6, mechanism="gaussian")
     assert frame.dp.budget.spent == (1.0, 1e-6)
     for delta, mechanism in ((0, "laplace"), (1e-6, "gaussian")):
@@ -395,8 +396,10 @@ def test_a_plan_of_a_part_is_charged_as_one():
     plan.release()
     assert frame.dp.budget.account.spent.epsilon == WithoutReplacement(Fraction(1, 4)).whole(Fraction(3, 2))
     assert frame.dp.budget.account.spent.delta == Fraction(3, 4 * 10**6)
-    with pytest.raises(ParameterError, match="shared out"):
+    with pytest.raises(ParameterError, match="cannot split the loss"):
         frame.dp.sample(n=100).dp.plan_releases(calls, delta=3e-6)
+    with pytest.raises(ParameterError, match="cannot split the loss"):
+        frame.dp.sample(n=100).dp.batch()
 
 
 # ---------------------------------------------------------------- reports
@@ -463,20 +466,21 @@ def test_all_parts_of_a_size_are_drawn_alike():
 def test_a_sample_holds_records_at_its_rate_and_marks_what_can_be_repeated():
     frame = private(20_000)
     part = frame.dp.sample(frac=0.3, rng=8)
-    assert accepts_share(len(part), 20_000, 0.3)
-    assert part.index.isin(frame.index).all()
+    assert accepts_share(len(records_of(part)), 20_000, 0.3)
+    assert records_of(part).index.isin(records_of(frame).index).all()
     assert part.dp.count(epsilon=1).dp.metadata.seeded is True
     assert frame.dp.sample(frac=0.3).dp.count(epsilon=1).dp.metadata.seeded is False
     exact = private(neighbors="replace_one").dp.sample(n=100)
-    assert len(exact) == 100
+    assert len(records_of(exact)) == 100
     assert exact.dp.mean("age", epsilon=1).dp.metadata.rows == 100
 
 
 def test_units_are_sampled_with_all_their_records():
     frame = private(2000, unit="who", max_rows=2)
     part = frame.dp.sample(frac=0.4, rng=9)
-    assert set(part["who"].value_counts()) == {2}
-    assert accepts_share(part["who"].nunique(), 1000, 0.4)
+    times = pd.Series(protection.find(part).units).value_counts()
+    assert set(times) == {2}
+    assert accepts_share(len(times), 1000, 0.4)
 
 
 def test_suppression_leaves_out_those_far_from_the_others_likelier():
@@ -488,11 +492,11 @@ def test_suppression_leaves_out_those_far_from_the_others_likelier():
     # distances of 0.5: scores of 0.05 and 0.45
     for age, rows, score in ((50, 9000, 0.05), (100, 1000, 0.45)):
         chance = 1 - (0.1 + 0.8 * score)
-        assert accepts_share(int((left["age"] == age).sum()), rows, chance)
+        assert accepts_share(int((records_of(left)["age"] == age).sum()), rows, chance)
     discrete = whole.dp.suppress_outliers("age", 0.1, 0.9, distance="discrete", rng=4)
     for age, rows, score in ((50, 9000, 0.1), (100, 1000, 0.9)):
         chance = 1 - (0.1 + 0.8 * score)
-        assert accepts_share(int((discrete["age"] == age).sum()), rows, chance)
+        assert accepts_share(int((records_of(discrete)["age"] == age).sum()), rows, chance)
 
 
 # ---------------------------------------------------------------- told and refused
@@ -588,15 +592,16 @@ def test_nulls_have_no_distance():
     frame = pd.DataFrame({"age": [1.0, None, 5.0]}).dp.protect(schema, epsilon=10)
     with pytest.raises(ParameterError, match="dropna"):
         frame.dp.suppress_outliers("age", 0.1, 0.2)
-    assert len(frame.dp.dropna().dp.suppress_outliers("age", 0.1, 0.2)) <= 2
+    assert len(records_of(frame.dp.dropna().dp.suppress_outliers("age", 0.1, 0.2))) <= 2
 
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_small_tables_have_parts(rows):
     frame = private(rows)
-    assert len(frame.dp.sample(frac=0.5)) <= rows
-    assert len(frame.dp.suppress_outliers("age", 0.1, 0.2)) <= rows
-    assert len(frame.dp.suppress_outliers("sex", 0.1, 0.2, distance="discrete")) <= rows
+    assert len(records_of(frame.dp.sample(frac=0.5))) <= rows
+    assert len(records_of(frame.dp.suppress_outliers("age", 0.1, 0.2))) <= rows
+    kept = frame.dp.suppress_outliers("sex", 0.1, 0.2, distance="discrete")
+    assert len(records_of(kept)) <= rows
 
 
 @pytest.mark.parametrize("spend", ["noise", "epsilon"])

@@ -109,8 +109,8 @@ LAWS: dict[str, dict[str, Any]] = {
 def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unread):
     args, options = PLANS[name]
     private = protected(scope)
-    found = private.dp.plan(
-        *args, epsilon=[0.1, 1], bounding=[None, "bit", "truncated"], rows=ROWS, **options, **LAWS[law]
+    found = getattr(private.dp.plan, args[0])(
+        *args[1:], epsilon=[0.1, 1], bounding=[None, "bit", "truncated"], rows=ROWS, **options, **LAWS[law]
     )
     assert len(private.dp.budget.entries) == 0
     assert private.dp.budget.spent == (0, 0)
@@ -146,7 +146,7 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
     args, options = PLANS[name]
     options = {**options, **LAWS[law], "bounding": bounding, "epsilon": 0.5}
     dp = protected(scope).dp
-    planned = dp.plan(*args, rows=ROWS, **options)
+    planned = getattr(dp.plan, args[0])(*args[1:], rows=ROWS, **options)
     released = getattr(dp, args[0])(*args[1:], rng=1, **options)
     stored = released.attrs["dp"]
     assert len(planned) == released.size
@@ -188,23 +188,23 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
 
 def test_a_plan_has_a_row_per_choice_and_per_number():
     dp = protected().dp
-    one = dp.plan("mean", "x", epsilon=[0.5, 2], bounding=[None, "truncated"])
+    one = dp.plan.mean("x", epsilon=[0.5, 2], bounding=[None, "truncated"])
     assert one.index.tolist() == [(0.5, "none"), (0.5, "truncated"), (2.0, "none"), (2.0, "truncated")]
     assert one.index.names == ["epsilon", "bounding"]
-    several = dp.plan("mean", ["x", "y"], epsilon=0.5)
+    several = dp.plan.mean(["x", "y"], epsilon=0.5)
     assert [label[:2] for label in several.index] == [(0.5, "none")] * 2
     assert several.index.get_level_values(2).tolist() == ["x", "y"]
-    table = dp.plan("crosstab", "g", "b", epsilon=0.5)
+    table = dp.plan.crosstab("g", "b", epsilon=0.5)
     assert table.index.names == ["epsilon", "bounding", "g", "b"]
     assert len(table) == 8
     for asked in (np.array([0.5, 2]), pd.Series([0.5, 2]), (0.5, 2), ["0.5", 2]):
-        again = dp.plan("mean", "x", epsilon=asked, bounding=[None, "truncated"])
+        again = dp.plan.mean("x", epsilon=asked, bounding=[None, "truncated"])
         pd.testing.assert_frame_equal(again, one)
 
 
 def test_a_plan_is_what_theory_says():
     """A mean of n rows: scale R / (n epsilon); with truncation ln((1 + e^epsilon)/2) for epsilon."""
-    found = protected().dp.plan("mean", "x", epsilon=[0.5, 1], bounding=[None, "truncated"])
+    found = protected().dp.plan.mean("x", epsilon=[0.5, 1], bounding=[None, "truncated"])
     for epsilon in (0.5, 1.0):
         plain, bounded = found.loc[(epsilon, "none")], found.loc[(epsilon, "truncated")]
         scale = 72 / ROWS / epsilon
@@ -221,9 +221,9 @@ def test_a_plan_is_what_theory_says():
 def test_the_supposed_value_moves_the_errors():
     dp = protected().dp
     options = {"epsilon": 0.5, "bounding": ["bit", "truncated"]}
-    middle = dp.plan("mean", "x", **options)
-    low = dp.plan("mean", "x", at=18, **options)
-    high = dp.plan("mean", "x", at=90, **options)
+    middle = dp.plan.mean("x", **options)
+    low = dp.plan.mean("x", at=18, **options)
+    high = dp.plan.mean("x", at=90, **options)
     assert (middle["bias"].abs() < 1e-6).all()
     np.testing.assert_allclose(low["bias"], -high["bias"], rtol=1e-6)
     np.testing.assert_allclose(low["bias"], low["worst_bias"], rtol=1e-4)
@@ -231,8 +231,8 @@ def test_the_supposed_value_moves_the_errors():
     assert (low["worst_bias"] == middle["worst_bias"]).all()
     for value in (17, 1000):
         with pytest.raises(ParameterError, match="'at' must be between 18 and 90"):
-            dp.plan("mean", "x", at=value, **options)
-    empty = dp.plan("value_counts", "g", at=0, **options)
+            dp.plan.mean("x", at=value, **options)
+    empty = dp.plan.value_counts("g", at=0, **options)
     assert (empty["bias"] > 0).all()
 
 
@@ -243,42 +243,40 @@ def test_a_private_number_of_rows_is_not_read(unread):
     for scope in ("add_remove", "public rows"):
         private = protected(scope)
         with pytest.raises(ParameterError, match="rows=1000"):
-            private.dp.plan("mean", "x", epsilon=1)
-        private.dp.plan("mean", "x", epsilon=1, rows=50)
+            private.dp.plan.mean("x", epsilon=1)
+        private.dp.plan.mean("x", epsilon=1, rows=50)
         assert len(private.dp.budget.entries) == 0
 
 
 def test_a_filter_makes_the_number_of_rows_private():
     private = protected("replace_one").dp.query("x > 30")
     with pytest.raises(ParameterError, match="rows=1000"):
-        private.dp.plan("mean", "x", epsilon=1)
+        private.dp.plan.mean("x", epsilon=1)
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "rng": (lambda dp: dp.plan("mean", "x", epsilon=1, rng=1), "'rng'"),
-    "releases": (lambda dp: dp.plan("mean", "x", epsilon=1, releases=2), "'releases'"),
-    "unknown": (lambda dp: dp.plan("median", "x", epsilon=1), "'mean'"),
-    "no text": (lambda dp: dp.plan(1, "x", epsilon=1), "'statistic'"),
-    "a function": (lambda dp: dp.plan(dp.mean, "x", epsilon=1), "'statistic'"),
-    "itself": (lambda dp: dp.plan("plan", "x", epsilon=1), "'statistic'"),
-    "epsilon 0": (lambda dp: dp.plan("mean", "x", epsilon=[1, 0]), "'epsilon'"),
-    "epsilon NaN": (lambda dp: dp.plan("mean", "x", epsilon=float("nan")), "'epsilon'"),
-    "no epsilon": (lambda dp: dp.plan("mean", "x", epsilon=[]), "'epsilon'"),
-    "no bounding": (lambda dp: dp.plan("mean", "x", epsilon=1, bounding=[]), "'bounding'"),
-    "bounding": (lambda dp: dp.plan("mean", "x", epsilon=1, bounding=["bit", "cut"]), "'bounding'"),
-    "delta": (lambda dp: dp.plan("mean", "x", epsilon=1, mechanism="gaussian"), "'delta'"),
-    "bounds": (lambda dp: dp.plan("mean", "x", epsilon=1, bounding="bit", bounds=(2, 1)), "'bounds'"),
-    "no column": (lambda dp: dp.plan("mean", "q", epsilon=1), "declared"),
-    "rows 0": (lambda dp: dp.plan("mean", "x", epsilon=1, rows=0), "'rows'"),
-    "rows negative": (lambda dp: dp.plan("mean", "x", epsilon=1, rows=-4), "'rows'"),
-    "rows broken": (lambda dp: dp.plan("mean", "x", epsilon=1, rows=1.5), "'rows'"),
-    "rows True": (lambda dp: dp.plan("mean", "x", epsilon=1, rows=True), "'rows'"),
-    "rows text": (lambda dp: dp.plan("mean", "x", epsilon=1, rows="9"), "'rows'"),
-    "at text": (lambda dp: dp.plan("mean", "x", epsilon=1, at="high"), "'at'"),
-    "at NaN": (lambda dp: dp.plan("mean", "x", epsilon=1, at=float("nan")), "'at'"),
-    "at infinite": (lambda dp: dp.plan("value_counts", "g", epsilon=1, at=math.inf), "'at'"),
-    "at a list": (lambda dp: dp.plan("mean", "x", epsilon=1, at=[1, 2]), "'at'"),
-    "at negative count": (lambda dp: dp.plan("value_counts", "g", epsilon=1, at=-5), "'at'"),
+    "rng": (lambda dp: dp.plan.mean("x", epsilon=1, rng=1), "'rng'"),
+    "releases": (lambda dp: dp.plan.mean("x", epsilon=1, releases=2), "'releases'"),
+    "unknown": (lambda dp: dp.plan.median("x", epsilon=1), "'median'"),
+    "itself": (lambda dp: dp.plan.plan("x", epsilon=1), "'plan'"),
+    "epsilon 0": (lambda dp: dp.plan.mean("x", epsilon=[1, 0]), "'epsilon'"),
+    "epsilon NaN": (lambda dp: dp.plan.mean("x", epsilon=float("nan")), "'epsilon'"),
+    "no epsilon": (lambda dp: dp.plan.mean("x", epsilon=[]), "'epsilon'"),
+    "no bounding": (lambda dp: dp.plan.mean("x", epsilon=1, bounding=[]), "'bounding'"),
+    "bounding": (lambda dp: dp.plan.mean("x", epsilon=1, bounding=["bit", "cut"]), "'bounding'"),
+    "delta": (lambda dp: dp.plan.mean("x", epsilon=1, mechanism="gaussian"), "'delta'"),
+    "bounds": (lambda dp: dp.plan.mean("x", epsilon=1, bounding="bit", bounds=(2, 1)), "'bounds'"),
+    "no column": (lambda dp: dp.plan.mean("q", epsilon=1), "declared"),
+    "rows 0": (lambda dp: dp.plan.mean("x", epsilon=1, rows=0), "'rows'"),
+    "rows negative": (lambda dp: dp.plan.mean("x", epsilon=1, rows=-4), "'rows'"),
+    "rows broken": (lambda dp: dp.plan.mean("x", epsilon=1, rows=1.5), "'rows'"),
+    "rows True": (lambda dp: dp.plan.mean("x", epsilon=1, rows=True), "'rows'"),
+    "rows text": (lambda dp: dp.plan.mean("x", epsilon=1, rows="9"), "'rows'"),
+    "at text": (lambda dp: dp.plan.mean("x", epsilon=1, at="high"), "'at'"),
+    "at NaN": (lambda dp: dp.plan.mean("x", epsilon=1, at=float("nan")), "'at'"),
+    "at infinite": (lambda dp: dp.plan.value_counts("g", epsilon=1, at=math.inf), "'at'"),
+    "at a list": (lambda dp: dp.plan.mean("x", epsilon=1, at=[1, 2]), "'at'"),
+    "at negative count": (lambda dp: dp.plan.value_counts("g", epsilon=1, at=-5), "'at'"),
 }  # fmt: skip
 
 
@@ -294,14 +292,14 @@ def test_a_bad_plan_is_refused_with_a_reason(name):
 
 def test_an_unknown_keyword_is_a_type_error():
     with pytest.raises(TypeError, match="'rowz'"):
-        protected().dp.plan("mean", "x", epsilon=1, rowz=3)
+        protected().dp.plan.mean("x", epsilon=1, rowz=3)
     with pytest.raises(TypeError, match="epsilon"):
-        protected().dp.plan("mean", "x")
+        protected().dp.plan.mean("x")
 
 
 def test_a_plan_needs_no_budget():
     poor = protected(epsilon="1e-9", delta=0)
-    assert len(poor.dp.plan("mean", "x", epsilon=[1, 100])) == 2
+    assert len(poor.dp.plan.mean("x", epsilon=[1, 100])) == 2
 
 
 # ---------------------------------------------------------------- against real releases
@@ -340,11 +338,11 @@ MOST = 4000
 def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: Any = 0, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without the metadata of the call."""
 
-    def numbers(_protected: Any, _call: Any, results: Any, *_: Any, **__: Any) -> Any:
-        return np.array([result.answer.values for result in results])
+    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, **_: Any) -> Any:
+        made = [make(result)[0] for result in results]
+        return np.array([one.to_numpy() for one in made]), None
 
-    home = "tables" if args[0] in ("value_counts", "crosstab", "count", "histogram") else "moments"
-    with mock.patch(f"pdprivacy.releases.{home}.publish", numbers):
+    with mock.patch("pdprivacy.release.publish.published", numbers):
         return getattr(dp, args[0])(
             *args[1:], epsilon=epsilon * number, delta=Fraction(delta) * number, releases=number, **options
         )
@@ -359,7 +357,9 @@ def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
     args, options, value, scope = SIMULATED[name]
     epsilon = 2.0 if name in ("mean of private rows", "std", "var") else 0.25
     dp = protected(scope).dp
-    planned = dp.plan(*args, epsilon=epsilon, bounding=bounding, rows=ROWS, at=value, **options)
+    planned = getattr(dp.plan, args[0])(
+        *args[1:], epsilon=epsilon, bounding=bounding, rows=ROWS, at=value, **options
+    )
     exact = getattr(dp, args[0])(*args[1:], epsilon=10**6 if "counts" not in name else 300, rng=0).to_numpy()
     number, rng = DRAWS.get(name, MOST), np.random.default_rng([3, *name.encode()])
     found = draws(dp, args, number, epsilon, bounding=bounding, rng=rng, **options)
@@ -380,11 +380,11 @@ def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
 
 def test_bounds_and_the_published_calibration_count_where_they_fit():
     dp = protected().dp
-    table = dp.plan("mean", "x", epsilon=1, bounding=[None, "bit", "truncated"], bounds=(20, 50))
-    plain = dp.plan("mean", "x", epsilon=1, bounding=[None, "bit", "truncated"])
+    table = dp.plan.mean("x", epsilon=1, bounding=[None, "bit", "truncated"], bounds=(20, 50))
+    plain = dp.plan.mean("x", epsilon=1, bounding=[None, "bit", "truncated"])
     assert table.loc[1.0, "none"].equals(plain.loc[1.0, "none"])
     assert (table["worst_bias"] <= plain["worst_bias"]).all()
-    both = dp.plan("mean", "x", epsilon=0.4, bounding=[None, "truncated"], calibration="published")
+    both = dp.plan.mean("x", epsilon=0.4, bounding=[None, "truncated"], calibration="published")
     costs = both.index.get_level_values("epsilon")
     # the truncated one costs more than was asked for, as its release does
     released = dp.mean("x", epsilon=0.4, bounding="truncated", calibration="published")
@@ -395,17 +395,17 @@ def test_bounds_and_the_published_calibration_count_where_they_fit():
 def test_counts_are_planned_at_the_supposed_count():
     dp = protected("add_remove").dp
     options = {"epsilon": 0.01, "bounding": "bit", "rows": 5000}
-    near, far = (float(dp.plan("count", at=at, **options)["bias"].iloc[0]) for at in (1, 4000))
+    near, far = (float(dp.plan.count(at=at, **options)["bias"].iloc[0]) for at in (1, 4000))
     assert near > 30 > 1 > far >= 0  # noise of scale 100, cut off at zero
     for arguments in ({"normalize": True},):
         with pytest.raises(ParameterError, match="not for shares"):
-            dp.plan("value_counts", "g", at=0.2, **options, **arguments)
+            dp.plan.value_counts("g", at=0.2, **options, **arguments)
 
 
 def test_a_constrained_table_with_margins_has_its_errors():
     dp = protected("replace_one").dp
-    table = dp.plan(
-        "crosstab", "g", "b", epsilon=1, bounding="bit", normalize=True, constraint="simplex", margins=True
+    table = dp.plan.crosstab(
+        "g", "b", epsilon=1, bounding="bit", normalize=True, constraint="simplex", margins=True
     )
     assert np.isfinite(table["interval"]).all()
     # biases of bounded counts add up, and depend on the exact counts

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy import plot
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError
+from pdprivacy.show import plots
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -140,14 +140,14 @@ FRAMES = {
 def picture(name, size="default"):
     """The axes of a frame, as they are when the figure is drawn; for looking only."""
     figure = plt.figure(figsize=SIZES[size], layout="constrained")
-    ax = plot.draw(FRAMES[name], figure.subplots())
+    ax = plots.draw(FRAMES[name], figure.subplots())
     figure.canvas.draw()
     return ax
 
 
 def bare(frame):
     """The axes of a frame on a figure without a layout, which is quick."""
-    return plot.draw(frame, Figure().subplots())
+    return plots.draw(frame, Figure().subplots())
 
 
 def texts(ax):
@@ -197,7 +197,7 @@ def test_each_limit_is_named_with_its_value_at_its_line():
     ax = picture("curve, close below")
     assert sorted(texts(ax)) == sorted(
         [
-            plot.MARK,
+            plots.MARK,
             "as epsilon → 0: 16 % of cells",
             "as epsilon → 0: 18 % of records",
             "as epsilon → ∞: 69 % of cells",
@@ -339,7 +339,7 @@ def test_without_the_limits_there_are_no_dashed_lines_and_rows_come_in_any_order
     frame = CURVES["close below"].iloc[1:-1].sample(frac=1, random_state=3)
     ax = bare(frame)
     assert across(ax) == []
-    assert texts(ax) == [plot.MARK]
+    assert texts(ax) == [plots.MARK]
     for line, column in zip(lines(ax), frame, strict=True):
         assert line.get_xdata() == pytest.approx(GRID)
         assert line.get_ydata() == pytest.approx(CURVES["close below"][column].to_numpy()[1:-1])
@@ -478,7 +478,7 @@ def test_limits_that_are_not_known_are_not_drawn():
     frame.attrs["dp"] = {"confidential": "tradeoff", "max_risk": None}
     ax = bare(frame)
     assert across(ax) == []
-    assert sorted(texts(ax)) == sorted([plot.MARK, "recommended"])
+    assert sorted(texts(ax)) == sorted([plots.MARK, "recommended"])
 
 
 # ------------------------------------------------------------------ axes, settings, refusals
@@ -488,7 +488,7 @@ def test_limits_that_are_not_known_are_not_drawn():
 @pytest.mark.parametrize("name", ["curve, close below", "distances", "some recommended"])
 def test_given_axes_are_drawn_on_and_returned(name):
     figure, (left, right) = plt.subplots(1, 2)
-    assert plot.draw(FRAMES[name], ax=right) is right
+    assert plots.draw(FRAMES[name], ax=right) is right
     assert plt.get_fignums() == [figure.number]
     assert not left.get_lines()
     assert not left.patches
@@ -496,14 +496,14 @@ def test_given_axes_are_drawn_on_and_returned(name):
 
 def test_axes_may_be_those_of_a_subfigure():
     inner = plt.figure(layout="constrained").subfigures(1, 2)[1].subplots()
-    assert plot.draw(CURVES["one"], inner) is inner
+    assert plots.draw(CURVES["one"], inner) is inner
     assert inner.get_lines()
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["curve, one", "distances"])
 def test_without_axes_there_is_a_new_figure_each_time(name):
-    first, second = plot.draw(FRAMES[name]), plot.draw(FRAMES[name])
+    first, second = plots.draw(FRAMES[name]), plots.draw(FRAMES[name])
     assert first.figure is not second.figure
     assert len(plt.get_fignums()) == 2
     assert first.figure.axes == [first]
@@ -516,7 +516,7 @@ def test_no_setting_is_changed_nothing_is_shown_and_the_frame_stays(name, monkey
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("shown"))
     before, backend = dict(matplotlib.rcParams), matplotlib.get_backend()
     frame = FRAMES[name].copy(deep=True)
-    plot.draw(frame)
+    plots.draw(frame)
     assert dict(matplotlib.rcParams) == before
     assert matplotlib.get_backend() == backend
     pd.testing.assert_frame_equal(frame, FRAMES[name])
@@ -526,9 +526,9 @@ def test_no_setting_is_changed_nothing_is_shown_and_the_frame_stays(name, monkey
 @pytest.mark.parametrize("ax", [1, "axes", [None]])
 def test_something_else_than_axes_is_refused(ax):
     with pytest.raises(ParameterError, match="'ax' must be the axes of a matplotlib figure"):
-        plot.draw(CURVES["one"], ax)
+        plots.draw(CURVES["one"], ax)
     with pytest.raises(ParameterError, match="got Figure"):
-        plot.draw(CURVES["one"], plt.figure())
+        plots.draw(CURVES["one"], plt.figure())
 
 
 UNMARKED = pd.DataFrame({"cells": [0.123456], "records": [0.1]}, index=[1.0])
@@ -554,7 +554,7 @@ def marked(dp):
 )
 def test_other_frames_have_no_picture(frame):
     with pytest.raises(MetadataError) as caught:
-        plot.draw(frame)
+        plots.draw(frame)
     for method in ("risk_curve", "utility", "tradeoff"):
         assert f"private.dp.{method}(...).dp.plot()" in caught.value.hint
     assert "0.123456" not in str(caught.value)
@@ -590,8 +590,8 @@ ALTERED = {
 def test_a_frame_whose_numbers_are_not_there_is_refused(name):
     frame = ALTERED[name]
     kind = frame.attrs["dp"]["confidential"]
-    with pytest.raises(MetadataError, match=f"says that it is of '{kind}'") as caught:
-        plot.draw(frame)
+    with pytest.raises(MetadataError, match=f"is marked as '{kind}'") as caught:
+        plots.draw(frame)
     assert f"private.dp.{kind}(...).dp.plot()" in caught.value.hint
     assert not re.search(r"0\.\d|secret", str(caught.value))
     assert plt.get_fignums() == []  # nothing is left half drawn
@@ -602,10 +602,10 @@ def test_without_matplotlib_the_hint_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for on in (None, ax):
         with pytest.raises(MissingExtraError, match="matplotlib") as caught:
-            plot.draw(frame, on)
+            plots.draw(frame, on)
         assert 'pip install "pdprivacy[plot]"' in caught.value.hint
     with pytest.raises(MetadataError):  # what would have no picture anyway is told first
-        plot.draw(UNMARKED)
+        plots.draw(UNMARKED)
 
 
 # ------------------------------------------------------------------ what omission costs
@@ -639,8 +639,8 @@ def test_the_error_is_drawn_against_the_rate_with_its_band_and_that_of_all_recor
         assert across(ax)[place] == (0.02 / level, line.get_color(), ":")
     assert ax.get_xlim() == (0.05, 1.0)
     assert "sampling rate" in ax.get_xlabel()
-    assert ax.get_ylabel() == "probability of a wrong mode\n(mode of age)"
-    assert texts(ax) == [plot.MARK]
+    assert ax.get_ylabel() == "probability of a wrong mode\n(Mode of age)"
+    assert texts(ax) == [plots.MARK]
     assert len({line.get_linestyle() for line in lines(ax)}) == 2
 
 
@@ -678,11 +678,11 @@ def test_a_comparison_whose_rows_hold_nothing_has_no_picture():
 def test_a_comparison_is_marked_and_no_text_lies_on_another(pairs):
     for size in SIZES.values():
         figure = plt.figure(figsize=size, layout="constrained")
-        ax = plot.draw(omission(pairs), figure.subplots())
+        ax = plots.draw(omission(pairs), figure.subplots())
         figure.canvas.draw()
         found = boxes(ax)
-        assert set(found) == {plot.MARK, ""}
-        assert not found[plot.MARK].padded(-0.5).overlaps(found[""].padded(-0.5))
+        assert set(found) == {plots.MARK, ""}
+        assert not found[plots.MARK].padded(-0.5).overlaps(found[""].padded(-0.5))
         for box in found.values():
             assert ax.bbox.x0 - 1 <= box.x0 <= box.x1 <= ax.bbox.x1 + 1
         top = ax.transData.transform((1, omission(pairs)["upper"].max()))[1]

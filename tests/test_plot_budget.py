@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import ZCDP, Approx, Column, Domain, Pure, plot
+from pdprivacy import ZCDP, Approx, Column, Domain, Pure
 from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
-from pdprivacy.plot import planned
-from pdprivacy.plot.canvas import luminance
-from pdprivacy.recognition import PLAN
+from pdprivacy.show import plots
+from pdprivacy.show.plots import plan_plot
+from pdprivacy.show.plots.canvas import luminance
+from pdprivacy.show.recognition import PLAN
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -224,7 +225,7 @@ def test_a_protected_frame_and_its_budget_have_the_same_picture():
     assert dict(matplotlib.rcParams) == before
     assert bars(private.dp.budget.plot()) == bars(ax)
     budget = private.dp.budget
-    assert bars(plot.draw_budget(budget.entries, budget.total, budget.left)) == bars(ax)
+    assert bars(plots.draw_budget(budget.entries, budget.total, budget.left)) == bars(ax)
     assert budget.spent == (0.5, 0)
     with pytest.raises(ParameterError, match="'ax' must be the axes"):
         budget.plot(ax="axes")
@@ -240,13 +241,13 @@ def test_what_is_no_budget_is_refused():
         (budget.entries, ZCDP(1), (1, 0, 0), "left"),
     ):
         with pytest.raises(ParameterError, match=f"'{name}' must be"):
-            plot.draw_budget(entries, total, left)
+            plots.draw_budget(entries, total, left)
     assert plt.get_fignums() == []
 
 
 def test_without_matplotlib_a_budget_and_a_plan_name_the_extra(monkeypatch):
     private = protect(epsilon=1)
-    plan = private.dp.plan("mean", "age", epsilon=0.1, rows=100)
+    plan = private.dp.plan.mean("age", epsilon=0.1, rows=100)
     for module in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
     for thing in (private.dp, private.dp.budget, plan.dp):
@@ -264,14 +265,14 @@ LEVELS = [0.5, 0.005, 0.05]
 
 @pytest.fixture(scope="module")
 def share():
-    return protect(epsilon=1).dp.plan(
-        "proportion", "region", "north", epsilon=LEVELS, bounding=KINDS, rows=8000, at=0.07
+    return protect(epsilon=1).dp.plan.proportion(
+        "region", "north", epsilon=LEVELS, bounding=KINDS, rows=8000, at=0.07
     )
 
 
 def lines(ax):
     """The lines of an axes through points, by their style."""
-    kinds = {(colour, marker): kind for kind, (colour, _, marker) in planned.STYLES.items()}
+    kinds = {(colour, marker): kind for kind, (colour, _, marker) in plan_plot.STYLES.items()}
     found = {}
     for line in ax.get_lines():
         if line.get_marker() not in ("", "None"):
@@ -298,9 +299,9 @@ def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == ["no bounding", "bounding bit", "bounding truncated"]
     assert below.get_xlabel() == "epsilon (less noise to the right)"
-    assert ax.get_title(loc="left") == "plan: proportion of region"
-    assert "supposed: 8,000 records and a value of 0.07" in said(ax)
-    assert "laplace noise" in said(ax)
+    assert ax.get_title(loc="left") == "Plan: Proportion of region"
+    assert "assumed: 8,000 records and a value of 0.07" in said(ax)
+    assert "Laplace noise" in said(ax)
 
 
 @pytest.mark.full
@@ -324,7 +325,7 @@ def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
 
 @pytest.mark.full
 def test_numbers_of_different_units_have_axes_of_their_own():
-    plan = protect(epsilon=1).dp.plan("mean", ["age", "year"], epsilon=[0.1, 1], rows=300)
+    plan = protect(epsilon=1).dp.plan.mean(["age", "year"], epsilon=[0.1, 1], rows=300)
     ax = bare(plan)
     names = [part.get_title(loc="left") for part in ax.child_axes]
     assert names == ["root mean squared error of age", "root mean squared error of year"]
@@ -337,13 +338,13 @@ def test_numbers_of_different_units_have_axes_of_their_own():
 
 @pytest.mark.full
 def test_numbers_that_are_alike_share_axes():
-    plan = protect(epsilon=1).dp.plan("value_counts", "region", epsilon=[0.1, 1], rows=300)
+    plan = protect(epsilon=1).dp.plan.value_counts("region", epsilon=[0.1, 1], rows=300)
     ax = bare(plan)
     assert len(ax.child_axes) == 1
     assert lines(ax.child_axes[0])["none"][:, 1] == pytest.approx(
         plan["rmse"].xs("south", level=2).to_numpy()
     )
-    (curve,) = planned.curves_of(plan)
+    (curve,) = plan_plot.curves_of(plan)
     assert curve.name == "north and 1 more"
 
 
@@ -351,8 +352,8 @@ def test_numbers_that_are_alike_share_axes():
 def test_a_plan_of_too_many_numbers_is_drawn_one_by_one():
     columns = tuple(Column(f"x{place}", "float", lower=0, upper=2.0**place) for place in range(6))
     frame = pd.DataFrame({column.name: [0.3, 0.4] for column in columns})
-    plan = frame.dp.protect(Domain(columns), epsilon=1).dp.plan("sum", epsilon=0.1, rows=10)
-    with pytest.raises(MetadataError, match="of 6 numbers that differ") as caught:
+    plan = frame.dp.protect(Domain(columns), epsilon=1).dp.plan.sum(epsilon=0.1, rows=10)
+    with pytest.raises(MetadataError, match="6 distinct numbers") as caught:
         plan.dp.plot()
     assert 'plan.xs("age", level=2).dp.plot()' in caught.value.hint
     assert bare(plan.xs("x3", level=2)).child_axes
@@ -379,9 +380,9 @@ CHANGED = {
 def test_a_plan_whose_numbers_are_not_there_is_refused(share, name):
     changed = CHANGED[name](share)
     changed.attrs = share.attrs
-    with pytest.raises(MetadataError, match="says that it is a plan") as caught:
+    with pytest.raises(MetadataError, match="is marked as a plan") as caught:
         changed.dp.plot()
-    assert "private.dp.plan(...).dp.plot()" in caught.value.hint
+    assert "private.dp.plan.mean(...).dp.plot()" in caught.value.hint
     assert "secret" not in str(caught.value)
     assert plt.get_fignums() == []
 
@@ -389,7 +390,7 @@ def test_a_plan_whose_numbers_are_not_there_is_refused(share, name):
 @pytest.mark.full
 def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     private = protect(epsilon=1).dp.query("age >= 30")
-    guess = private.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33)
+    guess = private.dp.plan.mean("age", epsilon=0.1, rows=77, at=33)
     assert guess.attrs == {
         PLAN: {
             "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "filters": ["age >= 30"],
@@ -398,8 +399,8 @@ def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     }  # fmt: skip
     json.dumps(guess.attrs)
     other = FRAME.iloc[: ROWS // 2].dp.protect(DOMAIN, epsilon=1).dp.query("age >= 30")
-    assert other.dp.plan("mean", "age", epsilon=0.1, rows=77, at=33).attrs == guess.attrs
+    assert other.dp.plan.mean("age", epsilon=0.1, rows=77, at=33).attrs == guess.attrs
     assert "where age >= 30" in said(bare(guess))
-    assert re.search(r"supposed: 77 records and a value of 33", said(bare(guess)))
+    assert re.search(r"assumed: 77 records and a value of 33", said(bare(guess)))
     with pytest.raises(MetadataError):
         guess.dp.metadata  # noqa: B018

@@ -12,7 +12,8 @@ import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
-from pdprivacy.plot.canvas import luminance
+from pdprivacy.show.numbers import half_width
+from pdprivacy.show.plots.canvas import luminance
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -95,7 +96,7 @@ def labels(axis):
 
 
 def number(text):
-    return float(text.get_text().replace(",", "").replace("−", "-"))
+    return float(text.get_text().replace(",", ""))
 
 
 @pytest.mark.full
@@ -105,9 +106,9 @@ def test_the_cells_are_those_of_the_table_as_it_is_printed(private):
     assert array(ax).tolist() == released.to_numpy().tolist()
     assert ax.yaxis_inverted()  # the first row above
     assert labels(ax.yaxis) == ["north", "south", "east", "west"]
-    assert labels(ax.xaxis) == ["f", "m", "null"]
+    assert labels(ax.xaxis) == ["f", "m", "NaN"]
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "sex")
-    assert ax.get_title(loc="left") == "crosstab of sex by region"
+    assert ax.get_title(loc="left") == "Contingency table of sex by region"
     texts = cells(ax)
     assert {place: number(text) for place, text in texts.items()} == {
         (row, column): released.iloc[row, column] for row in range(4) for column in range(3)
@@ -120,7 +121,7 @@ def test_the_note_says_the_noise_of_a_count(private, epsilon):
     released = private.dp.crosstab("region", "sex", epsilon=epsilon)
     half = released.attrs["dp"]["error"]["plus_minus"]
     note = said(drawn(released))
-    found = re.search(r"each count ± ([\d.,]+) with 95 %, of the noise alone", note)
+    found = re.search(r"each count ± ([\d.,]+): 95 % margin of error, noise only", note)
     assert float(found[1].replace(",", "")) == pytest.approx(half, rel=0.05)
     assert f"epsilon {epsilon:g}, geometric noise" in note
 
@@ -135,7 +136,7 @@ def test_cells_within_the_noise_are_hatched_and_paler(private):
     assert 9 <= len(within) < released.size
     ax = drawn(released)
     assert hatched(ax) == within
-    assert "hatched: cannot be told from 0" in said(ax)
+    assert "hatched: within the margin of error of 0" in said(ax)
     texts = cells(ax)
     white = {place for place, text in texts.items() if text.get_color() == "0.35"}
     assert white
@@ -178,7 +179,8 @@ def test_sums_are_written_and_have_no_colour(private):
     assert image.norm.vmax == released.iloc[:-1, :-1].to_numpy().max()
     assert number(cells(ax)[4, 3]) == released.loc["All", "All"]
     halves = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    assert f"sums ± {halves[0, -1]:.2g} to {halves[-1, -1]:.2g}" in said(ax)
+    ends = [half_width(halves[place, -1], whole=True) for place in (0, -1)]
+    assert "sums ± {} to {}".format(*ends) in said(ax)
 
 
 @pytest.mark.full
@@ -196,17 +198,15 @@ def test_the_sums_of_shares_are_those_that_pandas_keeps(private, way, which):
     assert (masked(drawn(released)) == sums).all()
 
 
-def test_shares_are_written_in_percent(private):
+def test_shares_are_written_as_released(private):
     released = private.dp.crosstab("region", "sex", epsilon=5, normalize="index")
     ax = drawn(released)
     assert array(ax) == pytest.approx(released.to_numpy())
     for (row, column), text in cells(ax).items():
-        assert number(text) == pytest.approx(100 * released.iloc[row, column], abs=0.51)
+        assert number(text) == pytest.approx(released.iloc[row, column], abs=0.0051)
     halves = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    found = re.search(r"each share ± ([\d.]+) to ([\d.]+) % with", said(ax))
-    assert [float(one) for one in found.groups()] == pytest.approx(
-        [100 * halves.min(), 100 * halves.max()], rel=0.06
-    )
+    found = re.search(r"each share ± ([\d.]+) to ([\d.]+): 95 %", said(ax))
+    assert [float(one) for one in found.groups()] == pytest.approx([halves.min(), halves.max()], rel=0.11)
     (key,) = ax.child_axes
     assert key.get_ylabel() == "share"
     assert "(shares of each row)" in ax.get_title(loc="left")
@@ -221,9 +221,9 @@ def test_a_series_of_several_columns_is_a_table(private):
     ):
         ax = drawn(released)
         assert labels(ax.yaxis) == ["[16, 30)", "[30, 45)", "[45, 65]"]  # by size, whatever their counts
-        assert set(labels(ax.xaxis)) == {"f", "m", "null"}
-        assert labels(ax.xaxis)[-1] == "null"
-        counts = {(age, "null" if pd.isna(sex) else sex): count for (age, sex), count in released.items()}
+        assert set(labels(ax.xaxis)) == {"f", "m", "NaN"}
+        assert labels(ax.xaxis)[-1] == "NaN"
+        counts = {(age, "NaN" if pd.isna(sex) else sex): count for (age, sex), count in released.items()}
         for row, age in enumerate(labels(ax.yaxis)):
             for column, sex in enumerate(labels(ax.xaxis)):
                 assert array(ax)[row, column] == counts[age, sex]
@@ -234,7 +234,7 @@ def test_three_columns_are_rows_by_the_first_two(private):
     released = private.dp.value_counts(["region", "sex", "age"], epsilon=1, sort=False)
     ax = drawn(released, (8, 9))
     assert array(ax).tolist() == released.to_numpy().reshape(12, 3).tolist()
-    assert labels(ax.yaxis)[:4] == ["north, f", "north, m", "north, null", "south, f"]
+    assert labels(ax.yaxis)[:4] == ["north, f", "north, m", "north, NaN", "south, f"]
     assert ax.get_ylabel() == "region, sex"
 
 
@@ -243,7 +243,7 @@ def test_releases_of_a_table_are_side_by_side(private):
     released = private.dp.crosstab("region", "sex", epsilon=3, releases=2)
     ax = drawn(released, (9, 5))
     assert array(ax).tolist() == released.to_numpy().tolist()
-    assert labels(ax.xaxis) == ["f (1)", "m (1)", "null (1)", "f (2)", "m (2)", "null (2)"]
+    assert labels(ax.xaxis) == ["f (1)", "m (1)", "NaN (1)", "f (2)", "m (2)", "NaN (2)"]
     assert "2 releases together" in said(ax)
     assert "in brackets: the release" in said(ax)
     series = private.dp.value_counts(["age", "sex"], epsilon=3, releases=2, sort=False)
@@ -256,7 +256,7 @@ def test_releases_of_a_table_are_side_by_side(private):
 
 def test_a_constraint_is_named(private):
     released = private.dp.crosstab("region", "sex", epsilon=1, constraint="nonnegative")
-    assert "errors as before constraint='nonnegative'" in said(drawn(released))
+    assert "errors are those before constraint='nonnegative'" in said(drawn(released))
 
 
 @pytest.mark.full
@@ -290,7 +290,7 @@ def test_correlations_have_colours_from_minus_one_to_one(private):
     assert middle > 0.95
     assert max(luminance(image.cmap(0.0)), luminance(image.cmap(1.0))) < 0.3
     assert number(cells(ax)[0, 2]) == pytest.approx(released.loc["age", "height"], abs=0.006)
-    assert cells(ax)[0, 2].get_text().startswith("−")
+    assert cells(ax)[0, 2].get_text().startswith("-")
     assert labels(ax.xaxis) == labels(ax.yaxis) == ["age", "weight", "height"]
 
 
@@ -314,7 +314,7 @@ def test_covariances_are_coloured_around_zero(private):
     assert image.norm.vmax == -image.norm.vmin == np.abs(released.to_numpy()).max()
     assert image.norm(0.0) == pytest.approx(0.5)
     halves = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    assert f"to {halves.max():.2g} with 95 %" in said(ax)
+    assert f"to {half_width(halves.max())}: 95 %" in said(ax)
 
 
 @pytest.mark.full
@@ -326,5 +326,5 @@ def test_a_correlation_that_does_not_exist_is_grey_and_says_so(private):
     ax = drawn(released)
     lacking = {(row, column) for row, column in zip(*np.nonzero(released.isna().to_numpy()), strict=True)}
     assert lacking
-    assert {place for place, text in cells(ax).items() if text.get_text() == "none"} == lacking
+    assert {place for place, text in cells(ax).items() if text.get_text() == "NaN"} == lacking
     assert "seeded: not private" in said(ax)

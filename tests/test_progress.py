@@ -23,7 +23,7 @@ from pdprivacy import Ledger, Pure
 from pdprivacy.accessor import DataFrameDP
 from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.ledger.audit import audit
-from pdprivacy.progress import shown
+from pdprivacy.show.progress import shown
 
 PACKAGE = Path(pdprivacy.__file__).parent
 ROOT = PACKAGE.parent
@@ -611,7 +611,7 @@ def test_interrupts_at_random_moments_lose_no_charge(tmp_path):
         printed = re.findall(r"released (\d+/\d+)", fact["printed"])
         over = "done" in fact["printed"].split()
         told = fact["job"] == "command" and fact["printed"].endswith("Interrupted.\n")
-        note = r"Charge (\d+).* is entered, but its .*|Whether the charge is entered is not known.*"
+        note = r"Charge (\d+).* is entered, but its .*|It is unknown whether the charge is entered.*"
         ends = re.search(rf"KeyboardInterrupt\n(?:{note}\n)?$", fact["printed"])
         assert told or over or ends, fact
         if ends and ends[1]:
@@ -626,7 +626,8 @@ def test_interrupts_at_random_moments_lose_no_charge(tmp_path):
         if fact["job"] not in ("counts", "kmedian", "kmeans"):
             assert fact["charged"] == [], fact
     assert sum("done" not in fact["printed"].split() for fact in facts) >= 5
-    assert any(fact["charged"] and "released" not in fact["printed"] for fact in facts)
+    # some interrupt hits between a charge and the line about its release
+    assert any(len(fact["charged"]) > fact["printed"].count("released ") for fact in facts)
 
 
 PRESSED = """

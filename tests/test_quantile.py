@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pdprivacy import Column, measure
+from pdprivacy import Column
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import ExponentialMechanism
 from pdprivacy.noise import source
+from pdprivacy.release import tasks
 from pdprivacy.statistic import Quantile, Scope, ladder, share
 from tests.support.statistics import accepts, accepts_counts
 
@@ -124,7 +125,7 @@ def test_a_unit_of_two_records_moves_no_score_further_than_is_stated(q, end):
 def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: ExponentialMechanism) -> Any:
     """The probability of each point, as the library reads, groups and weighs them."""
     engine = PandasEngine(pd.DataFrame({"x": pd.array(list(data), dtype="Int64")}))
-    runs, others, _, _ = choice.near(choice.read(engine), mechanism.scale, 10**6)
+    runs, others, _, _ = choice.near(choice.read.on(engine), mechanism.scale, 10**6)
     assert others == 0
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
     found = np.zeros(choice.candidates)
@@ -170,7 +171,7 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
         key = tuple(sorted(data))
         if key not in known:
             engine = PandasEngine(pd.DataFrame({"x": np.array(key, np.int64)}))
-            runs, _, _, _ = choice.near(choice.read(engine), mechanism.scale, 10**6)
+            runs, _, _, _ = choice.near(choice.read.on(engine), mechanism.scale, 10**6)
             weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
             best = runs.deficits[runs.lengths > 0].min()
             points = np.array([*PLACES, 10**6]) + choice.quantity.low
@@ -204,7 +205,7 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
     column = Column("x", "integer", True, -low, 14)
     quantile = asked(*choice, scope("add_remove"), column)
     engine = PandasEngine(pd.DataFrame({"x": pd.array(data, dtype="Int64")}))
-    near, others, least, rest = quantile.near(quantile.read(engine), 0.5, reach)
+    near, others, least, rest = quantile.near(quantile.read.on(engine), 0.5, reach)
     together = near.followed_by(rest()) if others else near
     points = range(-low, 15)
     expected = np.array([float(score) for score in scores(tuple(data), quantile, points, 0.5)])
@@ -244,7 +245,7 @@ def test_windows_hold_their_records(data, first, width):
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkeypatch):
     """Ties, nulls, and with a reach of nothing the points left out, which are drawn all the same."""
-    monkeypatch.setattr(measure, "HARDLY", hardly)
+    monkeypatch.setattr(tasks, "HARDLY", hardly)
     data = [2] * 3 + [3] * 2 + [5] * 4 + [9] * 2 + [None] * 4
     column = Column("x", "integer", True, 0, 9)
     engine = PandasEngine(pd.DataFrame({"x": pd.array(data, dtype="Int64")}))
@@ -260,7 +261,7 @@ def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkey
         drawn = [
             step
             for _ in range(100)
-            for step in measure._ranked(choice, mechanism, choice.read(engine), 30, bits)
+            for step in tasks._ranked(choice, mechanism, choice.read.on(engine), 30, bits)
         ]
         counts = np.bincount([int(choice.value(step)) for step in drawn], minlength=10)
         assert accepts_counts(counts, expected)
@@ -269,7 +270,7 @@ def test_draws_have_the_distribution_of_the_definition(hardly, neighbors, monkey
 def test_only_what_is_near_is_sorted():
     data = np.random.default_rng(1).uniform(0, 100, 200_000)
     choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "float", False, 0, 100.0))
-    ranks = choice.read(PandasEngine(pd.DataFrame({"x": data})))
+    ranks = choice.read.on(PandasEngine(pd.DataFrame({"x": data})))
     mechanism = ExponentialMechanism(1, choice.sensitivity)
     near, others, least, _ = choice.near(ranks, mechanism.scale, 200)
     assert len(near.starts) < 3000
@@ -310,7 +311,7 @@ def test_hardly_any_records_are_enough(data):
         mechanism = ExponentialMechanism(1, choice.sensitivity)
         drawn = [
             choice.value(step)
-            for step in measure._ranked(choice, mechanism, choice.read(engine), 400, source(2))
+            for step in tasks._ranked(choice, mechanism, choice.read.on(engine), 400, source(2))
         ]
         assert min(drawn) >= 0
         assert max(drawn) <= 10
@@ -347,7 +348,7 @@ def test_other_numbers_have_a_fine_grid_within_the_bounds(bounds):
         assert abs(choice.value(step) - bound) <= width * 2**-29
         assert bounds[0] <= choice.value(step) <= bounds[1]
     data = np.linspace(*bounds, 1001)
-    ranks = choice.read(PandasEngine(pd.DataFrame({"x": data})))
+    ranks = choice.read.on(PandasEngine(pd.DataFrame({"x": data})))
     window = ranks.between(0, 1001)
     read = [choice.value(int(step)) for step in np.repeat(window.values, window.counts)]
     np.testing.assert_allclose(read, data, atol=max(width * 2**-29, 1e-300))

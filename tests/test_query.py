@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError, QueryError
-from pdprivacy.query import Query, parse
+from pdprivacy.expressions import Transform, query
 from tests.support.cases import each
 
 LABELS = ("south", "north", "it's", "a`b", "&|")
@@ -30,8 +30,12 @@ DOMAIN = Domain(
 )
 
 
+def parse(text: str, domain: Domain) -> Transform:
+    return query(domain, text)
+
+
 def narrowed(text: str, name: str, domain: Domain = DOMAIN) -> Column:
-    return parse(text, domain).narrow()[name]
+    return parse(text, domain).domain[name]
 
 
 # ------------------------------------------------------------------ frames and filters at random
@@ -126,7 +130,7 @@ filters = st.recursive(
 )
 
 
-def parsed(text: str) -> Query:
+def parsed(text: str) -> Transform:
     try:
         return parse(text, DOMAIN)
     except QueryError as error:
@@ -149,9 +153,9 @@ PLAIN = {
 
 @given(frames(nulls=False, dtypes=PLAIN), filters)
 def test_the_mask_is_what_dataframe_query_selects(frame, text):
-    query = parsed(text)
+    step = parsed(text)
     selected = frame.query(text, engine="python")
-    assert frame.index[query.mask(frame)].tolist() == selected.index.tolist()
+    assert frame.index[step.keep(frame)].tolist() == selected.index.tolist()
 
 
 def outcome(text: str, record: dict[str, object]) -> bool:
@@ -215,11 +219,11 @@ def conforms(value: object, column: Column) -> bool:
     return (column.lower is None or column.lower <= value) and (column.upper is None or value <= column.upper)
 
 
-def check_each_row_alone(query: Query, frame: pd.DataFrame, mask: np.ndarray, order: list[int]) -> None:
+def check_each_row_alone(step: Transform, frame: pd.DataFrame, mask: np.ndarray, order: list[int]) -> None:
     assert mask.dtype == bool
     assert mask.shape == (len(frame),)
-    assert [query.mask(frame.iloc[[place]])[0] for place in range(len(frame))] == mask.tolist()
-    assert query.mask(frame.iloc[order]).tolist() == mask[order].tolist()
+    assert [step.keep(frame.iloc[[place]])[0] for place in range(len(frame))] == mask.tolist()
+    assert step.keep(frame.iloc[order]).tolist() == mask[order].tolist()
 
 
 def check_meaning(text: str, frame: pd.DataFrame, mask: np.ndarray) -> None:
@@ -228,8 +232,8 @@ def check_meaning(text: str, frame: pd.DataFrame, mask: np.ndarray) -> None:
         assert outcome(text, record) == passed
 
 
-def check_narrowed(query: Query, kept: pd.DataFrame) -> None:
-    domain = query.narrow()
+def check_narrowed(step: Transform, kept: pd.DataFrame) -> None:
+    domain = step.domain
     assert domain.names == DOMAIN.names
     for row in kept.to_dict("records"):
         for name, value in row.items():
@@ -240,7 +244,7 @@ def check_impossible(text: str, frame: pd.DataFrame) -> None:
     """With the impossible filter as an alternative the expression is possible again."""
     either = parse(f"({text}) or (age == 18 and member and region == 'south')", DOMAIN)
     alone = parse("age == 18 and member and region == 'south'", DOMAIN)
-    assert either.mask(frame).tolist() == alone.mask(frame).tolist()
+    assert either.keep(frame).tolist() == alone.keep(frame).tolist()
 
 
 @given(frames(nulls=True), filters, st.randoms())
@@ -251,30 +255,29 @@ def test_a_filter_means_of_each_row_alone_what_it_says_for_every_dtype(frame, te
     passes conforms to the narrowed domain; a filter that is refused as impossible passes no record.
     """
     try:
-        query = parse(text, DOMAIN)
+        step = parse(text, DOMAIN)
     except QueryError as error:
         if "no declared record can meet" not in str(error):
             raise
         check_impossible(text, frame)
         return
-    mask = query.mask(frame)
+    mask = step.keep(frame)
     order = list(range(len(frame)))
     random.shuffle(order)
-    check_each_row_alone(query, frame, mask, order)
+    check_each_row_alone(step, frame, mask, order)
     check_meaning(text, frame, mask)
-    check_narrowed(query, frame[mask])
+    check_narrowed(step, frame[mask])
 
 
 # ------------------------------------------------------------------ reading
 
 
 def test_a_query_says_what_it_reads():
-    query = parse("income > 0 and (`family size` > 2 or income < -1)", DOMAIN)
-    assert query.columns == ("income", "family size")
-    assert query.text == "income > 0 and (`family size` > 2 or income < -1)"
-    assert repr(query) == f"Query(text={query.text!r}, columns=('income', 'family size'))"
+    step = parse("income > 0 and (`family size` > 2 or income < -1)", DOMAIN)
+    assert step.reads == ("income", "family size")
+    assert step.text == "query('income > 0 and (`family size` > 2 or income < -1)')"
     with pytest.raises(AttributeError):
-        query.text = ""
+        step.text = ""
 
 
 @each(
@@ -423,7 +426,7 @@ def test_strings_backticks_and_operators_are_read_apart(text):
             "member": [True, False, True, False, True],
         }
     )
-    mask = parse(text, domain).mask(frame)
+    mask = parse(text, domain).keep(frame)
     if "`b" not in text and "{" not in text and "#" not in text:
         assert mask.tolist() == frame.index.isin(frame.query(text, engine="python").index).tolist()
     assert 0 < mask.sum() < len(frame)
@@ -433,7 +436,7 @@ def test_backticked_names_are_shown_as_they_were_written():
     names = [f"a {place}" for place in range(12)]
     domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in names))
     text = " and ".join(f"`{name}` > 1" for name in names)
-    assert parse(text, domain).columns == tuple(names)
+    assert parse(text, domain).reads == tuple(names)
     with pytest.raises(QueryError) as caught:
         parse(text + " and `a 11` > `a 1`", domain)
     assert "'`a 11` > `a 1`' compares two columns" in str(caught.value)
@@ -443,8 +446,8 @@ def test_a_name_that_looks_like_a_placeholder_stays_itself():
     domain = Domain(
         (Column("_name0_", "integer", lower=0, upper=9), Column("x y", "integer", lower=0, upper=9))
     )
-    query = parse("_name0_ > 3 and `x y` < 3", domain)
-    assert query.mask(pd.DataFrame({"_name0_": [4, 0], "x y": [0, 4]})).tolist() == [True, False]
+    step = parse("_name0_ > 3 and `x y` < 3", domain)
+    assert step.keep(pd.DataFrame({"_name0_": [4, 0], "x y": [0, 4]})).tolist() == [True, False]
 
 
 # ------------------------------------------------------------------ narrowing
@@ -557,7 +560,7 @@ def test_null_tests_narrow_no_bounds():
     bare = Domain((Column("age", "integer", lower=1, upper=9),))
     with pytest.raises(QueryError, match="no declared record can meet"):
         parse("age.isna()", bare)
-    assert parse("not age.isna()", bare).narrow() == bare
+    assert parse("not age.isna()", bare).domain == bare
 
 
 def test_bounds_that_are_not_declared_are_declared_by_the_filter():
@@ -571,12 +574,12 @@ def test_bounds_that_are_not_declared_are_declared_by_the_filter():
 
 
 def test_a_narrowed_domain_takes_the_next_filter():
-    first = parse("age >= 30 and region in ['south', 'north']", DOMAIN).narrow()
-    second = parse("age < 40 and region != 'south'", first).narrow()
+    first = parse("age >= 30 and region in ['south', 'north']", DOMAIN).domain
+    second = parse("age < 40 and region != 'south'", first).domain
     assert second["age"].bounds("m") == (30.0, 39.0)
     assert second["age"].bins == (30, 39)
     assert second["region"].categories == ("north",)
-    assert parse("age == 35 and age != 36", second).narrow()["age"].bins == (30, 39)
+    assert parse("age == 35 and age != 36", second).domain["age"].bins == (30, 39)
     with pytest.raises(QueryError, match="no declared record can meet"):
         parse("region != 'north'", second.replace(Column("region", "category", categories=("north",))))
 
@@ -585,7 +588,7 @@ def test_one_float_value_can_be_excluded():
     point = Domain((Column("x", "float", lower=1, upper=1),))
     with pytest.raises(QueryError, match="no declared record can meet"):
         parse("x != 1", point)
-    assert parse("x != 2", point).narrow() == point
+    assert parse("x != 2", point).domain == point
 
 
 # ------------------------------------------------------------------ masks
@@ -613,21 +616,21 @@ LIMITS = [-(2**63), -BIG - 1, 0, BIG, BIG + 1, 2**63 - 1]
 )
 def test_integers_are_compared_exactly(dtype, text):
     cells = pd.Series(LIMITS).astype(dtype)
-    query = parse(f"({text}) or other", Domain((Column("n", "integer"), Column("other", "boolean"))))
+    step = parse(f"({text}) or other", Domain((Column("n", "integer"), Column("other", "boolean"))))
     frame = pd.DataFrame({"n": cells, "other": False})
     expected = [bool(eval(text, {"n": value})) for value in LIMITS]
-    assert query.mask(frame).tolist() == expected
+    assert step.keep(frame).tolist() == expected
 
 
 def test_unsigned_integers_are_compared_exactly():
     domain = Domain((Column("n", "integer"),))
     for dtype in ("uint64", "UInt64", "uint64[pyarrow]"):
         frame = pd.DataFrame({"n": pd.Series([0, 2**63, 2**64 - 1]).astype(dtype)})
-        assert parse("n > -1", domain).mask(frame).tolist() == [True] * 3
-        assert parse(f"n >= {2**64 - 1}", domain).mask(frame).tolist() == [False, False, True]
-        assert parse(f"n in [{2**63}, -5]", domain).mask(frame).tolist() == [False, True, False]
+        assert parse("n > -1", domain).keep(frame).tolist() == [True] * 3
+        assert parse(f"n >= {2**64 - 1}", domain).keep(frame).tolist() == [False, False, True]
+        assert parse(f"n in [{2**63}, -5]", domain).keep(frame).tolist() == [False, True, False]
         many = list(range(1, 12))
-        assert parse(f"n in {[*many, 2**64 - 1]}", domain).mask(frame).tolist() == [False, False, True]
+        assert parse(f"n in {[*many, 2**64 - 1]}", domain).keep(frame).tolist() == [False, False, True]
 
 
 class Colour(enum.Enum):
@@ -637,10 +640,10 @@ class Colour(enum.Enum):
 
 def test_an_enum_is_written_as_its_value():
     domain = Domain((Column("x", "category", categories=tuple(Colour)),))
-    query = parse("x == 'b'", domain)
-    assert query.narrow()["x"].categories == (Colour.BLUE,)
+    step = parse("x == 'b'", domain)
+    assert step.domain["x"].categories == (Colour.BLUE,)
     cells = pd.Categorical([Colour.RED, Colour.BLUE, None], categories=list(Colour))
-    assert query.mask(pd.DataFrame({"x": cells})).tolist() == [False, True, False]
+    assert step.keep(pd.DataFrame({"x": cells})).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("unit", ["ns", "s", "object"])
@@ -649,16 +652,16 @@ def test_a_date_is_written_as_a_string(unit):
     domain = Domain((Column("day", "category", nullable=True, categories=tuple(days)),))
     dtype = "object" if unit == "object" else f"datetime64[{unit}]"
     frame = pd.DataFrame({"day": pd.Series([*days, pd.NaT], dtype="object").astype(dtype)})
-    query = parse("day == '2020-02-01'", domain)
-    assert query.narrow()["day"].categories == (days[1],)
-    assert query.mask(frame).tolist() == [False, True, False]
-    assert parse("day not in ['2020-02-01 00:00']", domain).mask(frame).tolist() == [True, False, True]
-    assert parse("day.isna()", domain).mask(frame).tolist() == [False, False, True]
+    step = parse("day == '2020-02-01'", domain)
+    assert step.domain["day"].categories == (days[1],)
+    assert step.keep(frame).tolist() == [False, True, False]
+    assert parse("day not in ['2020-02-01 00:00']", domain).keep(frame).tolist() == [True, False, True]
+    assert parse("day.isna()", domain).keep(frame).tolist() == [False, False, True]
     for text in ("day == '2020-03-01'", "day == 'soon'", "day == 3"):
         with pytest.raises(QueryError, match="is not a declared category"):
             parse(text, domain)
     date = Domain((Column("day", "category", categories=(dt.date(2020, 1, 1),)),))
-    assert parse("day == '2020-01-01'", date).mask(pd.DataFrame({"day": [dt.date(2020, 1, 1)]})).all()
+    assert parse("day == '2020-01-01'", date).keep(pd.DataFrame({"day": [dt.date(2020, 1, 1)]})).all()
 
 
 @pytest.mark.full(keep=8)
@@ -693,7 +696,7 @@ def test_every_null_has_one_fate(cells):
         "x.notna()": False,
     }
     for text, fate in fates.items():
-        assert parse(text, domain).mask(frame).tolist() == [True, fate], text
+        assert parse(text, domain).keep(frame).tolist() == [True, fate], text
 
 
 def test_nan_beside_na_is_null_too():
@@ -702,9 +705,9 @@ def test_nan_beside_na_is_null_too():
     arrow = pd.arrays.ArrowExtensionArray(pyarrow.array([1.0, float("nan"), None]))
     frame = pd.DataFrame({"x": arrow})
     domain = Domain((Column("x", "float", nullable=True),))
-    assert parse("x.isna()", domain).mask(frame).tolist() == [False, True, True]
-    assert parse("x == 1", domain).mask(frame).tolist() == [True, False, False]
-    assert parse("x != 1", domain).mask(frame).tolist() == [False, True, True]
+    assert parse("x.isna()", domain).keep(frame).tolist() == [False, True, True]
+    assert parse("x == 1", domain).keep(frame).tolist() == [True, False, False]
+    assert parse("x != 1", domain).keep(frame).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -714,8 +717,8 @@ def test_a_long_list_means_what_its_comparisons_mean(dtype):
     frame = pd.DataFrame({"x": pd.Series([-0.0, 0.1, 7.0, None], dtype="object").astype(dtype)})
     domain = Domain((Column("x", "float", nullable=True),))
     constants = [0, 0.1, 11, 12, 13, 14, 15, 16, 17, 18]
-    alone = parse(" or ".join(f"x == {constant}" for constant in constants), domain).mask(frame)
-    assert parse(f"x in {constants}", domain).mask(frame).tolist() == alone.tolist()
+    alone = parse(" or ".join(f"x == {constant}" for constant in constants), domain).keep(frame)
+    assert parse(f"x in {constants}", domain).keep(frame).tolist() == alone.tolist()
     assert alone[[0, 2, 3]].tolist() == [True, False, False]
 
 
@@ -724,31 +727,27 @@ def test_cells_of_a_wrong_type_compare_as_false_and_are_never_shown():
     cells = pd.Series([1, canary, [canary], np.zeros(2), 9.5, None, b"x", {}], dtype="object")
     frame = pd.DataFrame({"x": cells, "y": [canary] * len(cells)})
     domain = Domain((Column("x", "float", nullable=True), Column("y", "integer", nullable=True)))
-    assert parse("x > 0", domain).mask(frame).tolist() == [True, False, False, False, True, *[False] * 3]
-    assert parse("x == 9.5", domain).mask(frame).tolist() == [*[False] * 4, True, *[False] * 3]
+    assert parse("x > 0", domain).keep(frame).tolist() == [True, False, False, False, True, *[False] * 3]
+    assert parse("x == 9.5", domain).keep(frame).tolist() == [*[False] * 4, True, *[False] * 3]
     many = "x in [1, 2, 3, 4, 5, 6, 7, 8, 9]"
-    assert parse(many, domain).mask(frame).tolist() == [True, *[False] * 7]
+    assert parse(many, domain).keep(frame).tolist() == [True, *[False] * 7]
     for text in ("y > 3", "y == 3", "y in [1, 2, 3, 4, 5, 6, 7, 8, 9]"):
-        assert not parse(text, domain).mask(frame).any()
+        assert not parse(text, domain).keep(frame).any()
         for dtype in ("str", "string[pyarrow]", "category"):
-            assert not parse(text, domain).mask(frame.astype({"y": dtype})).any()
+            assert not parse(text, domain).keep(frame.astype({"y": dtype})).any()
 
 
 def test_a_frame_without_the_column_is_refused_by_name():
-    query = parse("age > 30", DOMAIN)
     frame = pd.DataFrame([["canary-91b2", 1]], columns=["x", "y"])
-    with pytest.raises(InvalidDataError, match="column 'age' of the filter is not in the frame") as caught:
-        query.mask(frame)
-    assert "canary" not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(InvalidDataError, match="column 'age' of the filter appears more than once"):
-        query.mask(frame.set_axis(["age", "age"], axis=1))
-    with pytest.raises(ParameterError, match="'frame' must be a pandas DataFrame"):
-        query.mask(frame["x"])
+    for refused in (frame, frame.set_axis(["age", "age"], axis=1)):
+        with pytest.raises(InvalidDataError, match="'age'") as caught:
+            refused.dp.protect(Domain((DOMAIN["age"],)), epsilon=1)
+        assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_empty_frame_has_an_empty_mask():
     frame = pd.DataFrame({"age": pd.Series([], dtype="int64"), "region": pd.Categorical([])})
-    mask = parse("age > 30 or region == 'south' or age.isna()", DOMAIN).mask(frame)
+    mask = parse("age > 30 or region == 'south' or age.isna()", DOMAIN).keep(frame)
     assert mask.shape == (0,)
     assert mask.dtype == bool
 
@@ -759,10 +758,10 @@ def test_an_empty_frame_has_an_empty_mask():
 @example("age > 3 & `")
 def test_any_text_is_a_filter_or_a_query_error(text):
     try:
-        query = parse(text, DOMAIN)
+        step = parse(text, DOMAIN)
     except QueryError:
         return
-    assert query.text == text
+    assert step.text == f"query({text!r})"
 
 
 @given(
@@ -771,12 +770,12 @@ def test_any_text_is_a_filter_or_a_query_error(text):
 def test_whatever_is_accepted_means_what_dataframe_query_means(words):
     text = " ".join(words)
     try:
-        query = parse(text, DOMAIN)
+        step = parse(text, DOMAIN)
     except QueryError:
         return
     frame = pd.DataFrame({"age": [3, 20, 3, 20], "member": [True, True, False, False]})
     selected = frame.query(text, engine="python")
-    assert frame.index[query.mask(frame)].tolist() == selected.index.tolist()
+    assert frame.index[step.keep(frame)].tolist() == selected.index.tolist()
 
 
 def test_columns_without_strings_as_labels_cannot_be_named():
@@ -823,7 +822,7 @@ class Level(enum.IntEnum):
 )
 def test_a_constant_means_the_first_label_that_it_fits(labels, text, meant):
     domain = Domain((Column("c", "category", categories=labels),))
-    (found,) = parse(text, domain).narrow()["c"].categories
+    (found,) = parse(text, domain).domain["c"].categories
     assert found is meant or (type(found) is type(meant) and found == meant)
 
 

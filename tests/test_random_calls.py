@@ -381,7 +381,7 @@ CALLS: dict[str, Call] = dict(
         _dp("sample", frac=0.5),
         _dp("suppress_outliers", columns="pay", m=0.1, M=0.2),
         # plans and disclosure
-        _dp("plan", statistic="mean", columns="pay", epsilon=1, rows=100),
+        _in_world("plan.mean", lambda world: world.private.dp.plan.mean, columns="pay", epsilon=1, rows=100),
         _dp("plan_releases", calls=[("mean", "pay", {"epsilon": 0.1})], delta=1e-6),
         _dp("batch", delta=1e-6, accounting="basic"),
         _dp("split", epsilon=1, into=2),
@@ -453,13 +453,12 @@ CALLS: dict[str, Call] = dict(
         # sensitivities
         _plain(sensitivity.count, **NEIGHBORS),
         _plain(sensitivity.sum, **BOUNDS, **NEIGHBORS),
-        _plain(sensitivity.centered_square, **BOUNDS, **NEIGHBORS),
-        _plain(sensitivity.centered_product, **OTHER_BOUNDS, **NEIGHBORS),
         _plain(sensitivity.mean, **BOUNDS, n=9, **NEIGHBORS),
-        _plain(sensitivity.proportion, n=9, **NEIGHBORS),
         _plain(sensitivity.histogram, **NEIGHBORS),
         _plain(sensitivity.proportions, n=9, **NEIGHBORS),
         _plain(sensitivity.var, **BOUNDS, n=9, **NEIGHBORS),
+        _plain(sensitivity.disjoint_sums, lower=0, upper=5, **NEIGHBORS),
+        _plain(sensitivity.quantile, q=0.25, **NEIGHBORS),
         _plain(sensitivity.cov, **OTHER_BOUNDS, n=9, **NEIGHBORS),
         _plain(sensitivity.pooled_var, **BOUNDS, n=9, groups=2, **NEIGHBORS),
         _plain(sensitivity.pooled_cov, **OTHER_BOUNDS, n=9, groups=2, **NEIGHBORS),
@@ -491,7 +490,7 @@ CALLS: dict[str, Call] = dict(
                     "delta": Fraction(1, 10**5),
                     "sensitivity": Fraction(1),
                     "p": Fraction(3),
-                    "moves": 1,
+                    "l0_sensitivity": 1,
                 },
             ),
         ),
@@ -500,7 +499,7 @@ CALLS: dict[str, Call] = dict(
                 f"mechanism.{name}",
                 Call(
                     lambda world, name=name: getattr(mechanism, name),
-                    {first: Fraction(1), "sensitivity": moved, "width": 10, "moves": 1},
+                    {first: Fraction(1), "sensitivity": moved, "width": 10, "l0_sensitivity": 1},
                 ),
             )
             for name, first, moved in (

@@ -918,7 +918,6 @@ def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
     private.dp.dr_ha("q", "s", 1)
     private.dp.quality()
     assert private.dp.budget.spent == (0, 0)
-    assert list(private.attrs["dp"]) == ["protected"]
     assert Fraction(private.dp.budget.left[0]) == 10**9
 
 

@@ -280,12 +280,12 @@ def test_nothing_is_wider_than_the_paper(reports, look, edition):
 
 def test_short_tables_are_whole_and_no_head_is_left_behind(printed):
     for sheets in printed.values():
-        (sheet,) = [text for text in sheets if "What each result says that it cost" in text]
+        (sheet,) = [text for text in sheets if "Cost of each result" in text]
         assert all(name in sheet for name in ("table", "most", "a share of that", "many"))
         for text in sheets:
             last = text.rstrip().splitlines()[-1]
             assert not last.endswith(("±", "as released", "epsilon delta", "(confidential)"))
-            assert last not in ("What was released", "What was declared", "What it cost", "All together")
+            assert last not in ("What was released", "What was declared", "What it cost", "Total")
 
 
 def test_each_sheet_says_which_edition_it_is(printed):

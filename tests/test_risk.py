@@ -39,8 +39,8 @@ MECHANISMS = {
     "generalized gaussian": GeneralizedGaussian(0.7, 1e-3, 1, 3),
     "staircase": Staircase(0.7, 1),
     "laplace, bit": Laplace(0.7, 1, bounds=BOUNDS, bounding="bit"),
-    "laplace, truncated": Laplace(0.7, 1, bounds=BOUNDS, bounding="truncated", moves=1),
-    "geometric, truncated": Geometric(0.7, 1, bounds=BOUNDS, bounding="truncated", moves=1),
+    "laplace, truncated": Laplace(0.7, 1, bounds=BOUNDS, bounding="truncated", l0_sensitivity=1),
+    "geometric, truncated": Geometric(0.7, 1, bounds=BOUNDS, bounding="truncated", l0_sensitivity=1),
     "gaussian, truncated": Gaussian(0.7, 1e-3, 1, bounds=BOUNDS, bounding="truncated"),
 }
 CELLS = {

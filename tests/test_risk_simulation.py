@@ -246,7 +246,7 @@ def test_blocks_and_batches_leave_nothing_out(monkeypatch, numbers):
 OPEN = (0, math.inf)
 MECHANISMS = {
     "laplace": Laplace(1, 1),
-    "laplace of few": Laplace(1, 1, moves=2),
+    "laplace of few": Laplace(1, 1, l0_sensitivity=2),
     "geometric": Geometric(1),
     "gaussian": Gaussian(1, 1e-2, 1),
     "discrete gaussian": DiscreteGaussian(1, 1e-2),
@@ -288,7 +288,7 @@ def test_every_mechanism_is_simulated_with_its_own_law(name):
 def test_a_mechanism_stays_as_it_was():
     mechanism = Laplace(1, 1)
     simulate([[1, 2]], mechanism, draws=2)
-    assert mechanism.moves is None
+    assert mechanism.l0_sensitivity is None
 
 
 # Postprocessing.

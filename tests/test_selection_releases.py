@@ -21,6 +21,7 @@ from pdprivacy.errors import (
     MetadataError,
     ParameterError,
     TableTooLargeError,
+    UnknownNameError,
 )
 from tests.support.statistics import accepts, accepts_share
 
@@ -265,7 +266,7 @@ REFUSED: list[tuple[Any, type[Exception]]] = [
     (lambda dp: dp.median("age", epsilon=1, delta=1e-6), ParameterError),
     (lambda dp: dp.max("age", epsilon=1, interpolation="linear"), TypeError),
     (lambda dp: dp.mode("region", epsilon=10**10), BudgetExceeded),
-    (lambda dp: dp.plan("median", "age", epsilon=1), ParameterError),
+    (lambda dp: dp.plan.median("age", epsilon=1), UnknownNameError),
 ]
 
 

@@ -104,7 +104,7 @@ def test_sums_are_tight(bounds, neighbors, may_vanish):
         (lambda t: (t[..., 0] - middle).sum(axis=1), sensitivity.sum(lower, upper, centered=True, **options)),
         (
             lambda t: ((t[..., 0] - middle) ** 2 - width**2 / 8).sum(axis=1),
-            sensitivity.centered_square(lower, upper, **options),
+            sensitivity.sum(-(width**2) / 8, width**2 / 8, **options),
         ),
     ]
     for statistic, value in cases:
@@ -114,7 +114,7 @@ def test_sums_are_tight(bounds, neighbors, may_vanish):
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("may_vanish", [False, True])
-def test_centered_product_is_tight(neighbors, may_vanish):
+def test_sums_of_centred_products_are_tight(neighbors, may_vanish):
     records = list(itertools.product((-1.0, 1.0, 3.0), (2.0, 2.5, 3.0)))
     found = search(
         lambda t: ((t[..., 0] - 1) * (t[..., 1] - 2.5)).sum(axis=1)[:, None],
@@ -123,8 +123,44 @@ def test_centered_product_is_tight(neighbors, may_vanish):
         neighbors=neighbors,
         may_vanish=may_vanish,
     )
-    value = sensitivity.centered_product(-1.0, 3.0, 2.0, 3.0, neighbors=neighbors, may_vanish=may_vanish)
+    value = sensitivity.sum(-1.0, 1.0, neighbors=neighbors, may_vanish=may_vanish)  # 4 * 1 / 4 each way
     assert found == pytest.approx(value, abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("bounds", [(0, 2), (-1, 3), (-2, 2), (1, 3), (-3, -1)])
+def test_sums_of_disjoint_groups_are_tight(neighbors, bounds):
+    values = range(bounds[0], bounds[1] + 1)
+    records = list(itertools.product(values, range(2)))
+
+    def sums(tables):
+        return (tables[..., :1] * (tables[..., 1:] == np.arange(2))).sum(axis=1)
+
+    stated = sensitivity.disjoint_sums(*bounds, neighbors=neighbors)
+    for norm, value in zip(("l1", "l2"), (stated[0], math.sqrt(stated[1])), strict=True):
+        assert search(sums, records, 2, neighbors=neighbors, norm=norm) == pytest.approx(value, abs=CLOSE)
+
+
+def test_sums_that_cannot_move_have_a_sensitivity_of_one():
+    assert sensitivity.disjoint_sums(0, 0, neighbors="add_remove") == (1, 1)
+    assert sensitivity.disjoint_sums(0, 0, neighbors="replace_one") == (2, 2)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize(
+    "q", [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)], ids=str
+)
+def test_scores_of_quantiles_are_tight(neighbors, q):
+    def scores(tables):
+        below = (tables < np.arange(3)).sum(axis=1) - float(q) * tables.shape[1]
+        upto = (tables <= np.arange(3)).sum(axis=1) - float(q) * tables.shape[1]
+        return np.maximum(np.maximum(below, -upto), 0)
+
+    changes = (
+        search(lambda t, k=k: scores(t)[:, k : k + 1], one_column(range(3)), 4, neighbors=neighbors)
+        for k in range(3)
+    )
+    assert max(changes) == pytest.approx(float(sensitivity.quantile(q, neighbors=neighbors)), abs=CLOSE)
 
 
 def test_a_vanishing_record_matters_only_far_from_zero():
@@ -146,9 +182,9 @@ def test_mean_is_tight(neighbors, n):
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_proportion_is_tight(neighbors, n):
+def test_a_proportion_is_the_mean_of_an_indicator(neighbors, n):
     found = search(lambda t: (t == 1).mean(axis=1), one_column(GRID), n, neighbors=neighbors)
-    assert found == pytest.approx(float(sensitivity.proportion(n, neighbors=neighbors)), abs=CLOSE)
+    assert found == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
 
 
 @pytest.mark.full(keep=26)
@@ -449,16 +485,11 @@ def test_fractions_stay_exact(neighbors):
     if neighbors == "add_remove":
         assert value["pooled_cov"] == area / 8 * (1 - Fraction(1, 5) + Fraction(6, 28))
         assert sensitivity.sum(*ends, centered=True, **plain) == width / 2
-        assert sensitivity.centered_square(*ends, **plain) == width**2 / 8
-        assert sensitivity.centered_product(*ends, *other, **plain) == area / 4
         assert value["sum"] == Fraction(3, 7)
     else:
         assert value["pooled_cov"] == 2 * area / 8
         assert sensitivity.sum(*ends, centered=True, **plain) == width
-        assert sensitivity.centered_square(*ends, **plain) == width**2 / 4
-        assert sensitivity.centered_product(*ends, *other, **plain) == area / 2
         assert value["sum"] == width
-    assert sensitivity.proportion(11, **plain) == Fraction(1, 11)
 
 
 def test_integers_larger_than_floats_stay_exact():
@@ -500,15 +531,14 @@ def test_integers_larger_than_floats_stay_exact():
             lambda: sensitivity.mean(0, 1, 1, neighbors="add_remove"),
             "of at least 2",
         ),
+        (lambda: sensitivity.quantile(1.5, neighbors="add_remove"), "'q' must be between 0 and 1"),
+        (lambda: sensitivity.disjoint_sums(0, 0.5, neighbors="add_remove"), "'upper' must be a whole"),
+        (lambda: sensitivity.disjoint_sums(2, 1, neighbors="add_remove"), "'upper' must be a whole"),
         (lambda: sensitivity.mean(0, 1, 0, neighbors="replace_one"), "'n' must be a positive"),
         (lambda: sensitivity.mean(0, 1, 2.5, neighbors="replace_one"), "'n' must be a positive"),
         (
             lambda: sensitivity.mean(0, 1, True, neighbors="replace_one"),
             "'n' must be a positive",
-        ),
-        (
-            lambda: sensitivity.proportion(1, neighbors="add_remove"),
-            "of at least 2",
         ),
         (
             lambda: sensitivity.proportions(1, neighbors="add_remove"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -144,12 +143,6 @@ def protected(frame: Any, column: Column) -> Any:
         return pdprivacy.protect(frame, Domain((column,)), epsilon=1e12)
 
 
-def unchanged(private: Any, column: Column, before: list[float]) -> None:
-    """The release is what it was before, or its owner is told of the write, where pandas shows it."""
-    with contextlib.suppress(errors.ModifiedFrameError):
-        assert exact(private, column) == before
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame(name):
     column, make = CASES[name]
@@ -160,8 +153,7 @@ def test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame(nam
     narrowed = private.dp.query("x >= 0" if column is NUMBERS else "x == '" + "a" * 20 + "'")
     before = exact(private, column), exact(narrowed, column)
     overwrite(buffers)
-    unchanged(narrowed, column, before[1])
-    unchanged(private, column, before[0])
+    assert (exact(private, column), exact(narrowed, column)) == before
     assert list(map(str, frame["x"])) != seen  # a snapshot that shared memory would have changed as well
 
 
@@ -185,7 +177,7 @@ def test_no_change_of_an_object_of_the_owner_reaches_a_release():
     assert before[:2] == [20, 20]
     for cell in cells:
         cell.text = "b" * 20
-    unchanged(private, TEXTS, before)
+    assert exact(private, TEXTS) == before
 
 
 @pytest.mark.parametrize("name", ["Arrow over NumPy", "Arrow with nulls", "Arrow texts", "Arrow dictionary"])
@@ -203,16 +195,3 @@ def test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_frame_in_memory(
     before = exact(private, column)
     overwrite(buffers)
     assert exact(private, column) == before
-
-
-def test_labels_shown_by_a_step_are_not_those_that_releases_read():
-    """A step's frame is shown when its own is gone: its labels are copies, too."""
-    column, make = CASES["categorical"]
-    whole = protected(pd.DataFrame({"x": make()[0]}), column)
-    halves = whole.dp.partition("x", epsilon=EXACT)
-    before = exact(whole, column)
-    for half in halves.values():
-        labels = half["x"].cat.categories.to_numpy()
-        labels.flags.writeable = True
-        labels[:] = labels[-1]
-    unchanged(whole, column, before)

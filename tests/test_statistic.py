@@ -41,6 +41,7 @@ from pdprivacy.statistic import (
     indicator,
     quantity,
 )
+from tests.support.gate import exact
 
 NAN, INF = float("nan"), float("inf")
 
@@ -56,11 +57,11 @@ def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> Any:
     """The statistic that a call of the accessor hands to the gate."""
     seen = []
 
-    def gate(statistic: Any, *_: Any) -> None:
-        seen.append(statistic)
+    def gate(release: Any, *_: Any) -> None:
+        seen.append(release.task.statistic)
         raise CapturedError
 
-    with mock.patch("pdprivacy.releases.call.measure", gate), pytest.raises(CapturedError):
+    with mock.patch("pdprivacy.release.execute.execute", gate), pytest.raises(CapturedError):
         call(private.dp)
     return seen[0]
 
@@ -291,7 +292,7 @@ def pairs_of(world: World) -> Any:
 def brute_force(statistic: Any, world: World) -> Moved:
     parts = statistic.parts
     with mock.patch.object(type(statistic), "parts", parts):  # not worked out again for every table
-        read = [numbers(statistic.read(engine)) for engine in engines(world).values()]
+        read = [numbers(exact(statistic, engine)) for engine in engines(world).values()]
     for one in read:
         check_shape(parts, one)
     return Moved.between(parts, read, pairs_of(world))
@@ -575,11 +576,11 @@ def test_random_tables_and_all_their_neighbours(seed):
         others += fewer
     engine, *engines = (Remembered(drawn.engine(one)) for one in (table, *others))
     for statistic in drawn.statistics(scope):
-        one = numbers(statistic.read(engine))
+        one = numbers(exact(statistic, engine))
         check_shape(statistic.parts, one)
         moved = Moved.none(statistic.parts)
         for other in engines:
-            moved.see(one, numbers(statistic.read(other)))
+            moved.see(one, numbers(exact(statistic, other)))
         check_claims(statistic.parts, moved, (statistic, table))
 
 
@@ -602,7 +603,7 @@ def reached(world: World, name: str) -> tuple[Any, Moved]:
         for size in range(MOST + 1)
         for rows in itertools.combinations_with_replacement(range(len(world.universe)), size)
     ]
-    read = [numbers(statistic.read(world.engine((3, 0, *rows)))) for rows in held]
+    read = [numbers(exact(statistic, world.engine((3, 0, *rows)))) for rows in held]
     if world.neighbors == "replace_one":
         pairs = list(itertools.combinations(range(len(held)), 2))
     else:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import float_down, float_up
 from pdprivacy.suppression import (
     exact_delta,
     exact_epsilon,
@@ -26,6 +27,7 @@ from pdprivacy.suppression import (
     sampling_target,
     suppression_bound,
 )
+from pdprivacy.suppression.outliers import suppressed, unsuppressed
 
 PROOF_ERROR = 2e-7
 GRID = [0.01, 0.05, 0.1, 0.3, 0.5, 0.51, 0.7, 0.9, 0.99]
@@ -145,8 +147,8 @@ def test_some_peaks_lie_inside_and_some_at_the_ends():
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.5", "100"])
 def test_equal_chances_are_poisson_sampling(epsilon, m):
     rate = 1 - Fraction(m)
-    assert outlier_epsilon(epsilon, m, m) == sampling_epsilon(epsilon, rate).epsilon
-    assert outlier_target(epsilon, m, m) == min(100, sampling_target(epsilon, rate).epsilon)
+    assert outlier_epsilon(epsilon, m, m) == float_up(sampling_epsilon(epsilon, rate).epsilon)
+    assert outlier_target(epsilon, m, m) == min(100, float_down(sampling_target(epsilon, rate).epsilon))
 
 
 @given(LEVELS, LEVELS, CHANCES, CHANCES)
@@ -161,15 +163,16 @@ def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, l
 @given(LEVELS, CHANCES, CHANCES)
 def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, high):
     low, high = sorted([low, high])
-    if epsilon <= outlier_floor(low, high):
+    if epsilon <= Fraction(str(outlier_floor(low, high))):
         with pytest.raises(ParameterError, match="cannot be met"):
             outlier_target(epsilon, low, high)
         return
-    inner = outlier_target(epsilon, low, high)
-    assert 0 < inner <= 100
-    assert outlier_epsilon(inner, low, high) <= epsilon
+    inner, stated = unsuppressed(epsilon, low, high), outlier_target(epsilon, low, high)
+    assert 0 < Fraction(str(stated)) <= inner <= 100
+    assert stated == pytest.approx(float(inner), rel=1e-15)
+    assert suppressed(Fraction(str(stated)), low, high) <= suppressed(inner, low, high) <= epsilon
     if inner < 99:
-        assert outlier_epsilon(inner * (1 + Fraction(1, 10**15)), low, high) > epsilon
+        assert suppressed(inner * (1 + Fraction(1, 10**15)), low, high) > epsilon
 
 
 @given(LEVELS, CHANCES, CHANCES)
@@ -182,10 +185,11 @@ def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
 
 @pytest.mark.parametrize("above", ["1e-29", "1e-15", "1e-6"])
 def test_targets_just_above_the_floor_are_small_and_safe(above):
-    asked = outlier_floor("0.2", "0.3") + Fraction(above)
-    inner = outlier_target(asked, "0.2", "0.3")
+    low, high = Fraction("0.2"), Fraction("0.3")
+    asked = suppressed(Fraction(0), low, high) + Fraction(above)
+    inner = unsuppressed(asked, low, high)
     assert 0 < inner < 10 * Fraction(above)
-    assert outlier_epsilon(inner, "0.2", "0.3") <= asked
+    assert suppressed(inner, low, high) <= asked
 
 
 def test_targets_are_not_above_what_the_theorem_covers():
@@ -194,7 +198,7 @@ def test_targets_are_not_above_what_the_theorem_covers():
 
 
 def test_deltas_are_exact():
-    assert outlier_delta("1e-6", "0.3") == Fraction(7, 10**7)
+    assert outlier_delta("1e-6", "0.3") == 7e-7
     assert outlier_delta(0, 0.5) == 0
 
 
@@ -348,4 +352,4 @@ def test_targets_at_the_floor_are_refused_with_the_way_out():
     assert "outlier_floor" in str(error.value)
     with pytest.raises(ParameterError, match=r"m=0\.1 and M=0\.2"):
         outlier_target(0.5, 0.1, 0.2)
-    assert outlier_target(floor + Fraction(1, 10**6), 0.1, 0.2) > 0
+    assert outlier_target(floor + 1e-6, 0.1, 0.2) > 0

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 
 from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.suppression import keep_probabilities, outlier_scores, scores
-from pdprivacy.suppression.laws import ROUNDED
+from pdprivacy.suppression.amplification import ROUNDED
 
 LISTS = st.lists(st.floats(-5, 15), max_size=30)
 ON_GRID = st.lists(st.integers(-300, 900).map(lambda number: number / 64), max_size=30)
@@ -339,7 +339,7 @@ def test_progress_shows_every_tile_and_changes_nothing(monkeypatch):
     assert len(shown) == 55  # of ten by ten, each pair once
     shown.clear()
     monkeypatch.setattr(scores, "LONG", 95)
-    monkeypatch.setattr("pdprivacy.progress._in_terminal", lambda: True)
+    monkeypatch.setattr("pdprivacy.show.progress._in_terminal", lambda: True)
     np.testing.assert_array_equal(outlier_scores(table, "euclidean", bounds), silent)
     assert len(shown) == 55
 

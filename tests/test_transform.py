@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from pdprivacy import Column, Domain, transform
+from pdprivacy import Column, Domain
+from pdprivacy import expressions as transform
 from pdprivacy.conform import conform
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, QueryError, UnstableStepError
-from pdprivacy.transform.cells import BLOCK
+from pdprivacy.expressions.cells import BLOCK
 from tests.support.cases import each
 
 LABELS = ("south", "north", "it's")
@@ -200,7 +201,7 @@ def check_what_is_declared(frame, step, result):
     assert tuple(result.columns) == step.domain.names
     conform(result, step.domain, on_invalid="raise")
     if step.columns is not None:
-        assert all(made.index.equals(frame.index) for made in step.columns(frame).values())
+        assert all(made.index.equals(frame.index) for made in step.made(frame).values())
     if step.keep is None:
         assert result.index.equals(frame.index)
     else:
@@ -683,7 +684,7 @@ def test_sparse_columns_are_columns(gap, nulls):
     ]
 
     def made(step, of):  # some versions of pandas round such cells where they take rows of them
-        columns = pd.DataFrame(step.columns(of)) if step.columns else pd.DataFrame(index=of.index)
+        columns = pd.DataFrame(step.made(of)) if step.columns else pd.DataFrame(index=of.index)
         return cells(columns) + ([] if step.keep is None else step.keep(of).tolist())
 
     for step in steps:

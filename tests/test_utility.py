@@ -16,7 +16,7 @@ from pdprivacy.mechanism import DiscreteGaussian, Gaussian, GeneralizedGaussian,
 from pdprivacy.utility import marginals, total_variation
 
 NOISE = {
-    "laplace": lambda epsilon: Laplace(epsilon, 1, moves=1),
+    "laplace": lambda epsilon: Laplace(epsilon, 1, l0_sensitivity=1),
     "geometric": lambda epsilon: Geometric(epsilon),
     "gaussian": lambda epsilon: Gaussian(epsilon, 1e-2, 1),
 }

@@ -8,13 +8,12 @@ What the search misses is below 1e-12 of the bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from pdprivacy.accounting.rounding import exp_up, float_up, log_up, root_up
-from pdprivacy.errors import ParameterError, check_one_of, got, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, positive, rational
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.exact import bisect, exp_up, float_up, log_up, root_up
+from pdprivacy.privacy import ZCDP, Loss, Rational, check_loss, positive, rational
 
 __all__ = ["Conversion", "check_slack", "zcdp_delta", "zcdp_epsilon", "zcdp_of", "zcdp_rho"]
 
@@ -44,8 +43,7 @@ def zcdp_of(item: Loss) -> ZCDP:
     """
     if isinstance(item, ZCDP):
         return item
-    if not isinstance(item, Pure | Approx):
-        raise ParameterError(f"A loss must be Pure, Approx or ZCDP (got {kind(item)}).")
+    check_loss(item, "A loss must be")
     if item.delta:
         raise ParameterError(
             "A loss with a positive delta is not zero-concentrated.",
@@ -100,7 +98,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
     def rises(t: float) -> bool:  # the logarithm is convex in alpha
         return (2 * t + 1) * steepness - target + math.log(t) - math.log1p(t) > 0
 
-    t = Fraction(_change(rises, 1e-300, 1e300))
+    t = Fraction(bisect(rises, 1e-300, 1e300, logarithmic=True))
     alpha = 1 + t
     # ln(1 - 1/alpha) enters by its upper bound, times t and once more, both positive
     exponent = t * (alpha * number - level) + t * log_up(t / alpha) + log_up(1 / alpha)
@@ -137,10 +135,11 @@ def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight
         return epsilon > asked
 
     start = float(plain)
-    t = Fraction(_order(_change(too_much, start / 2, 100 * (asked + size + 10)), size))
+    found = bisect(too_much, start / 2, 100 * (asked + size + 10), logarithmic=True)
+    t = Fraction(_order(found, size))
     alpha = 1 + t
-    found = (level - log_up(1 / (alpha * slack)) / t - log_up(t / alpha)) / alpha
-    return max(plain, found * REACCOUNTED)
+    largest = (level - log_up(1 / (alpha * slack)) / t - log_up(t / alpha)) / alpha
+    return max(plain, largest * REACCOUNTED)
 
 
 def _epsilon(rho: Fraction, slack: Fraction, conversion: Conversion) -> Fraction:
@@ -159,17 +158,8 @@ def _order(rho: float, log: float) -> float:
     def past(t: float) -> bool:
         return rho * t * t + math.log1p(t) > log
 
-    return _change(past, 1e-160, 1e300 if rho < 1e-300 else 2 * math.sqrt(log / rho) + 1e-150)
-
-
-def _change(past: Callable[[float], bool], low: float, high: float) -> float:
-    """The positive number between ``low`` and ``high`` from which on ``past`` holds, to all digits."""
-    while low < (middle := math.exp((math.log(low) + math.log(high)) / 2)) < high:
-        if past(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    most = 1e300 if rho < 1e-300 else 2 * math.sqrt(log / rho) + 1e-150
+    return bisect(past, 1e-160, most, logarithmic=True)
 
 
 def check_slack(delta: Rational) -> Fraction:

@@ -42,9 +42,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, tally
-from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit, power_down, rounded_down
-from pdprivacy.accounting.rounding import exp_up, float_down, float_up, root_down
+from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit
 from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
+from pdprivacy.exact import bisect, exp_up, float_down, float_up, power_down, root_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta
 
 if TYPE_CHECKING:
@@ -246,12 +246,7 @@ def _solved(parts: _Parts, goal: float) -> float:
     low, high = 0.0, 2 * most + 2 * interval
     if not meets(high):
         raise ParameterError("'delta' is too small beside the deltas of the losses.")
-    if meets(low):
-        return low
-    while high - low > 2**-40 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return high
+    return low if meets(low) else bisect(meets, low, high, 2**-40)
 
 
 def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:

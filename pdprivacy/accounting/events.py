@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from pdprivacy import checks
 from pdprivacy.errors import ParameterError, got, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, loss, positive, whole
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive, whole
 
 __all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "tally", "to_json"]
 
@@ -19,7 +19,6 @@ NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Shorter than the whole numbers that Python refuses to read or write."""
 
 LARGEST = 10**3999
-LOSSES = (Pure, Approx, ZCDP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +69,7 @@ class Event:
             not isinstance(self.group, str) or isinstance(self.loss, ZCDP) or self.noise is not None
         ):
             raise ParameterError("Events of a group have a name and an epsilon, and no noise.")
-        if not isinstance(self.loss, LOSSES):
-            raise ParameterError(
-                f"The loss of an event must be Pure, Approx or ZCDP (got {kind(self.loss)})."
-            )
+        check_loss(self.loss, "The loss of an event must be")
         if self.noise is not None and not isinstance(self.noise, GaussianNoise):
             raise ParameterError(
                 f"The noise of an event must be GaussianNoise or None (got {kind(self.noise)})."

@@ -27,7 +27,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
@@ -35,9 +35,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.accounting.rounding import DOWN, decimal_up, float_down, float_up
 from pdprivacy.accounting.sums import Losses, counted
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 
 __all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
@@ -58,7 +58,7 @@ RELATIVE = 1e-11
 ABSOLUTE = 1e-290
 TINY = 1e-300
 
-WIDE = Context(prec=40, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+WIDE = decimals(40, ROUND_CEILING)
 
 
 def optimal_delta(losses: Losses, epsilon: Rational) -> float:
@@ -163,23 +163,12 @@ class _Problem:
         return cls(counts, kept, most)
 
 
-def power_down(number: Fraction, count: int) -> Fraction:
-    """At most the power."""
-    power = DOWN.power(decimal_up(number, DOWN), count)
-    return max(Fraction(0), Fraction(DOWN.next_minus(DOWN.next_minus(power))))
-
-
-def rounded_down(number: Fraction) -> Fraction:
-    """At most the number, in few digits."""
-    return Fraction(decimal_up(number, DOWN))
-
-
 def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
     """The probabilities that j of ``count`` losses are +epsilon, not below them, and the first such j.
 
     Those below 1e-300 are left out.
     """
-    factor = WIDE.next_plus(WIDE.exp(decimal_up(epsilon, WIDE)))
+    factor = WIDE.next_plus(WIDE.exp(decimal(epsilon, WIDE)))
     # exp(-epsilon) + 1 from below: the reciprocal of a bound from above, rounded down
     below = WIDE.next_minus(WIDE.next_minus(WIDE.add(1, WIDE.divide(1, factor))))
     other = WIDE.divide(WIDE.divide(1, below), WIDE.next_minus(WIDE.next_minus(factor)))
@@ -271,19 +260,18 @@ class _Sums:
 
     def solve(self, goal: float, most: float) -> float:
         """The level where the excess falls to ``goal``, from above."""
-        low, high, sums = 0.0, most, self
-        if sums.excess(low) <= goal:
-            return low
-        while True:
-            middle = (low + high) / 2
-            if not low < middle < high or high - low <= 2**-44 * high:
-                return high
-            if sums.excess(middle) <= goal:
-                high = middle
-            else:
-                low = middle
-                if 2 * (kept := sums.losses > low - 2**-40 * most).sum() < len(kept):
-                    sums = _Sums(sums.losses[kept], sums.weights[kept], self.eta, self.wrong)
+        sums = self
+
+        def meets(level: float) -> bool:
+            nonlocal sums
+            if sums.excess(level) <= goal:
+                return True
+            # no level below is looked at again
+            if 2 * (kept := sums.losses > level - 2**-40 * most).sum() < len(kept):
+                sums = _Sums(sums.losses[kept], sums.weights[kept], self.eta, self.wrong)
+            return False
+
+        return 0.0 if self.excess(0.0) <= goal else bisect(meets, 0.0, most, 2**-44)
 
 
 def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:

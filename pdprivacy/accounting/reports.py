@@ -12,8 +12,8 @@ from pdprivacy.accounting.concentrated import zcdp_epsilon
 from pdprivacy.accounting.distribution import pld_epsilon
 from pdprivacy.accounting.events import Event, Events, tally
 from pdprivacy.accounting.optimal import optimal_epsilon
-from pdprivacy.accounting.rounding import float_up
 from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of
+from pdprivacy.exact import float_up
 from pdprivacy.privacy import ZCDP, Loss, Rational, check_delta, rational
 
 __all__ = ["Bound", "Method", "epsilon", "report"]

@@ -1,19 +1,19 @@
 """The rules that enforce a cap: all hold when each loss is chosen after seeing the answers before it."""
 
-# ruff: noqa: D102 - the methods are documented on the protocol
+# ruff: noqa: D102 - the methods are documented on the base class
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
-from pdprivacy.accounting.rounding import float_down, root_down
 from pdprivacy.accounting.sums import Spent
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, Unshown, rational, show
+from pdprivacy.exact import float_down, root_down
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
 
 __all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "rule"]
 
@@ -29,12 +29,12 @@ class Amount(NamedTuple):
     delta: Fraction = ZERO
 
 
-class Rule(Protocol):
-    """What may be charged under a cap. A rule holds no state: what was spent is a `Spent`."""
+class Rule:
+    """What may be charged under a cap, ``total``. A rule holds no state: what was spent is a `Spent`."""
 
-    @property
-    def total(self) -> Loss:
-        """The cap."""
+    __slots__ = ()
+
+    total: Loss
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
@@ -42,15 +42,18 @@ class Rule(Protocol):
         What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
-
-    def holds(self, after: Spent) -> bool:
-        """Whether these sums are within the cap; then all sums on the way to them were. Raises as `fits`."""
+        return self.holds(_sum(so_far, [(item, count)]))
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         """``so_far`` with ``count`` charges of ``item``.
 
-        Raises BudgetExceeded where they do not fit, BudgetError as `fits`.
+        Raises BudgetExceeded where they do not fit, BudgetError as ``fits``.
         """
+        return add_all(self, so_far, [(item, count)])
+
+    def holds(self, after: Spent) -> bool:
+        """Whether these sums are within the cap; then all sums on the way to them were. Raises as fits()."""
+        raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:
         """How much of the cap is used: the smallest cap under which ``so_far`` fits by this rule.
@@ -58,13 +61,15 @@ class Rule(Protocol):
         The guarantee of an adaptive analysis is the cap. What is used is a guarantee by itself only for
         sums, or where neither the losses nor their number depend on answers.
         """
+        raise NotImplementedError
 
     def left(self, so_far: Spent) -> Amount:
         """The largest further pure loss (under a cap in rho: rho) that fits, and the delta beside it."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Basic:
+class Basic(Rule):
     """Sums of epsilons and of deltas under a cap in epsilon and delta; exact.
 
     Source: Dwork, Roth (2014), Theorem 3.16; adaptive: Rogers, Roth, Ullman, Vadhan (2016), Section 3.
@@ -84,15 +89,9 @@ class Basic:
                 f"A cap on sums of epsilons must be Pure or Approx (got {kind(self.total)})."
             )
 
-    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        return self.holds(_sum(so_far, [(item, count)]))
-
     def holds(self, after: Spent) -> bool:
         plain, cap = self._plain(after), self.total
         return _at_most(plain.epsilon, cap.epsilon) and (not plain.delta or plain.delta <= cap.delta)
-
-    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         return Amount(self._plain(so_far).epsilon, so_far.delta)
@@ -111,7 +110,7 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class Concentrated:
+class Concentrated(Rule):
     """Sums of rho under a cap in rho; a pure loss counts as epsilon^2 / 2. Exact.
 
     Source: Bun, Steinke (2016), Lemma 1.7 and Proposition 1.4; adaptive: Feldman, Zrnic (2021),
@@ -128,14 +127,8 @@ class Concentrated:
         if not isinstance(self.total, ZCDP):
             raise ParameterError(f"A cap on sums of rhos must be ZCDP (got {kind(self.total)}).")
 
-    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        return self.holds(_sum(so_far, [(item, count)]))
-
     def holds(self, after: Spent) -> bool:
         return self.spent(after).amount <= self.total.rho
-
-    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         if instance(so_far, Spent, "so_far").delta:
@@ -150,7 +143,7 @@ class Concentrated:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Rule):
     """A cap on epsilon and delta that many small losses use up by their squares, adaptively.
 
     Takes pure, approximate and zero-concentrated losses, each chosen after seeing the answers before.
@@ -216,9 +209,6 @@ class Filter:
         object.__setattr__(self, "conversion", conversion)
         object.__setattr__(self, "largest", zcdp_rho(total.epsilon, part, conversion))
 
-    def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        return self.holds(_sum(so_far, [(item, count)]))
-
     def holds(self, after: Spent) -> bool:
         if instance(after, Spent, "after").delta and self.slack == self.total.delta:
             raise BudgetError(
@@ -228,9 +218,6 @@ class Filter:
         if after.delta > self.total.delta - self.slack:
             return False
         return after.concentrated <= self.largest or (not after.rho and after.epsilon <= self.total.epsilon)
-
-    def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        return add_all(self, so_far, [(item, count)])
 
     def spent(self, so_far: Spent) -> Amount:
         if not instance(so_far, Spent, "so_far").concentrated:
@@ -264,8 +251,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     True
     """
     check_one_of("accounting", name, get_args(Accounting))
-    if not isinstance(total, Pure | Approx | ZCDP):
-        raise ParameterError(f"A cap must be Pure, Approx or ZCDP (got {kind(total)}).")
+    check_loss(total, "A cap must be")
     if isinstance(total, ZCDP):
         if name == "filter":
             raise ParameterError(

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from pdprivacy.checks import instance, items
 from pdprivacy.errors import ParameterError, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, loss, rational, whole
+from pdprivacy.privacy import ZCDP, Loss, Rational, check_loss, loss, rational, whole
 
 __all__ = ["Losses", "Spent", "compose", "counted", "shares", "times"]
 
@@ -17,7 +17,7 @@ Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
 """Losses one by one, or a mapping of each to how often it is charged."""
 
 ZERO = Fraction(0)
-LOSSES = (Pure, Approx, ZCDP)
+HELD = "'losses' must hold"
 
 
 def counted(losses: Losses) -> Counter[Loss]:
@@ -30,20 +30,15 @@ def counted(losses: Losses) -> Counter[Loss]:
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
         listed = items(losses, "losses")
         for item in listed:
-            _check_loss(item)
+            check_loss(item, HELD)
         found = Counter(listed)
     else:
         raise ParameterError(
             f"'losses' must be a list of losses (got {kind(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
         )
     for item in found:
-        _check_loss(item)
+        check_loss(item, HELD)
     return found
-
-
-def _check_loss(item: object) -> None:
-    if not isinstance(item, LOSSES):
-        raise ParameterError(f"'losses' must hold Pure, Approx or ZCDP losses (got {kind(item)}).")
 
 
 def compose(losses: Losses) -> Loss | None:
@@ -85,7 +80,7 @@ def times(item: Loss, count: int) -> Loss:
     >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
     True
     """
-    _check_loss(item)
+    check_loss(item, HELD)
     return item.times(whole(count))
 
 
@@ -115,7 +110,7 @@ class Spent(NamedTuple):
     def add(self, item: Loss, count: int = 1) -> Spent:
         """With ``count`` charges of ``item`` more; the count is multiplied here and nowhere else."""
         number = count if type(count) is int and count > 0 else whole(count)
-        _check_loss(item)
+        check_loss(item, HELD)
         if isinstance(item, ZCDP):
             return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
         delta = item.delta

@@ -10,16 +10,16 @@ import argparse
 import json
 from dataclasses import replace
 
-from pdprivacy import budget_text
 from pdprivacy.checks import check_name, printable
 from pdprivacy.command.output import written
+from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.entry import Account, answer_of
 from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Head, Row
 from pdprivacy.privacy import ZCDP, show
+from pdprivacy.show import budget_text
 
 __all__ = ["add", "run"]
 

@@ -20,7 +20,7 @@ from pdprivacy._version import __version__
 from pdprivacy.checks import printable
 from pdprivacy.command import declare, ledger
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
-from pdprivacy.reporting import command as report
+from pdprivacy.show.report import command as report
 
 __all__ = ["main"]
 

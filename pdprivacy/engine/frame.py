@@ -1,6 +1,6 @@
 """The numpy path: exact sufficient statistics of declared columns, read block by block.
 
-Nothing here is private or public by itself: `pdprivacy.measure` adds the noise.
+Nothing here is private or public by itself: `pdprivacy.release` adds the noise.
 What this module promises is what the sensitivities rest on:
 
 - every number is clamped to its declared bounds and put on a grid at every read,
@@ -26,7 +26,7 @@ from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
 from pdprivacy.engine.clusters import Steps, points, sums_around
 from pdprivacy.engine.ranks import StepRanks, ranked
-from pdprivacy.query import nulls
+from pdprivacy.expressions import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity
 
 __all__ = ["Columns", "PandasEngine"]

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.errors import InvalidDataError
-from pdprivacy.query import dense, nulls
+from pdprivacy.expressions import dense, nulls
 
 __all__ = ["filled", "unit_codes"]
 

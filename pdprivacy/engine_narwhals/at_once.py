@@ -10,26 +10,9 @@ from pdprivacy.engine_narwhals.frame import NarwhalsEngine
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_polars, schema_of_duckdb, tables_of_duckdb
 from pdprivacy.statistic import Read
 
-__all__ = ["Answered", "at_once"]
+__all__ = ["at_once"]
 
 Plan: TypeAlias = Callable[[Any], Any]
-
-
-class Answered:
-    """An engine some of whose answers are there; what else it is asked, it computes."""
-
-    def __init__(self, engine: NarwhalsEngine, answers: dict[Read, Any]) -> None:
-        self._engine, self._answers = engine, answers
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "rows":
-            return self._answered(Read.of(name))
-        if not callable(getattr(type(self._engine), name, None)):
-            raise AttributeError(f"{type(self._engine).__name__!r} has no method {name!r}")
-        return lambda *args, **options: self._answered(Read.of(name, *args, **options))
-
-    def _answered(self, read: Read) -> Any:
-        return self._answers[read] if read in self._answers else read.on(self._engine)
 
 
 class _Asking(NarwhalsEngine):

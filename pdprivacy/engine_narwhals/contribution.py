@@ -17,7 +17,7 @@ from pdprivacy.engine_narwhals import duckdb, spark
 from pdprivacy.engine_narwhals.engines import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
 from pdprivacy.errors import EngineError
-from pdprivacy.query import nulls
+from pdprivacy.expressions import nulls
 
 __all__ = ["bounded", "crowd"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.engine_narwhals.at_once import Answered, at_once
+from pdprivacy.engine_narwhals.at_once import at_once
 from pdprivacy.engine_narwhals.contribution import bounded, crowd
 from pdprivacy.engine_narwhals.engines import framed, guarded, narwhals, opened
 from pdprivacy.engine_narwhals.frame import NarwhalsEngine
@@ -33,14 +33,12 @@ class Source:
     engine : where the frame is computed, as "Polars".
     names : its columns.
     lazy : whether it is computed when it is read, so that what it holds may be other records each time.
-    answers : what was read of it ahead.
     """
 
     frame: Any
     engine: str
     names: tuple[Hashable, ...]
     lazy: bool
-    answers: dict[Read, Any] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, frame: Any) -> Source:
@@ -60,7 +58,7 @@ class Source:
             frame = self.frame[list(names)]
         else:
             frame = framed(self.frame).select(*names).to_native()
-        return replace(self, frame=frame, names=tuple(names), answers=None)
+        return replace(self, frame=frame, names=tuple(names))
 
     def owned(self) -> Source:
         """The same frame; where it is in memory, in memory of its own.
@@ -73,12 +71,11 @@ class Source:
 
     def statistics(self) -> NarwhalsEngine:
         """The exact sufficient statistics of the frame."""
-        engine = NarwhalsEngine(self.frame)
-        return engine if self.answers is None else cast("NarwhalsEngine", Answered(engine, self.answers))
+        return NarwhalsEngine(self.frame)
 
-    def ahead(self, reads: Iterable[Read]) -> Source:
-        """The frame with the answers to these reads, computed at once by one query."""
-        return replace(self, answers=at_once(self.frame, self.engine, list(dict.fromkeys(reads))))
+    def ahead(self, reads: Iterable[Read]) -> dict[Read, Any]:
+        """The answers to these reads, computed at once by one query."""
+        return at_once(self.frame, self.engine, list(dict.fromkeys(reads)))
 
     def check(self, domain: Domain) -> None:
         """Refuse columns that the engine cannot read as they are declared, before any is.
@@ -100,7 +97,7 @@ class Source:
             arrow_type(column)
         frame = guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
         made = [column.name for column in step.made if column.name not in self.names]
-        return replace(self, frame=frame, names=(*self.names, *made), answers=None)
+        return replace(self, frame=frame, names=(*self.names, *made))
 
     def crowd(self, unit: Hashable, most: int) -> int:
         """Records that are more than so many of their unit.
@@ -126,4 +123,4 @@ class Source:
         frame = guarded(
             "the records of each unit", self.engine, lambda: bounded(self.frame, self.engine, unit, most)
         )
-        return replace(self, frame=frame, answers=None)
+        return replace(self, frame=frame)

@@ -11,10 +11,10 @@ from typing import Any
 
 from pdprivacy.accounting import Spent
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
+from pdprivacy.ledger.account import Account, Terms, answer_of, counted_by, entry_of, moment, summed, terms_of
 from pdprivacy.ledger.chain import ROOT, Chain, digest, parse, spans
-from pdprivacy.ledger.entry import Account, Terms, answer_of, counted_by, entry_of, moment, terms_of
 from pdprivacy.ledger.store import Head, Row
-from pdprivacy.progress import shown
+from pdprivacy.show.progress import shown
 
 __all__ = ["Audit", "audit", "with_bar"]
 
@@ -22,7 +22,7 @@ HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", re.ASCII)
 
 MOST_PROBLEMS = 10
 MOST_KINDS = 10_000
-"""Different charges whose effect is kept in mind."""
+"""The largest number of different charges whose effect is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ Added = tuple[tuple[int, Fraction], ...]
 class _Budget:
     """The sums of a budget, as numbers and as the texts that the last charge must hold.
 
-    Of `Spent` epsilon, delta, squares and rho, then epsilon and delta as asked for.
+    They are epsilon, delta, squares and rho of `Spent`, then epsilon and delta as asked for.
     """
 
     terms: Terms
@@ -60,10 +60,10 @@ class _Budget:
 
     def add(self, added: Added) -> None:
         """Add to the sums; in whole numbers, which takes a tenth of the time of fractions."""
-        for place, more in added:
+        for place, term in added:
             above, below = self.sums[place]
-            other = more.denominator
-            above, below = above * other + more.numerator * below, below * other
+            divisor = term.denominator
+            above, below = above * divisor + term.numerator * below, below * divisor
             common = gcd(above, below)
             above, below = above // common, below // common
             self.sums[place] = above, below
@@ -88,7 +88,7 @@ class _Walk:
     problems: list[str] = field(default_factory=list)
 
     def take(self, row: Row) -> None:
-        """The next record."""
+        """Check the next record."""
         if row.number != self.number + 1:
             self.problems.append(missing(self.number + 1, row.number - 1))
         elif digest(self.hash, row.number, row.body) != row.hash:
@@ -100,7 +100,7 @@ class _Walk:
             self.problems.append(f"record {row.number} does not hold what a record of its place can")
 
     def end(self) -> None:
-        """Check what all charges are together."""
+        """Check the sums of all charges against the caps."""
         for name, budget in self.budgets.items():
             try:
                 budget.check_cap()
@@ -132,8 +132,8 @@ class _Walk:
         budget.add(added)
         budget.charges += 1
         budget.unstated = budget.unstated or unstated
-        told = (body["charge"], body["unstated"], body["spent"] + body["asked"])
-        if told != (budget.charges, budget.unstated, budget.texts):
+        stated = (body["charge"], body["unstated"], body["spent"] + body["asked"])
+        if stated != (budget.charges, budget.unstated, budget.texts):
             raise _wrong(row)
         if row.release is not None:
             if (row.budget, row.release) in self.releases:
@@ -144,9 +144,9 @@ class _Walk:
     def _effect(self, row: Row, body: dict[str, Any], terms: Terms) -> tuple[Added, bool]:
         """Return what a charge adds to the sums, and whether it states no epsilon; cached by its losses."""
         try:
-            told = (str(body["loss"]), str(body.get("counted")), str(body.get("events")))
-            kind = (type(terms.total).__name__, terms.accounting, *told)
-            known = self.kinds.get(kind)
+            losses = (str(body["loss"]), str(body.get("counted")), str(body.get("events")))
+            kind = (type(terms.total).__name__, terms.accounting, *losses)
+            effect = self.kinds.get(kind)
             moment(body["time"])
             texts = type(body["label"]) is str and type(body["mechanism"]) is str
             lists = type(body["spent"]) is list and type(body["asked"]) is list
@@ -155,20 +155,18 @@ class _Walk:
             raise _wrong(row) from None
         if not (texts and lists and types):
             raise _wrong(row)
-        if known is None:
+        if effect is None:
             entry = entry_of(row, terms)
             if entry.counted != counted_by(terms, entry.loss, entry.count, entry.events):
                 raise _wrong(row)
-            spent = Spent()
-            for one, count in entry.counted:
-                spent = spent.add(one, count)
+            spent = summed(entry.counted, Spent())
             asked = Account(terms).stated(entry.loss, entry.count)
             sums = (spent.epsilon, spent.delta, spent.squares, spent.rho, *asked)
-            added = tuple((place, more) for place, more in enumerate(sums) if more)
-            known = added, not any(asked)
+            added = tuple((place, term) for place, term in enumerate(sums) if term)
+            effect = added, not any(asked)
             if len(self.kinds) < MOST_KINDS:
-                self.kinds[kind] = known
-        return known
+                self.kinds[kind] = effect
+        return effect
 
 
 def _redeclare(row: Row, budget: _Budget) -> None:
@@ -180,7 +178,7 @@ def _redeclare(row: Row, budget: _Budget) -> None:
 
 
 def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -> Audit:
-    """Every record of the chain; see `Ledger.audit`. ``progress``: a bar (None: where it is long)."""
+    """Check every record of the chain; see `Ledger.audit`. ``progress``: a bar (None: if it takes long)."""
     remembered = None if head is None else _parsed(head)
     walk = _Walk()
     end = chain.head()
@@ -228,15 +226,15 @@ def with_bar(rows: Iterable[Row], end: Head | None, label: str, progress: bool |
 
 
 def missing(first: int, last: int) -> str:
-    """Records that are not there."""
+    """Describe missing records."""
     return f"record {first} is missing" if first == last else f"records {first} to {last} are missing"
 
 
 def _parsed(head: str) -> tuple[int, bytes]:
-    found = HEAD.fullmatch(head) if isinstance(head, str) else None
-    if found is None:
+    match = HEAD.fullmatch(head) if isinstance(head, str) else None
+    if match is None:
         raise ParameterError("'head' must be what ledger.head gave: a number, a colon and 64 hex digits.")
-    return int(found[1]), bytes.fromhex(found[2])
+    return int(match[1]), bytes.fromhex(match[2])
 
 
 def _wrong(row: Row) -> TamperedLedgerError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import threading
@@ -12,6 +13,9 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetError,
@@ -20,9 +24,7 @@ from pdprivacy.errors import (
     ParameterError,
     TamperedLedgerError,
 )
-from pdprivacy.ledger.chain import AUDIT, Chain, Link, altered, canonical, check_place, parse
-from pdprivacy.ledger.entries import ALL, Answers
-from pdprivacy.ledger.entry import (
+from pdprivacy.ledger.account import (
     Account,
     Entry,
     Terms,
@@ -34,14 +36,18 @@ from pdprivacy.ledger.entry import (
     terms_body,
     terms_of,
 )
+from pdprivacy.ledger.chain import AUDIT, Chain, Link, altered, canonical, check_place, parse
+from pdprivacy.ledger.charges import ALL
 from pdprivacy.ledger.store import SPAN, Head, Reader, Row
 
 __all__ = ["Answer", "Book", "MemoryBook", "StoredBook", "no_such_charge"]
 
 T = TypeVar("T")
+Flags: TypeAlias = NDArray[np.bool_]
+Risks: TypeAlias = NDArray[np.float64]
 
 ANSWERED = "\nanswer"
-"""Ends the release of a record that keeps an answer; no release id holds a line break."""
+"""The end of the release of a record for a stored answer. No release id holds a line break."""
 MARK = re.compile("[0-9a-f]{64}")
 
 
@@ -52,27 +58,27 @@ class Answer(NamedTuple):
     content: bytes
 
     def body(self, terms: Terms) -> bytes:
-        """The bytes that are stored, for data of these terms."""
+        """Return the bytes to store, for data of these terms."""
         return canonical([dict(self.request), _data(terms)]).encode() + b"\n" + self.content
 
     @staticmethod
     def read(body: bytes, release: str, request: Mapping[str, str], terms: Terms) -> bytes:
-        """The content of what was stored; ChangedStepError for another request or declaration."""
+        """Return the stored content; raise ChangedStepError for another request or declaration."""
         text, _, content = body.partition(b"\n")
         (before, data), now = json.loads(text), dict(request)
         changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         changed += [name for name, value in _data(terms).items() if data[name] != value]
         if changed:
             raise ChangedStepError(
-                f"The release {release!r} is stored, and was another one: "
-                f"another {', another '.join(map(repr, changed))}. Nothing was charged.",
+                f"The stored release {release!r} was made with another "
+                f"{', another '.join(map(repr, changed))}. Nothing was charged.",
                 "ask for the same release as before, or choose another release_id.",
             )
         return content
 
 
 def _data(terms: Terms) -> dict[str, str | None]:
-    """The declaration and the privacy unit of data."""
+    """Return the declaration and the privacy unit of data."""
     unit = None if terms.unit is None else str(terms.unit)
     return {"declaration of the data": terms.declaration, "privacy unit": unit}
 
@@ -80,9 +86,9 @@ def _data(terms: Terms) -> dict[str, str | None]:
 class MemoryBook:
     """Charges kept in memory; lost when the process exits.
 
-    A charge counts once ``_account`` is assigned, which no interrupt divides: entries beyond its number of
-    charges are left over, and removed by the next charge. Readers take no lock, so that neither a handler of
-    a signal nor a forked process waits for ever.
+    A charge counts once ``_account`` is assigned, which no interrupt divides. The next charge removes entries
+    beyond the number of charges of the account. Readers take no lock, so that neither a signal handler nor a
+    forked process waits for ever.
     """
 
     name = ""
@@ -103,7 +109,7 @@ class MemoryBook:
         """Run ``change`` while no other thread changes the book, nor this thread within another change."""
         if os.getpid() != self._process:
             raise BudgetError(
-                "A budget in memory is of the process that made it, and this one is a copy made by a fork. "
+                "A budget in memory belongs to the process that made it; a fork made this copy. "
                 "Nothing was charged.",
                 'processes share a budget in a ledger: budget=pdprivacy.Ledger("budget.db"), name="survey".',
             )
@@ -181,19 +187,17 @@ class MemoryBook:
         account = self._account
         return account, self._entries[: account.charges]
 
-    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Answers]:
-        """Pass each picked charge to ``take``; return the account and the answers at one moment.
+    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
+        """Pass each picked charge to ``take``; return the account at one moment, and the answers until then.
 
-        ``pick``: positions in the list of all charges.
+        ``pick``: positions in the list of all charges. The answers are two arrays over all charges: whether
+        each was answered, and its risk, NaN where none is known.
         """
         account, entries = self.entries()
-        answers = Answers(pick, account.charges)
-        for entry in entries:
-            if answers.charge():
-                take(entry)
-            if entry.answered:
-                answers.answer(entry.number, entry.dr_ha)
-        return account, answers
+        for entry in entries[pick]:
+            take(entry)
+        answered = np.array([entry.answered for entry in entries], dtype=bool)
+        return account, answered, np.array([entry.dr_ha for entry in entries], dtype="float64")
 
 
 class StoredBook:
@@ -296,14 +300,14 @@ class StoredBook:
         return self.chain.read(look)
 
     def _released(self, reader: Reader, release: str) -> Row | None:
-        """The record with this release id, as the index has it."""
+        """Return the record with this release id, as the index has it."""
         row = reader.released(self.name, release)
         if row is not None and (row.budget, row.release) != (self.name, release):
             raise altered(row)
         return row
 
     def _answered(self, reader: Reader, row: Row, terms: Terms) -> Entry:
-        """The charge of a record, answered where one of the records soon after it says so."""
+        """Return the charge of a record, marked as answered if one of the next records says so."""
         entry = entry_of(row, terms)
         for later in reader.span(row.number, row.number + SPAN):
             if (later.budget, later.kind) == (self.name, "answer") and answer_of(later)[0] == entry.number:
@@ -313,25 +317,37 @@ class StoredBook:
     def entries(self) -> tuple[Account, list[Entry]]:
         """As `MemoryBook`."""
         entries: list[Entry] = []
-        account, answers = self.read(entries.append)
-        known = zip(entries, answers.answered.tolist(), answers.risks, strict=True)
-        return account, [_noted(entry, risk) if answered else entry for entry, answered, risk in known]
+        account, answered, risks = self.read(entries.append)
+        for place in answered.nonzero()[0].tolist():
+            risk = float(risks[place])
+            entries[place] = _noted(entries[place], None if math.isnan(risk) else risk)
+        return account, entries
 
-    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Answers]:
+    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """As `MemoryBook`; reads every record, as answers may come late, and keeps the picked charges."""
         head, account = self.chain.read(lambda reader, head: (head, self.account_in(reader)))
-        answers = Answers(pick, account.charges)
+        answered, risks = np.zeros(account.charges, dtype=bool), np.full(account.charges, np.nan)
+        charges, picked = 0, range(account.charges)[pick]
         for row in self.chain.rows(head):
-            if row.budget != self.name:
-                continue
-            if row.kind == "charge" and answers.charge():
-                take(entry_of(row, account.terms))
-            elif row.kind == "answer":
+            if row.budget == self.name and row.kind == "charge":
+                if charges in picked:
+                    take(entry_of(row, account.terms))
+                charges += 1
+            elif row.budget == self.name and row.kind == "answer":
                 number, risk = answer_of(row)
-                if not 1 <= number <= answers.charges:
+                if not 1 <= number <= min(charges, account.charges):
                     raise altered(row)
-                answers.answer(number, risk)
-        return account, answers
+                answered[number - 1] = True
+                if risk is not None:
+                    risks[number - 1] = np.fmax(risks[number - 1], risk)
+        if charges != account.charges:
+            raise self._disagree()
+        return account, answered, risks
+
+    def _disagree(self) -> TamperedLedgerError:
+        return TamperedLedgerError(
+            f"The table of records and its index disagree on the last charge of {self.name!r}.", AUDIT
+        )
 
     def _terms(self, reader: Reader) -> tuple[Row, Terms]:
         opened = self._latest(reader, "open")
@@ -348,7 +364,7 @@ class StoredBook:
         return opened, terms
 
     def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
-        """The sums that the last charge holds, after a look whether it is in its place.
+        """Return the sums that the last charge holds, after a check of its place in the chain.
 
         ``decides``: also refuse a table of records in which another charge is the last, so that damage to one
         of the two, table or index, hides no charge.
@@ -358,13 +374,11 @@ class StoredBook:
         if row is not None:
             check_place(reader, row)
         if decides and reader.last_charge(self.name, (row or opened).number):
-            raise TamperedLedgerError(
-                f"The table of records and its index disagree on the last charge of {self.name!r}.", AUDIT
-            )
+            raise self._disagree()
         return account_of(row, terms)
 
     def _latest(self, reader: Reader, kind: str) -> Row | None:
-        """The last record of a kind of this budget, as the index has it."""
+        """Return the last record of a kind of this budget, as the index has it."""
         row = reader.latest(self.name, kind)
         if row is not None and (row.budget, row.kind) != (self.name, kind):
             raise altered(row)
@@ -376,13 +390,13 @@ Book: TypeAlias = MemoryBook | StoredBook
 
 
 def _noted(entry: Entry, risk: float | None) -> Entry:
-    """The charge as answered; of several risks the largest stands."""
+    """Return the charge marked as answered; of several risks the largest counts."""
     known = [one for one in (entry.dr_ha, risk) if one is not None]
     return replace(entry, answered=True, dr_ha=max(known, default=None))
 
 
 def no_such_charge() -> ParameterError:
-    """The error for a number that no charge has."""
+    """Return the error for a number that no charge has."""
     return ParameterError("'number' must be that of a charge in this budget.")
 
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from pdprivacy import accounting as accountings
-from pdprivacy import budget_text, markup
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.checks import check_name, instance, printable
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
+from pdprivacy.ledger.account import Account, Entry, Terms, counted_by, near
 from pdprivacy.ledger.book import Answer, Book, MemoryBook, no_such_charge
-from pdprivacy.ledger.entries import read
-from pdprivacy.ledger.entry import Account, Entry, Terms, counted_by, near
+from pdprivacy.ledger.charges import read
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import (
     ZCDP,
@@ -37,6 +36,7 @@ from pdprivacy.privacy import (
     rational,
     whole,
 )
+from pdprivacy.show import budget_text, markup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,11 +46,11 @@ __all__ = ["Budget", "total_of"]
 MOST = 10**290
 LOSSES = (Pure, Approx, ZCDP)
 MOST_ANSWER = 2**24
-"""Bytes of a stored answer."""
+"""The largest stored answer, in bytes."""
 
 
 def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None = None) -> Loss:
-    """A cap: in rho, or in epsilon and delta.
+    """Return a cap: in rho, or in epsilon and delta.
 
     Raises ParameterError for both or none of them, and for numbers out of range.
     """
@@ -68,8 +68,8 @@ class Budget:
 
     Every protection of the same data should share one budget: pass the same object as
     ``budget=`` to each ``df.dp.protect``. Charges add up exactly (0.1 three times is 0.3). Safe
-    to use from several threads of one process. It ends with the process; one that does not, and
-    that other processes share, is kept in a `pdprivacy.Ledger`.
+    to use from several threads of one process. It ends with the process. A `pdprivacy.Ledger` keeps
+    budgets that last, and that other processes share.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Budget:
 
     @classmethod
     def with_total(cls, total: Loss, accounting: Accounting = "basic", *, of_group: bool = False) -> Budget:
-        """A budget in memory with this cap. ``of_group``: for some records of a table, and no others."""
+        """Return a budget in memory with this cap. ``of_group``: for a group of the records of a table."""
         return cls.of(MemoryBook(Terms(total, accounting)), of_group=of_group)
 
     def __eq__(self, other: object) -> bool:
@@ -120,7 +120,7 @@ class Budget:
 
     @classmethod
     def of(cls, book: Book, *, of_group: bool = False) -> Budget:
-        """The budget whose charges are in this book."""
+        """Return the budget whose charges are in this book."""
         budget = cls.__new__(cls)
         budget._book, budget.of_group = book, of_group
         return budget
@@ -168,12 +168,12 @@ class Budget:
 
     @property
     def account(self) -> Account:
-        """Terms and exact sums of this moment."""
+        """The terms and the exact sums at this moment."""
         return self._book.account()
 
     @property
     def unit(self) -> Unit | None:
-        """Whose data the charges protect; None before the first protection."""
+        """The privacy unit of all charges; None before the first protection."""
         return self._book.account().terms.unit
 
     def bind(self, unit: Unit, declaration: str | None = None) -> None:
@@ -236,16 +236,18 @@ class Budget:
         what = [(Event(cost), number)] if events is None else tally(events)
         if not what:
             raise ParameterError("'events' must hold at least one event.", "leave events out.")
-        told = tuple(what)
+        released = tuple(what)
 
         def make(account: Account) -> Entry:
             terms = account.terms
             if unit is not None:
                 terms.check_unit(unit)
-            counted = counted_by(terms, cost, number, told)
+            counted = counted_by(terms, cost, number, released)
             after = account.after(cost, number, counted)
             now = datetime.now(UTC)
-            return Entry(after.charges, label, mechanism, cost, number, counted, told, now, after, release)
+            return Entry(
+                after.charges, label, mechanism, cost, number, counted, released, now, after, release
+            )
 
         try:
             entry = self._book.charge(make, release)
@@ -254,7 +256,7 @@ class Budget:
         except PrivacyError:  # the message already says what was entered
             raise
         except BaseException as error:
-            error.add_note("Whether the charge is entered is not known: the entries of the budget tell.")
+            error.add_note("It is unknown whether the charge is entered: look at the entries of the budget.")
             raise
         return entry
 
@@ -287,10 +289,10 @@ class Budget:
     def store_answer(
         self, release_id: str, answer: bytes, request: dict[str, str], risk: float | None = None
     ) -> None:
-        """Keep the answer to the charge of a release, so that a process that tries it again gets it.
+        """Keep the answer to a charged release, for a process that tries the release again.
 
-        It is kept durably, with a digest in the ledger, and noted as handed out. Keep nothing but what was
-        released: neither a seed nor an exact number.
+        The answer is durable, its digest is in the ledger, and the charge is noted as handed out. Keep
+        nothing but what was released: neither a seed nor an exact number.
 
         Parameters
         ----------
@@ -361,9 +363,9 @@ class Budget:
     @property
     def events(self) -> Events:
         """The events released so far, each with its count, as accountings take them."""
-        found: list[tuple[Event, int]] = []
-        self._book.read(lambda entry: found.extend(entry.events))
-        return found
+        events: list[tuple[Event, int]] = []
+        self._book.read(lambda entry: events.extend(entry.events))
+        return events
 
     def report(self, delta: Rational) -> pd.DataFrame:
         """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
@@ -381,8 +383,8 @@ class Budget:
         {'basic': 5.0, 'optimal': 3.17}
         """
         bounds = accountings.report(self.events, delta)
-        found = pd.DataFrame(bounds, columns=["accounting", "epsilon", "reason"]).set_index("accounting")
-        return found.astype({"epsilon": "float64"})
+        table = pd.DataFrame(bounds, columns=["accounting", "epsilon", "reason"]).set_index("accounting")
+        return table.astype({"epsilon": "float64"})
 
     def to_dp_events(self) -> Any:
         """Return the releases so far as an event of Google's dp-accounting (extra ``pld``).
@@ -394,11 +396,11 @@ class Budget:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each release cost and what is left; needs matplotlib (extra ``plot``).
 
-        ``ax``: where to draw, by default on a new figure. See `pdprivacy.plot.draw_budget`.
+        ``ax``: where to draw, by default on a new figure. See `pdprivacy.show.plots.draw_budget`.
 
         Raises ParameterError for something else than axes, MissingExtraError without matplotlib.
         """
-        from pdprivacy.plot import draw_budget
+        from pdprivacy.show.plots import draw_budget
 
         account, entries = read(self._book)
         terms = account.terms
@@ -423,13 +425,13 @@ class Budget:
         return self._book.name
 
     def _listed(self) -> tuple[Account, list[Entry]]:
-        """The account, and the charges if they are not too many to be shown."""
+        """Return the account, and the charges if they are few enough to be shown."""
         account = self._book.account()
         return self._book.entries() if account.charges <= budget_text.MOST_ROWS else (account, [])
 
 
 def _risk(risk: float | None) -> float | None:
-    """A risk that may be published."""
+    """Return a risk that may be published."""
     if risk is None:
         return None
     known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
@@ -446,7 +448,7 @@ def _texts(request: dict[str, str]) -> dict[str, str]:
 
 
 def _reason(error: LedgerError) -> str:
-    """The reason of an error, without the fate of the note or answer that was not entered."""
+    """Return the reason of an error, without what it says about the note or answer."""
     reason = str(error).partition("\n")[0]
     for fate in (NOTHING, UNKNOWN):
         reason = reason.replace(fate, "").strip()
@@ -454,7 +456,7 @@ def _reason(error: LedgerError) -> str:
 
 
 def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
-    """The error for a note that cannot be entered; its charge is entered."""
+    """Return the error for a note that cannot be entered, while its charge is entered."""
     return type(error)(
         f"Charge {number} of the budget {name!r} is entered, but its answer was not handed out, because that "
         f"could not be noted: {_reason(error)}",

@@ -34,51 +34,52 @@ ROOT = bytes(32)
 AUDIT = "restore the ledger from a copy; ledger.audit() says what else was altered."
 _RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
 
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
-    """The one text of a JSON object or list: sorted keys, no spaces, ASCII, finite floats."""
+    """Return the only text of a JSON object or list: sorted keys, no spaces, ASCII, finite floats."""
     return _ENCODER.encode(body)
 
 
 def digest(before: bytes, number: int, body: str) -> bytes:
-    """The hash of a record: 32 bytes of BLAKE2b over the hash before it, its number and its text."""
+    """Return the hash of a record: 32 bytes of BLAKE2b over the hash before, the number and the text."""
     return blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
 
 
 def link(
     before: Head | Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any]
 ) -> Row:
-    """The record that follows ``before``; ``body`` without these three."""
+    """Return the record that follows ``before``; ``body`` lacks budget, kind and release."""
     number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
     text = canonical({**body, "budget": budget, "kind": kind, "release": release})
     return Row(number, budget, kind, release, text, digest(hashed, number, text))
 
 
 def parse(row: Row) -> dict[str, Any]:
-    """The body of a record.
+    """Return the body of a record.
 
     Raises TamperedLedgerError where it is not a JSON object, or contradicts the columns beside it.
     """
     try:
-        body = json.loads(row.body)
-    except (TypeError, ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict) or any(
-        body.get(name, "") != getattr(row, name) for name in ("budget", "kind", "release")
-    ):
+        body, end = _DECODER.raw_decode(row.body)
+    except (ValueError, RecursionError):
+        raise altered(row) from None
+    if not isinstance(body, dict) or end != len(row.body):
+        raise altered(row)
+    if (body.get("budget", ""), body.get("kind", ""), body.get("release", "")) != row[1:4]:
         raise altered(row)
     return body
 
 
 def altered(row: Row) -> TamperedLedgerError:
-    """The error for a record that is not what was entered."""
+    """Return the error for a record that is not what was entered."""
     return TamperedLedgerError(f"Record {row.number} of the ledger is not what was entered.", AUDIT)
 
 
 def check(row: Row, before: bytes) -> None:
-    """Refuse a record whose hash is not that of the record and of the hash ``before``."""
+    """Refuse a record whose hash does not match its content and the hash ``before``."""
     if digest(before, row.number, row.body) != row.hash:
         raise TamperedLedgerError(
             f"Record {row.number} of the ledger does not follow from the one before it.", AUDIT
@@ -87,23 +88,22 @@ def check(row: Row, before: bytes) -> None:
 
 def check_place(reader: Reader, row: Row) -> None:
     """Refuse a record that does not follow from the one before it, or that the one after it contradicts."""
-    before = None if row.number == 1 else reader.at(row.number - 1)
-    if before is None and row.number != 1:
+    near = {one.number: one for one in reader.span(row.number - 2, row.number + 1)}
+    if row.number > 1 and row.number - 1 not in near:
         raise TamperedLedgerError(f"Record {row.number - 1} of the ledger is missing.", _RESTORE)
-    check(row, ROOT if before is None else before.hash)
-    after = reader.at(row.number + 1)
-    if after is not None:
-        check(after, row.hash)
+    check(row, near[row.number - 1].hash if row.number > 1 else ROOT)
+    if row.number + 1 in near:
+        check(near[row.number + 1], row.hash)
 
 
 _seen: dict[str, Head] = {}
-"""The last record of each ledger that this process has seen: older copies put in its place are told by it."""
+"""The last record of each ledger that this process has seen, by which it detects an older copy."""
 
 _seeing = threading.RLock()  # a handler of a signal may look while this thread does
 
 
 def _unlock() -> None:
-    """Let a forked child see: no thread of its own holds the lock."""
+    """Replace the lock in a forked process, in which no thread holds it."""
     global _seeing
     _seeing = threading.RLock()
 
@@ -131,8 +131,8 @@ class Chain:
     def _see(self, head: Head | None) -> None:
         """Remember the record, if it is later than the one remembered."""
         with _seeing:
-            known = _seen.get(self.store.address)
-            if head is not None and (known is None or head.number > known.number):
+            seen = _seen.get(self.store.address)
+            if head is not None and (seen is None or head.number > seen.number):
                 _seen[self.store.address] = head
 
     def read(self, work: Callable[[Reader, Head | None], T]) -> T:
@@ -207,7 +207,7 @@ class Link:
 
 
 def spans(until: Head | None) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers, above the first and up to the second, that are read in one transaction each."""
+    """Yield ranges of numbers, above the first and up to the second, for one transaction each."""
     last = 0 if until is None else until.number
     for after in range(0, last, SPAN):
         yield after, min(after + SPAN, last)

@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 
@@ -27,41 +27,23 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["FAULTS", "RESTORE", "acquire", "check_journal", "content", "draft", "in_words", "open_lock"]
-__all__ += ["refusal", "refuse_mount", "refuse_odd", "size", "status", "sweep", "sync", "try_lock", "unlock"]
+__all__ = ["FAULTS", "RESTORE", "acquire", "content", "draft", "in_words", "is_hot", "open_lock"]
+__all__ += ["plain", "refusal", "refuse_mount", "stat_or_none", "status", "sweep", "sync", "unlock"]
 
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """The errors of SQLite, of its module in Python and of the operating system."""
 
 LONGEST_PAUSE, CROWDED = 0.002, 0.05  # seconds
 SMALLEST = 512  # bytes of a database, at least
-OUTSIDE = (
-    2**30
-)  # a byte beyond the content of a lock file: Windows locks bytes, and keeps others from reading
+OUTSIDE = 2**30  # a byte beyond the content of a lock file: Windows keeps others from reading a locked byte
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")  # begins a journal that is to be rolled back
 COUNTER = slice(24, 28)  # of page 1: raised by each transaction
-CHANGING = (
-    slice(18, 20),
-    slice(24, 40),
-    slice(92, 100),
-)  # of page 1: journal mode, counter, sizes
+CHANGING = slice(18, 20), slice(24, 40), slice(92, 100)  # of page 1: journal mode, counter, sizes
 SIZE = slice(28, 32)  # of page 1: pages of the database
 VERSION = slice(60, 64)  # of page 1: PRAGMA user_version
 
-NETWORK = (
-    "nfs",
-    "cifs",
-    "smb",
-    "ncpfs",
-    "afs",
-    "ceph",
-    "lustre",
-    "gluster",
-    "9p",
-    "fuse.sshfs",
-    "fuse.gluster",
-)
+NETWORK = re.compile(r"nfs|cifs|smb|ncpfs|afs|ceph|lustre|gluster|9p|fuse\.(sshfs|gluster)")
 
 RESTORE = "restore the ledger from a copy made by ledger.backup(path)."
 RESTORE_ALONE = f"{RESTORE[:-1]}, with neither '-journal' nor '-lock' beside it."
@@ -92,12 +74,12 @@ REASONS = {
 
 
 def refusal(path: str, fact: str, hint: str | None, fate: str) -> LedgerError:
-    """The error that a ledger cannot be used; ``fate``: of what was to be entered, if anything was."""
+    """Return the error for a ledger that cannot be used. ``fate``: whether a record was entered."""
     return LedgerError(f"The ledger {path!r} {fact}. {fate}".rstrip(), hint)
 
 
 def in_words(error: BaseException, path: str, fate: str) -> LedgerError:
-    """The error in plain words; its own text may quote a record, and is left out."""
+    """Return an error of SQLite or of the system in plain words; its own text may quote a record."""
     name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
     if isinstance(error, OSError):
         name = errno.errorcode.get(error.errno or 0, "IOERR")
@@ -108,16 +90,16 @@ def in_words(error: BaseException, path: str, fate: str) -> LedgerError:
         reason = DAMAGED
     elif name and name.partition("_")[0] != "IOERR" and not isinstance(error, OSError):
         reason = (f"SQLite refused it ({name})", None)
-    for names, known in REASONS.items():
+    for names, texts in REASONS.items():
         if name.partition("_")[0] in names.split():
-            reason = known
+            reason = texts
     return refusal(path, f"cannot be used: {reason[0]}", reason[1], fate)
 
 
 # ---------------------------------------------------------------- the lock
 
 
-def try_lock(file: io.FileIO) -> bool:
+def _try_lock(file: io.FileIO) -> bool:
     """Lock an open file; False where another process or thread holds the lock."""
     try:
         if sys.platform == "win32":
@@ -135,7 +117,7 @@ def try_lock(file: io.FileIO) -> bool:
 
 
 _crowded = 0.0
-"""The time until which the lock is assumed to be contended."""
+"""The time until which other processes are assumed to wait for the lock."""
 
 
 def unlock(file: io.FileIO) -> None:
@@ -146,7 +128,7 @@ def unlock(file: io.FileIO) -> None:
 
 def open_lock(path: str, *, create: bool) -> io.FileIO | None:
     """Open the lock file of a ledger; None where it is missing and ``create`` is False."""
-    refuse_odd(path + "-lock", NOTHING)
+    plain(path + "-lock", NOTHING)
     try:
         return io.FileIO(path + "-lock", "a+" if create else "r+")
     except FileNotFoundError:
@@ -168,46 +150,42 @@ def acquire(file: io.FileIO, path: str, until: float, fate: str) -> bool:
     if time.monotonic() < _crowded:
         time.sleep(LONGEST_PAUSE)  # others wait, too: let them go first
     pause = 0.0002
-    while not try_lock(file):
+    while not _try_lock(file):
         _crowded = time.monotonic() + CROWDED
         if time.monotonic() > until:
             hint = "try again once it has finished; lsof or fuser on the -lock file names it."
             raise refusal(path, "is held by another process or thread", hint, fate)
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE)
-    refuse_odd(path + "-lock", fate)
-    found = _stat(path + "-lock")
-    return found is not None and os.path.samestat(os.fstat(file.fileno()), found)
+    current = plain(path + "-lock", fate)
+    return current is not None and os.path.samestat(os.fstat(file.fileno()), current)
 
 
 def content(file: io.FileIO | None) -> str:
-    """The id of the ledger that a lock file was used for; empty for a new lock file."""
+    """Return the id of the ledger in a lock file; empty for a new lock file."""
     if file is None:
         return ""
     file.seek(0)
     return (file.read(64) or b"").decode("ascii", "replace")
 
 
-# ---------------------------------------------------------------- the place
+# ---------------------------------------------------------------- the file
 
 
-def _stat(path: str) -> os.stat_result | None:
+def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> os.stat_result | None:
+    """Return the status of a file, by `os.stat` or `os.lstat`; None where it is missing."""
     try:
-        return os.stat(path)
+        return look(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def refuse_odd(path: str, fate: str) -> None:
-    """Refuse a lock file or journal that is a link, a folder or a device."""
-    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise refusal(path.rpartition("-")[0], f"needs a plain file {path!r}", "move that away.", fate)
-
-
-def size(path: str) -> int:
-    """The bytes of a file; 0 where there is none."""
-    found = _stat(path)
-    return 0 if found is None else found.st_size
+def plain(path: str, fate: str) -> os.stat_result | None:
+    """Return the status of a lock file or journal, None where it is missing; refuse links and devices."""
+    stats = stat_or_none(path, os.lstat)
+    if stats is not None and not stat.S_ISREG(stats.st_mode):
+        raise refusal(path.rpartition("-")[0], f"needs a plain file {path!r}", "move it away.", fate)
+    return stats
 
 
 def status(path: str, fate: str, lock: io.FileIO | None = None) -> os.stat_result | None:
@@ -215,32 +193,41 @@ def status(path: str, fate: str, lock: io.FileIO | None = None) -> os.stat_resul
 
     ``lock``: the lock file, once it is held.
     """
-    found = _stat(path)
-    if found is None:
+    stats = stat_or_none(path)
+    if stats is None:
         if not os.path.isdir(os.path.dirname(path)):
             raise refusal(path, "cannot be made: its directory does not exist", "make it first.", fate)
-        left = [path + end for end in ("-wal", "-journal") if size(path + end)]
+        left = [path + end for end in ("-wal", "-journal") if _is_used(path + end)]
         left += [path + "-lock"] * bool(content(lock))
         if left:
             hint = "restore the ledger, or move what is left of it away to start a new one."
             raise refusal(path, f"is missing, but {left[0]!r}, a part of it, is there", hint, fate)
         return None
-    if not os.path.isfile(path):
+    if not stat.S_ISREG(stats.st_mode):
         raise refusal(path, "is not a plain file", None, fate)
-    if found.st_size < SMALLEST:
+    if stats.st_size < SMALLEST:
         hint = "restore it from a copy, or name a file that does not exist to start a new ledger."
-        raise refusal(path, f"holds {found.st_size} bytes, and no ledger", hint, fate)
-    if found.st_nlink > 1 and lock is not None:
+        raise refusal(path, f"holds {stats.st_size} bytes, and no ledger", hint, fate)
+    if stats.st_nlink > 1 and lock is not None:
         sweep(path)  # left by a process that was killed while it made the ledger
         names = os.stat(path).st_nlink
         if names > 1:
             hint = "keep one of the names; use a symbolic link for another."
             raise refusal(path, f"has {names} names (hard links), each with a lock of its own", hint, fate)
-    return found
+    return stats
+
+
+def _is_used(path: str) -> bool:
+    """Return whether there is a write-ahead log, or a journal that SQLite has not cleared."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1) not in (b"", b"\0")
+    except FileNotFoundError:
+        return False
 
 
 def refuse_mount(path: str, fate: str) -> None:
-    """Refuse a file that is mounted by itself, and file systems of a network, where the system tells."""
+    """Refuse a file that is mounted by itself, and network file systems, if the system lists mounts."""
     reason = _mount_fault(path, os.stat(os.path.dirname(path)).st_dev)
     if reason is not None:
         raise refusal(path, *reason, fate)
@@ -259,7 +246,7 @@ def _mount_fault(path: str, device: int) -> tuple[str, str] | None:
         if mount[4] == escaped:
             fact = "is mounted as a single file, so its lock and its journal are others here"
             return fact, "mount the folder that it is in."
-        if mount[2] == f"{os.major(device)}:{os.minor(device)}" and kind.startswith(NETWORK):
+        if mount[2] == f"{os.major(device)}:{os.minor(device)}" and NETWORK.match(kind):
             return f"is on a network file system ({kind}), where locks may fail", "keep it on a local disk."
     return None
 
@@ -267,48 +254,50 @@ def _mount_fault(path: str, device: int) -> tuple[str, str] | None:
 # ---------------------------------------------------------------- the journal
 
 
-def check_journal(path: str) -> None:
-    """Refuse a journal that SQLite would roll back, but that is not of this ledger as it is now.
+def is_hot(path: str) -> bool:
+    """Return whether SQLite would roll back the journal; refuse one that is not of this ledger as it is now.
 
     A transaction changes page 1, so its journal holds that page as it was: with the id of the ledger, and
     with its counter as it is now, or one less. Source: sqlite.org/fileformat2.html, section 3.
     """
-    with open(path + "-journal", "rb") as file, open(path, "rb") as database:
+    with open(path + "-journal", "rb") as file:
         header = file.read(28)
         unlike = int.from_bytes(header[:8], "big") ^ int.from_bytes(MAGIC, "big")
         if len(header) < 28 or unlike.bit_count() > 8:
-            return  # it was cut off before it was complete, and so before the database was changed
+            # the transaction was complete, or was cut off before the database was changed
+            return header[:1] not in (b"", b"\0")
         count, nonce, pages, sector, page = _numbers(header[8:])
-        found = not unlike and SMALLEST <= page <= 2**16 and sector <= 2**16
-        now = database.read(page) if found else b""
+        sound = not unlike and SMALLEST <= page <= 2**16 and sector <= 2**16
+        with open(path, "rb") as database:
+            now = database.read(page) if sound else b""
         file.seek(sector)
-        ours = 0
-        for _ in range(count if found else 0):
+        first_pages = 0
+        for _ in range(count if sound else 0):
             record = file.read(page + 8)
-            content = record[4:-4]
+            before = record[4:-4]
             # the sum of every 200th byte from the end
-            found = len(record) == page + 8 and _numbers(record[-4:]) == [
-                (nonce + sum(content[page - 200 : 0 : -200])) % 2**32
-            ]
-            if not found:
+            checksum = (nonce + sum(before[page - 200 : 0 : -200])) % 2**32
+            sound = len(record) == page + 8 and _numbers(record[-4:]) == [checksum]
+            if not sound:
                 break
             if _numbers(record[:4]) == [1]:
-                ours += _same_page(content, now, pages)
-    if not found or ours != 1:
+                first_pages += _same_page(before, now, pages)
+    if not sound or first_pages != 1:
         raise TamperedLedgerError(
             f"The journal {path + '-journal'!r} is damaged, or it is of another ledger, or of this one at "
             f"another time. {NOTHING}",
             RESTORE_ALONE,
         )
+    return True
 
 
 def _numbers(content: bytes) -> list[int]:
-    """The whole numbers of four bytes each."""
+    """Return the whole numbers of four bytes each."""
     return [int.from_bytes(content[at : at + 4], "big") for at in range(0, len(content), 4)]
 
 
 def _same_page(before: bytes, now: bytes, pages: int) -> bool:
-    """Whether page 1 is now as it was before a transaction, or as the transaction leaves it.
+    """Return whether page 1 is as it was before a transaction, or as the transaction leaves it.
 
     ``pages``: the size of the database before the transaction.
     """
@@ -327,7 +316,7 @@ def _same_page(before: bytes, now: bytes, pages: int) -> bool:
 
 @contextmanager
 def draft(path: str) -> Iterator[str]:
-    """The name of a database to make; at the end of the block it gets its path, whole and durably.
+    """Yield the name of a database to make; at the end of the block, move it to its path durably.
 
     Raises FileExistsError where something is at the path already.
     """
@@ -350,22 +339,25 @@ def draft(path: str) -> Iterator[str]:
 
 
 def sweep(path: str) -> None:
-    """Remove what a crash left of unfinished ledgers; under the lock, as nobody makes one then."""
+    """Remove unfinished ledgers that a crash left. The caller holds the lock, so nobody makes one."""
     folder, name = os.path.split(path)
     pattern = re.compile(re.escape(name) + r"-new-[0-9]+-[0-9a-f]{32}")
-    for found in filter(pattern.fullmatch, os.listdir(folder)):
+    for draft_name in filter(pattern.fullmatch, os.listdir(folder)):
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(folder, found))
+            os.unlink(os.path.join(folder, draft_name))
 
 
 def sync(path: str) -> None:
-    """Tell the disk to keep a file, or the names in a folder where the system has a way to."""
+    """Make a file durable, or the names in a folder where the system supports that."""
     if not os.path.isdir(path):
         with io.FileIO(path, "r+") as file:  # closed by whatever drops it, after an interrupt too
             os.fsync(file.fileno())
     elif sys.platform != "win32":
-        descriptor = os.open(path, os.O_RDONLY)
+        opened: list[int] = []
         try:
-            os.fsync(descriptor)
+            # no interrupt comes within a call of C code
+            opened.extend(map(os.open, [path], [os.O_RDONLY]))
+            os.fsync(opened[0])
         finally:
-            os.close(descriptor)
+            if opened:
+                os.close(opened[0])

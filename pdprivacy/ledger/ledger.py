@@ -10,18 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from pdprivacy import budget_text, markup
 from pdprivacy.accounting import Accounting
 from pdprivacy.checks import check_name, flag
 from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, got
-from pdprivacy.ledger import audit, entries
+from pdprivacy.ledger import audit, charges
+from pdprivacy.ledger.account import Account, Terms, terms_body
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.chain import ROOT, Chain, Link, altered, check
-from pdprivacy.ledger.entry import Account, Terms, terms_body
 from pdprivacy.ledger.store import Head, Reader, Row, Store
 from pdprivacy.privacy import Loss, Unit
+from pdprivacy.show import budget_text, markup
 
 __all__ = ["Ledger"]
 
@@ -43,8 +43,8 @@ class Ledger:
 
     Raises
     ------
-    ParameterError : an address that is neither.
-    LedgerError : from every use: the ledger cannot be read or written.
+    ParameterError : the address is neither a path nor the URL of a PostgreSQL database.
+    LedgerError : raised by each use of a ledger that cannot be read or written.
 
     Notes
     -----
@@ -102,17 +102,18 @@ class Ledger:
         declaration: str | None = None,
         redeclare: bool = False,
     ) -> Budget:
-        """The budget of this name: opened if it is new, else the one that is there.
+        """Return the budget of this name, and open it if it is new.
 
-        `df.dp.protect` calls it. ``total``: the cap, needed for a new one; ``accounting``: as of `Budget`.
-        ``unit`` and ``declaration``: whose data is protected, as declared how; None asks for nothing.
+        `df.dp.protect` calls it. ``total``: the cap, needed for a new budget; ``accounting``: as of `Budget`.
+        ``unit`` and ``declaration``: the privacy unit and the declaration of the data; None keeps the present
+        ones.
 
         Raises
         ------
-        BudgetError : the budget is for another unit or declaration, unless ``redeclare`` says that it is
-            meant. Losses between other neighbours do not add up, so a unit can be declared anew only before
-            the first charge.
-        ParameterError : no ``total`` for a new one; another total or accounting than that of the budget.
+        BudgetError : the budget is for another unit or declaration, and ``redeclare`` is False. Losses
+            between other neighbours do not add up, so a unit can be declared anew only before the first
+            charge.
+        ParameterError : no ``total`` for a new budget; another total or accounting than that of the budget.
         """
         name = check_name(name, "name")
         flag(redeclare, "redeclare")
@@ -128,7 +129,7 @@ class Ledger:
         return Budget.of(book)
 
     def _open(self, name: str, total: Loss | None, accounting: Accounting | None) -> None:
-        """Open a budget, unless somebody else just did."""
+        """Open a budget, unless another process has opened it meanwhile."""
         if total is None:
             raise ParameterError(
                 f"'epsilon' is missing: the ledger holds no budget {name!r} yet.",
@@ -154,21 +155,21 @@ class Ledger:
             return False  # writing makes it
 
     def budget(self, name: str) -> Budget:
-        """The budget of this name; LedgerError where there is none."""
+        """Return the budget of this name; raise LedgerError where there is none."""
         budget = Budget.of(StoredBook(self.chain, check_name(name, "name")))
         _ = budget.account
         return budget
 
     def entries(self, name: str, start: int | None = None, stop: int | None = None) -> pd.DataFrame:
-        """One row per charge of the budget of this name, as `Budget.entries`; or a page of them.
+        """Return one row per charge of the budget of this name, as `Budget.entries`; or a page of them.
 
-        ``start``, ``stop``: the rows that ``.iloc[start:stop]`` picks of all. Only these are kept in memory;
-        ``answered`` and ``dr_ha`` are those of the whole table. ``start=-10`` picks the last ten charges.
+        ``start``, ``stop``: the rows that ``.iloc[start:stop]`` picks of all. Only these are kept in memory,
+        with ``answered`` and ``dr_ha`` as in the whole table. ``start=-10`` picks the last ten charges.
 
         Raises ParameterError for a ``start`` or ``stop`` that is not a whole number.
         """
         pick = slice(_position(start, "start"), _position(stop, "stop"))
-        return entries.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
+        return charges.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
         """Return the releases of the data of this name as an event of dp-accounting (extra ``pld``)."""
@@ -181,11 +182,10 @@ class Ledger:
         rows = {name: _summary(account) for name, account in accounts.items()}
         columns = ["left", "spent", "total", "currency", "left_delta", "spent_delta", "total_delta"]
         columns += ["accounting", "neighbors", "charges"]
-        found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-        return found.rename_axis(index="name")
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(index="name")
 
     def accounts(self) -> tuple[Head | None, dict[str, Account]]:
-        """The last record, and the account of each budget as of then."""
+        """Return the last record, and the account of each budget at that record."""
 
         def look(reader: Reader, head: Head | None) -> tuple[Head | None, dict[str, Account]]:
             names = reader.budgets()
@@ -195,31 +195,30 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """The last record as text, ``"number:hash"``: keep it elsewhere, and give it to `audit` later."""
+        """The number and the hash of the last record, ``"number:hash"``; keep it elsewhere for `audit`."""
         last = self.chain.head()
         return "" if last is None else f"{last.number}:{last.hash.hex()}"
 
     def audit(self, head: str | None = None) -> Audit:
         """Read every record, and check that it is what was entered.
 
-        ``head``: a `head` of before, remembered elsewhere. Found are: a record changed, removed, swapped or
-        put in; sums that are not those of the charges; a charge over the cap; a trigger, an index or a page
-        of the database that is not as it was made; and, with a ``head``, an older copy, or one that was made
-        up afterwards: whoever can write the whole file can write another whole chain, which only a head kept
-        elsewhere can tell.
+        ``head``: an earlier `head` that was kept elsewhere. The audit detects a changed, removed, swapped or
+        added record; wrong sums; charges over the cap; and a trigger, an index or a page of the database that
+        is not as it was made. With a ``head``, it also detects an older copy, and a chain that was made up
+        afterwards: whoever can write the whole file can write another whole chain.
 
         Raises
         ------
-        TamperedLedgerError : naming what was found.
+        TamperedLedgerError : the ledger is not what was entered; the message names each fault.
         ParameterError : an invalid ``head``.
         """
         return audit.audit(self.chain, head)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """A copy of this moment in a new file (SQLite only).
+        """Copy the ledger as it is now to a new file (SQLite only).
 
-        Raises LedgerError where the file is there already or cannot be written; ParameterError for a server,
-        which has backups of its own.
+        Raises LedgerError where the file exists or cannot be written; ParameterError for a server, which has
+        backups of its own.
         """
         backup = getattr(self.chain.store, "backup", None)
         if backup is None:
@@ -237,7 +236,7 @@ class Ledger:
             last = row
 
     def close(self) -> None:
-        """Let go of files and connections; a later use opens them anew."""
+        """Close connections; a later use opens them again."""
         self.chain.store.close()
 
 
@@ -250,15 +249,15 @@ def _position(position: object, argument: str) -> int | None:
 
 
 def _summary(account: Account) -> dict[str, Any]:
-    found = account.to_json()
+    budget = account.to_json()
     left = account.terms.rule.left(account.spent)
     return {
-        "currency": found.get("currency", "epsilon"),
-        "total": found["total"][0],
-        "spent": found["spent"][0],
+        "currency": budget.get("currency", "epsilon"),
+        "total": budget["total"][0],
+        "spent": budget["spent"][0],
         "left": float(left.amount),
-        "total_delta": found["total"][1],
-        "spent_delta": found["spent"][1],
+        "total_delta": budget["total"][1],
+        "spent_delta": budget["spent"][1],
         "left_delta": float(left.delta),
         "accounting": account.terms.accounting,
         "neighbors": None if account.terms.unit is None else str(account.terms.unit),

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from pdprivacy import checks, errors
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer, are_rows
 
 __all__ = ["PostgresStore"]
 
@@ -63,7 +63,6 @@ GUARDS = {f"the index 'pdprivacy_records_{name}'": "" for name in INDEXES}
 GUARDS["the trigger 'pdprivacy_append_only'"] = f"58{REFUSE}"
 
 SELECT = "SELECT number, budget, kind, release, body, hash FROM pdprivacy_records"
-TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
 EXTRA = 'pip install "pdprivacy[server]"'
 GRANT = "GRANT SELECT, INSERT ON pdprivacy_records, pdprivacy_answers; SELECT, UPDATE ON pdprivacy_ledger"
@@ -136,9 +135,9 @@ class PostgresStore:
         # in closures: the repr of an attribute must not show the password
         self._url: Callable[[], str] = lambda: url
         self._connect: Callable[[], Any] = lambda: connect(**options, autocommit=True, prepare_threshold=None)
-        user, place, query = match.groups("")
+        user, host, query = match.groups("")
         shown = "&".join(part for part in query.split("&") if re.match(SHOWN, part))
-        self.address = f"postgresql://{user}{'@' * bool(user)}{place}{'?' * bool(shown)}{shown}"
+        self.address = f"postgresql://{user}{'@' * bool(user)}{host}{'?' * bool(shown)}{shown}"
         self._local = threading.local()
 
     def __reduce__(self) -> Any:
@@ -219,18 +218,18 @@ class _Session:
         self._sound = False  # until the server has answered
         try:
             cursor = self._raw.execute(statement, values or None)
-            found = list(cursor) if cursor.description else []
+            rows = list(cursor) if cursor.description else []
         except Exception as error:
             code = getattr(error, "sqlstate", None) or ("08" if self._raw.closed else "22")
             raise refusal(self._address, fate or self._fate, code) from None
         self._sound = True
-        return found
+        return rows
 
     def _rows(self, condition: str, *values: object) -> list[Row]:
         found = self.ask(f"{SELECT} {condition}", *values)
-        if not all(tuple(map(type, row)) in TYPES and len(row[-1]) == 32 for row in found):
+        if not are_rows(found):
             raise refusal(self._address, "", "record")
-        return [Row(*row) for row in found]
+        return list(map(Row._make, found))
 
     def _row(self, condition: str, *values: object) -> Row | None:
         return next(iter(self._rows(condition, *values)), None)
@@ -259,13 +258,13 @@ class _Session:
 
     def stored(self, digest: str) -> bytes | None:
         query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"
-        found = self.ask(EXISTS, "pdprivacy_answers") and self.ask(query, digest)
-        return bytes(found[0][0]) if found else None
+        answers = self.ask(EXISTS, "pdprivacy_answers") and self.ask(query, digest)
+        return bytes(answers[0][0]) if answers else None
 
     def damage(self, until: int) -> list[str]:  # noqa: ARG002 - the server checks its pages itself
-        found = dict(self.ask(CATALOG))
-        wrong = [f"{key} is missing or was changed" for key in GUARDS if found.pop(key, 0) != GUARDS[key]]
-        return wrong + ["a trigger was added"] * any(found.values())
+        guards = dict(self.ask(CATALOG))
+        wrong = [f"{key} is missing or was changed" for key in GUARDS if guards.pop(key, 0) != GUARDS[key]]
+        return wrong + ["a trigger was added"] * any(guards.values())
 
     def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
         """Return 0: PostgreSQL has no way to hide rows from an index."""

@@ -2,7 +2,8 @@
 
 Each transaction takes the lock file, opens the database, and closes both at its end: nothing is held in
 between that a fork could inherit or a copy of the file could unlock. The journal is a rollback journal, so
-the database holds all that was committed.
+the database holds all that was committed. A commit clears the head of the journal and keeps the file, which
+takes less of the file system than to empty or remove it.
 """
 
 # ruff: noqa: D102 - stores and records are documented on the protocol
@@ -13,7 +14,6 @@ import errno
 import io
 import math
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -22,16 +22,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import Any, TypeVar, cast
 
 from pdprivacy import checks
 from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, TamperedLedgerError, got
-from pdprivacy.ledger import files
+from pdprivacy.ledger import database, files
 from pdprivacy.ledger.files import FAULTS, RESTORE, in_words, refusal
-from pdprivacy.ledger.store import NOTHING, SPAN, UNKNOWN, Reader, Row, Writer
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer, are_rows
 
 __all__ = ["SQLiteStore"]
 
@@ -41,39 +39,12 @@ PATIENCE = 60.0  # seconds that a transaction waits for others
 FORK_PATIENCE = 10.0  # seconds that a fork waits for transactions of other threads
 CHECKED_WHOLE = 10_000  # records that SQLite checks within one transaction
 
-FORMAT = 2
-APPLICATION = 0x70645072  # "pdPr"
-COLUMNS = 'number, budget, kind, "release", body, hash'
-TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
-APPEND = f"INSERT INTO records ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is appended to'); END"
-SCHEMA = {
-    "records": "CREATE TABLE records (number INTEGER PRIMARY KEY, budget TEXT NOT NULL, kind TEXT NOT NULL,"
-    ' "release" TEXT, body TEXT NOT NULL, hash BLOB NOT NULL)',
-    "records_by_kind": "CREATE INDEX records_by_kind ON records (budget, kind, number)",
-    "records_by_release": 'CREATE UNIQUE INDEX records_by_release ON records (budget, "release")'
-    ' WHERE "release" IS NOT NULL',
-    "records_stay": f"CREATE TRIGGER records_stay BEFORE DELETE ON records {REFUSED}",
-    "records_stay_the_same": f"CREATE TRIGGER records_stay_the_same BEFORE UPDATE ON records {REFUSED}",
-    # INSERT OR REPLACE deletes without asking a DELETE trigger: a record that is there is refused before
-    "records_follow": "CREATE TRIGGER records_follow BEFORE INSERT ON records"
-    " WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM records)"
-    ' OR NEW."release" IS NOT NULL AND EXISTS'
-    ' (SELECT 1 FROM records WHERE budget = NEW.budget AND "release" = NEW."release")'
-    f" {REFUSED}",
-}
-KINDS = {"TABLE": "table", "INDEX": "index", "UNIQUE": "index", "TRIGGER": "trigger"}
-IDENTITY = "CREATE VIEW ledger_identity AS SELECT '{}' AS id"
-"""A view that stores a random id on page 1, which identifies the journal of this ledger."""
-
-IDENTITY_PATTERN = re.compile(re.escape(IDENTITY).replace(r"\{\}", "([0-9a-f]{32})"))
-
 UNINDEXED = """
-SELECT count(*) FROM records AS one NOT INDEXED WHERE number > ? AND number <= ? AND NOT (
-EXISTS (SELECT 1 FROM records AS two INDEXED BY records_by_kind
-WHERE two.budget = one.budget AND two.kind = one.kind AND two.number = one.number)
-AND (one."release" IS NULL OR EXISTS (SELECT 1 FROM records AS two INDEXED BY records_by_release
-WHERE two.budget = one.budget AND two."release" = one."release" AND two.number = one.number)))
+SELECT count(*) FROM records AS row NOT INDEXED WHERE number > ? AND number <= ? AND NOT (
+EXISTS (SELECT 1 FROM records AS twin INDEXED BY records_by_kind
+WHERE twin.budget = row.budget AND twin.kind = row.kind AND twin.number = row.number)
+AND (row."release" IS NULL OR EXISTS (SELECT 1 FROM records AS twin INDEXED BY records_by_release
+WHERE twin.budget = row.budget AND twin."release" = row."release" AND twin.number = row.number)))
 """
 
 
@@ -182,7 +153,7 @@ class SQLiteStore:
         try:
             if os.path.lexists(target) or files.status(target, "No copy was made.") is not None:
                 raise FileExistsError(target)
-            _make(target, rows)
+            database.make(target, rows, _GUARD)
         except FileExistsError:
             raise LedgerError(
                 f"{target!r} exists already. No copy was made.", "name a new file for the copy."
@@ -213,8 +184,8 @@ class _Transaction:
 
     def lock(self, until: float, create: bool) -> None:
         """Wait for the lock file."""
-        mine = [other for other in _transactions() if other.active and other.thread == self.thread]
-        if any(other.path == self.path for other in mine):
+        nested = [outer for outer in _transactions() if outer.active and outer.thread == self.thread]
+        if any(outer.path == self.path for outer in nested):
             raise self._refused("is being used by this thread already", "leave the first transaction first.")
         _TRANSACTIONS.add(weakref.ref(self, _TRANSACTIONS.discard))
         self.active = True
@@ -233,30 +204,30 @@ class _Transaction:
     def begin(self, create: bool) -> None:
         """Open the database, roll back or migrate it if needed, and begin the transaction."""
         files.refuse_mount(self.path, self.fate)
-        if files.status(self.path, self.fate, self.file) is None:
+        self._opened = files.status(self.path, self.fate, self.file)
+        if self._opened is None:
             if not create:
                 raise self._missing()
             files.sweep(self.path)
-            _make(self.path)
-        self._opened = os.stat(self.path)
+            database.make(self.path, (), _GUARD)
+            self._opened = os.stat(self.path)
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
             raise self.forked()
         journal = self.path + "-journal"
-        files.refuse_odd(journal, self.fate)
-        try:
-            files.sync(journal)  # a process may have been killed after it emptied the journal
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS):
-                raise
-        hot = files.size(journal) > 0
-        if hot:
-            files.check_journal(self.path)
-            self._mark("")
-        self.connection = _connect(self.path)
+        journaled = files.plain(journal, self.fate) is not None
+        if journaled:
+            try:
+                files.sync(journal)  # a process may have been killed after it cleared the journal
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+            if files.is_hot(self.path):
+                self._mark("")
+        self.connection = database.connect(self.path)
         self._check_format()
-        if hot:  # SQLite removes a journal that it has rolled back
-            io.FileIO(journal, "a").close()
         self._set_up()
+        if journaled and not os.path.exists(journal):  # rolled back by SQLite, or SQLite could not open it
+            io.FileIO(journal, "a").close()
         self.execute("BEGIN EXCLUSIVE" if self._writes else "BEGIN")
         self._check_journal(self._identity(new=False))
 
@@ -281,32 +252,29 @@ class _Transaction:
         """Raise if this is a forked process, or if the database or its lock file was replaced."""
         if self.connection is None:
             raise self.forked()
-        fact = "was replaced by another file while it was used, or its lock file was"
-        replaced = self._refused(fact, "try again, with the ledger in its place.")
-        lock = self.path + "-lock"
-        if self.file is None and os.path.lexists(lock):
-            self.again = True  # a writer has made one since
-            raise replaced
-        try:
-            same = os.path.samestat(os.stat(self.path), self._opened)  # type: ignore[arg-type]
-            same = same and (
-                self.file is None or os.path.samestat(os.lstat(lock), os.fstat(self.file.fileno()))
-            )
-        except (FileNotFoundError, NotADirectoryError):
-            same = False
-        if not same:
-            raise replaced
+        current = files.stat_or_none(self.path)
+        lock = files.stat_or_none(self.path + "-lock", os.lstat)
+        if self.file is None:
+            self.again = lock is not None  # a writer has made one since
+            same = not self.again
+        else:
+            same = lock is not None and os.path.samestat(lock, os.fstat(self.file.fileno()))
+        if not same or current is None or not os.path.samestat(current, cast(os.stat_result, self._opened)):
+            fact = "was replaced by another file while it was used, or its lock file was"
+            raise self._refused(fact, "try again, with the ledger in its place.")
 
     def _check_format(self) -> None:
-        if self._setting("application_id") != APPLICATION:
+        if self._setting("application_id") != database.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
             raise self._refused("is a database, but not a ledger", hint)
         version = self._setting("user_version")
         if version == 1:
             self._migrate()
-        elif version != FORMAT:
-            hint = "pip install --upgrade pdprivacy" if version > FORMAT else RESTORE
-            raise self._refused(f"uses format {version}, and this pdprivacy reads format {FORMAT}", hint)
+        elif version != database.FORMAT:
+            hint = "pip install --upgrade pdprivacy" if version > database.FORMAT else RESTORE
+            raise self._refused(
+                f"uses format {version}, and this pdprivacy reads format {database.FORMAT}", hint
+            )
 
     def _migrate(self) -> None:
         """Change a ledger of format 1, which had a write-ahead log, to this format.
@@ -317,30 +285,30 @@ class _Transaction:
         self.execute("BEGIN EXCLUSIVE")
         if self._setting("user_version") == 1:  # not yet migrated by another process
             self._identity(new=True)
-            self.execute(IDENTITY.format(uuid.uuid4().hex))
-            self.execute(f"PRAGMA user_version={FORMAT}")
+            self.execute(database.new_identity())
+            self.execute(f"PRAGMA user_version={database.FORMAT}")
         self.execute("COMMIT")
 
     def _set_up(self) -> None:
         """Set the connection so that a commit is durable. macOS alone knows ``fullfsync``."""
-        mode = self._setting("journal_mode=TRUNCATE")
+        mode = self._setting("journal_mode=PERSIST")
         for pragma in ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "cache_spill=OFF"):
             self._setting(pragma)
-        if mode != "truncate" or self._setting("synchronous") != 2:
+        if mode != "persist" or self._setting("synchronous") != 2:
             fact = "cannot be made durable: SQLite refuses to set its journal here"
             raise self._refused(fact, "keep it on a local disk.")
 
     def _check_journal(self, identity: str) -> None:
         """Raise if the journal is missing; make it for a ledger that was copied here."""
         journal = self.path + "-journal"
-        known = files.content(self.file) == identity
-        if known and not os.path.exists(journal):
+        marked = files.content(self.file) == identity
+        if marked and not os.path.exists(journal):
             fact = f"has lost its journal {journal!r}, which may hold what undoes half of a transaction"
             hint = (
                 "put it back; if another program wrote to the ledger, remove '-lock' and run ledger.audit()"
             )
             raise self._refused(fact, f"{hint}; or {files.RESTORE_ALONE}")
-        if self._writes and not known:
+        if self._writes and not marked:
             io.FileIO(journal, "a").close()
             files.sync(os.path.dirname(self.path))
             self._mark(identity)
@@ -354,21 +322,10 @@ class _Transaction:
 
     def _identity(self, *, new: bool) -> str:
         """Check tables, indexes and triggers; return the id of the ledger, which a ``new`` one lacks."""
-        found = self.execute("SELECT name, type, sql FROM sqlite_master")
-        ours = {name: sql for name, _, sql in found}
-        problems = [
-            f"the {KINDS[sql.split()[1]]} {name!r} is missing or was changed"
-            for name, sql in SCHEMA.items()
-            if ours.get(name) != sql
-        ]
-        if any(kind == "trigger" and name not in SCHEMA for name, kind, _ in found):
-            problems.append("a trigger was added")
-        identity = IDENTITY_PATTERN.fullmatch(str(ours.get("ledger_identity")))
-        if (identity is None) != new:
-            problems.append("its id or its format was changed")
+        identity, problems = database.identity(self.execute(database.OBJECTS), new=new)
         if problems:
             raise self._tampered("; ".join(problems))
-        return "" if identity is None else identity[1]
+        return identity
 
     def forked(self) -> LedgerError:
         """The error for a process that was forked within a transaction."""
@@ -383,8 +340,8 @@ class _Transaction:
         return TamperedLedgerError(f"{text} {self.fate}".rstrip(), RESTORE)
 
     def _setting(self, pragma: str) -> Any:
-        found = self.execute(f"PRAGMA {pragma}")
-        return found[0][0] if found else None
+        rows = self.execute(f"PRAGMA {pragma}")
+        return rows[0][0] if rows else None
 
     def execute(self, query: str, *values: object) -> list[Any]:
         """Return all rows of a query; raise errors as SQLite does."""
@@ -413,7 +370,7 @@ class _Transaction:
         try:
             return self.execute(query, *values)
         except UnicodeEncodeError:  # no database holds a text with half a surrogate pair
-            if query is not APPEND:
+            if query is not database.APPEND:
                 return []
             self._failed = True
             raise in_words(sqlite3.DataError(), self.path, self.fate) from None
@@ -422,26 +379,26 @@ class _Transaction:
             raise in_words(error, self.path, self.fate) from None
 
     def _rows(self, condition: str, *values: object) -> list[Row]:
-        found = self._ask(f"SELECT {COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
-        if not all(tuple(map(type, row)) in TYPES and len(row[-1]) == 32 for row in found):
+        found = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
+        if not are_rows(found):
             raise TamperedLedgerError(
                 f"A record of the ledger {self.path!r} is not what was entered.",
                 "restore the ledger from a copy; ledger.audit() says what else was altered.",
             )
-        return [Row(*row) for row in found]
+        return list(map(Row._make, found))
 
     def _number(self, query: str, *values: object) -> int:
         """The number that a query finds; 0 for none."""
-        found = self._ask(f"SELECT number FROM records {query} ORDER BY number DESC LIMIT 1", *values)
-        return int(found[0][0]) if found else 0
+        numbers = self._ask(f"SELECT number FROM records {query} ORDER BY number DESC LIMIT 1", *values)
+        return int(numbers[0][0]) if numbers else 0
 
     def last(self) -> Row | None:
-        found = self._rows("true ORDER BY number DESC LIMIT 1")
-        return found[0] if found else None
+        rows = self._rows("true ORDER BY number DESC LIMIT 1")
+        return rows[0] if rows else None
 
     def at(self, number: int) -> Row | None:
-        found = self._rows("number = ?", int(number)) if 0 < number < 2**63 else []
-        return found[0] if found else None
+        rows = self._rows("number = ?", int(number)) if 0 < number < 2**63 else []
+        return rows[0] if rows else None
 
     def span(self, after: int, until: int) -> list[Row]:
         return self._rows("number > ? AND number <= ? ORDER BY number", after, until)
@@ -466,18 +423,18 @@ class _Transaction:
         return self._number("NOT INDEXED WHERE number > ? AND budget = ? AND kind = 'charge'", after, budget)
 
     def budgets(self) -> list[str]:
-        found: dict[str, int] = {}
+        opened_at: dict[str, int] = {}
         name: Any = ""
         query = "SELECT min(budget) FROM records INDEXED BY records_by_kind WHERE budget > ?"
         while isinstance(name := self._ask(query, name)[0][0], str):
             opened = self.latest(name, "open")
-            found |= {} if opened is None else {name: opened.number}
+            opened_at |= {} if opened is None else {name: opened.number}
         if name is not None:
             raise self._tampered("the name of a budget is not a text")
-        return sorted(found, key=found.__getitem__)
+        return sorted(opened_at, key=opened_at.__getitem__)
 
     def append(self, row: Row) -> None:
-        self._ask(APPEND, *row)
+        self._ask(database.APPEND, *row)
 
     def damage(self, until: int) -> list[str]:
         if until > CHECKED_WHOLE:
@@ -516,36 +473,6 @@ class _Transaction:
             return None
         except FAULTS as error:
             raise in_words(error, self.path, self.fate) from None
-
-
-def _connect(path: str, mode: str = "rw") -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"file:{quote(os.fsencode(path))}?mode={mode}",
-        uri=True,
-        timeout=0.02,
-        isolation_level=None,  # transactions begin and end where it is written
-        check_same_thread=False,  # a finalizer may run in any thread
-    )
-
-
-def _make(path: str, rows: Iterable[Row] = ()) -> None:
-    """Make a ledger at a path where nothing is, whole or not at all, durably."""
-    with files.draft(path) as name:
-        connection = _connect(name, "rwc")
-        try:
-            settings = (f"application_id={APPLICATION}", f"user_version={FORMAT}")
-            for pragma in ("journal_mode=OFF", "synchronous=OFF", *settings):
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-            connection.execute("BEGIN")
-            for statement in (*SCHEMA.values(), IDENTITY.format(uuid.uuid4().hex)):
-                connection.execute(statement)
-            waiting = iter(rows)
-            while some := list(islice(waiting, SPAN)):
-                with _GUARD:
-                    connection.executemany(APPEND, some)
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
 
 
 # ---------------------------------------------------------------- processes that fork

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-__all__ = ["NOTHING", "SPAN", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer"]
+__all__ = ["NOTHING", "SPAN", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer", "are_rows"]
 
 T = TypeVar("T")
 
 NOTHING = "Nothing was entered."
 UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 
-SPAN = 400
+SPAN = 1000
 """Records that one transaction reads at most, so that no reader keeps a charge waiting."""
 
 
@@ -31,6 +31,14 @@ class Row(NamedTuple):
     release: str | None
     body: str
     hash: bytes
+
+
+TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
+
+
+def are_rows(found: Collection[Sequence[Any]]) -> bool:
+    """Return whether these values, as a database returns them, have the types of records."""
+    return {tuple(map(type, row)) for row in found} <= TYPES and all(len(row[-1]) == 32 for row in found)
 
 
 class Head(NamedTuple):
@@ -88,7 +96,7 @@ class Writer(Reader, Protocol):
 
 
 class Store(Protocol):
-    """A place for records. Every error of its own is a LedgerError."""
+    """A place for records. Each error that it raises is a LedgerError."""
 
     @property
     def address(self) -> str:

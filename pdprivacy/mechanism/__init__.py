@@ -26,8 +26,8 @@ here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mecha
 ``select(scores, source)``, ``probabilities(scores)``, ``shortfall(candidates, level)``.
 """
 
+from pdprivacy.mechanism.additive import Additive, Mechanism
 from pdprivacy.mechanism.bounds import Bounding, Bounds
-from pdprivacy.mechanism.core import Mechanism
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
 from pdprivacy.mechanism.gaussian import (
     Calibration,
@@ -41,7 +41,13 @@ from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncat
 from pdprivacy.mechanism.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.staircase import Staircase
 
+MECHANISMS: dict[str, type[Additive]] = {
+    one.name: one for one in (Laplace, Geometric, Gaussian, GeneralizedGaussian)
+}
+"""The mechanisms that releases offer, by name; another one needs `Additive.calibrate` and a line here."""
+
 __all__ = [
+    "MECHANISMS",
     "Bounding",
     "Bounds",
     "Calibration",

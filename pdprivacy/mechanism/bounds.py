@@ -26,14 +26,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.checks import doubles
+from pdprivacy.checks import doubles, pair
+from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.mechanism.core import Integers, aligned, check_count, check_distances, check_source
-from pdprivacy.mechanism.law import QUARTER, Law
-from pdprivacy.noise import Source
 from pdprivacy.privacy import rational
 
-__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "Limited", "bias_between", "mse_between"]
+__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "bias_between", "mse_between"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "bit"]
@@ -42,6 +40,9 @@ LEAST_RANGE = 8
 """Bounds are at least this many grid steps apart."""
 
 FURTHEST = 2**61
+
+POINTS = 2049
+"""Statistics that a search for the largest error looks at first."""
 
 
 def _bound(value: Any, sign: int, name: str) -> Fraction | None:
@@ -92,14 +93,11 @@ class Bounds:
         example = f'bounds=(0, 1), bounding="{bounding}".'
         if bounds is None:
             raise ParameterError(f"bounding={bounding!r} needs 'bounds'.", example)
-        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            raise ParameterError(
-                f"'bounds' must be a pair of a lower and an upper bound (got {got(bounds)}).", example
-            )
-        lower, upper = _bound(bounds[0], -1, "lower"), _bound(bounds[1], 1, "upper")
+        ends = pair(bounds, "bounds", example)
+        lower, upper = _bound(ends[0], -1, "lower"), _bound(ends[1], 1, "upper")
         if lower is not None and upper is not None and lower >= upper:
             raise ParameterError(
-                f"The lower bound must be below the upper one (got {got(bounds[0])} and {got(bounds[1])}).",
+                f"The lower bound must be below the upper one (got {got(ends[0])} and {got(ends[1])}).",
                 example,
             )
         if lower is None and upper is None and bounding == "truncated":
@@ -119,20 +117,26 @@ class Bounds:
         return math.inf if self.upper is None else float(self.upper)
 
     @property
+    def ends(self) -> tuple[Fraction | float, Fraction | float]:
+        """The lower and the upper bound, infinite where a side is open."""
+        lower: Fraction | float = -math.inf if self.lower is None else self.lower
+        return lower, math.inf if self.upper is None else self.upper
+
+    @property
     def width(self) -> Fraction | None:
         """The range, upper minus lower; None where a side is open."""
         if self.lower is None or self.upper is None:
             return None
         return self.upper - self.lower
 
-    def check_sensitivity(self, sensitivity: Fraction, moves: int | None) -> None:
+    def check_sensitivity(self, sensitivity: Fraction, l0_sensitivity: int | None) -> None:
         """Refuse a sensitivity that no numbers within the bounds can have."""
-        width, count = self.width, moves or 1
+        width, count = self.width, l0_sensitivity or 1
         if width is not None and sensitivity > width * count:
             raise ParameterError(
                 f"'sensitivity' must be at most the range of 'bounds' times the {count} moved number(s) "
                 f"(got {float(sensitivity):g} for a range of {float(width):g}).",
-                "a number within bounds moves by at most upper - lower; moves= says how many numbers move.",
+                "a number within bounds moves by at most upper - lower; l0_sensitivity= says how many move.",
             )
 
     def on_grid(self, grid: Fraction) -> tuple[int | None, int | None]:
@@ -142,101 +146,115 @@ class Bounds:
         if any(end is not None and abs(end) >= FURTHEST for end in (first, last)):
             raise ParameterError(
                 f"'bounds' must be below 2**61 grid steps of {float(grid):g}.",
-                "a coarser grid=, or leave the far side open with math.inf.",
-            )
-        if first is not None and last is not None and last - first < LEAST_RANGE:
-            raise ParameterError(
-                f"'bounds' must be at least {LEAST_RANGE} grid steps of {float(grid):g} apart.",
-                "a finer grid=, or none.",
+                "bounds=(0, math.inf), which leaves the far side open.",
             )
         return first, last
 
     def steps(self, grid: Fraction) -> int | None:
-        """The range of the cells of the grid within the bounds, in steps; None where a side is open."""
-        first, last = self.on_grid(grid)
-        return None if first is None or last is None else last - first + 1
+        """The range of the cells of the grid within the bounds, in steps; None where a side is open.
 
-    def centre(self, s: ArrayLike | None) -> Floats:
-        """The statistic clamped into the bounds; zero where there is none and need be none."""
-        if s is None:
-            if self.bounding is None:
-                return np.float64(0.0)  # type: ignore[return-value]
+        Raises ParameterError for a range of too few of them.
+        """
+        first, last = self.on_grid(grid)
+        if first is None or last is None:
+            return None
+        if last - first < LEAST_RANGE:
             raise ParameterError(
-                "'s' is needed: the law of a bounded release depends on the statistic.",
-                "for example cdf(x, s=0.5).",
+                f"'bounds' must be at least {LEAST_RANGE} grid steps of {float(grid):g} apart.",
+                "a finer grid=, or none.",
             )
-        centre = doubles(s, "'s'")
+        return last - first + 1
+
+    def whole(self) -> Bounds:
+        """The whole numbers within the bounds."""
+        ends = self.on_grid(Fraction(1))
+        first, last = (None if end is None else Fraction(end) for end in ends)
+        if first is not None and last is not None and first >= last:
+            raise ParameterError("'bounds' must have two whole numbers between them.")
+        return Bounds(first, last, self.bounding)
+
+    def centre(self, s: ArrayLike | None, step: int = 0) -> Floats:
+        """The statistic clamped into the bounds; zero where there is none and need be none.
+
+        ``step``: 1 where statistics are whole numbers, to which they are rounded.
+        """
+        if s is None and self.bounding is not None:
+            raise ParameterError(
+                "'s' is needed: the distribution of a bounded release depends on the statistic.",
+                "for example cdf(x, s=3).",
+            )
+        centre = doubles(0.0 if s is None else s, "'s'")
         if not bool(np.all(np.isfinite(centre))):
             raise ParameterError("'s' must be finite.")
-        return np.asarray(np.clip(centre, self.lo, self.hi))
+        return np.asarray(np.clip(np.rint(centre) if step else centre, self.lo, self.hi))
 
-    def distances(self, s: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
+    def distances(self, s: ArrayLike | None, step: int = 0) -> tuple[Floats, Floats, Floats]:
         """The clamped statistic, and its distances to the lower and the upper bound."""
-        centre = self.centre(s)
+        centre = self.centre(s, step)
         return centre, np.asarray(centre - self.lo), np.asarray(self.hi - centre)
 
-    def pdf(self, law: Law, x: ArrayLike, s: ArrayLike | None) -> Floats:
+    def pdf(self, noise: Distribution, x: ArrayLike, s: ArrayLike | None) -> Floats:
         """Density of the released number; the atoms of "bit" are not part of it."""
-        centre, below, above = self.distances(s)
-        x = aligned(doubles(x, "'x'"), centre)
-        density = law.pdf(x - centre)
+        centre, below, above = self.distances(s, noise.step)
+        x = _aligned(doubles(x, "'x'"), centre)
+        density = noise.pdf(x - centre)
         if self.bounding is None:
             return density
         if self.bounding == "truncated":
-            density = density / (law.half(below) + law.half(above))
+            density = density / (noise.half(below) + noise.half(above))
         return np.asarray(np.where((x >= self.lo) & (x <= self.hi), density, 0.0))
 
-    def cdf(self, law: Law, x: ArrayLike, s: ArrayLike | None) -> Floats:
+    def cdf(self, noise: Distribution, x: ArrayLike, s: ArrayLike | None) -> Floats:
         """Distribution function of the released number, right-continuous."""
-        centre, below, above = self.distances(s)
-        x = aligned(doubles(x, "'x'"), centre)
+        centre, below, above = self.distances(s, noise.step)
+        x = _aligned(doubles(x, "'x'"), centre)
         if self.bounding == "truncated":
-            inside = np.clip(x, self.lo, self.hi) - centre
-            whole = law.half(below) + law.half(above)
             # from the nearer end, so that both ends are met exactly
-            left = law.between(-below, np.maximum(inside, -below)) / whole
-            right = law.between(np.minimum(inside, above), above) / whole
-            return np.asarray(np.where(inside < 0, left, 1 - right))
-        held = law.cdf(x - centre)
+            e = np.clip((np.floor(x) if noise.step else x) - centre, -below - noise.step, above)
+            left = e < 0
+            mass = noise.between(np.where(left, -e - noise.step, e), np.where(left, below, above))
+            mass = mass / (noise.half(below) + noise.half(above))
+            return np.asarray(np.where(left, mass, 1 - mass))
+        held = noise.cdf(x - centre)
         if self.bounding is None:
             return held
         return np.asarray(np.where(x < self.lo, 0.0, np.where(x >= self.hi, 1.0, held)))
 
-    def ppf(self, law: Law, q: Floats, s: ArrayLike | None) -> Floats:
+    def ppf(self, noise: Distribution, q: Floats, s: ArrayLike | None) -> Floats:
         """Quantile function: the smallest x whose cdf reaches q."""
         centre, below, above = self.distances(s)
-        aligned(q, centre)
+        _aligned(q, centre)
         if self.bounding is None:
-            return np.asarray(centre + law.ppf(q))
+            return np.asarray(centre + noise.ppf(q))
         if self.bounding == "bit":
-            return np.asarray(np.clip(centre + law.ppf(q), self.lo, self.hi))
-        whole = law.half(below) + law.half(above)
+            return np.asarray(np.clip(centre + noise.ppf(q), self.lo, self.hi))
+        whole = noise.half(below) + noise.half(above)
         # the mass between the centre and the quantile, and beyond the quantile, on either side
-        left, right = law.half(below) - q * whole, law.half(above) - (1 - q) * whole
+        left, right = noise.half(below) - q * whole, noise.half(above) - (1 - q) * whole
         on_left = left > 0
         mass = np.where(on_left, left, right)
         mass = np.clip(mass, 0.0, 0.5)
-        beyond = np.where(on_left, law.tail(below) + q * whole, law.tail(above) + (1 - q) * whole)
+        beyond = np.where(on_left, noise.tail(below) + q * whole, noise.tail(above) + (1 - q) * whole)
         beyond = np.clip(beyond, 0.0, 0.5)
         # each form where it keeps its digits
-        t = np.where(mass < QUARTER, law.distance(mass), law.reach(beyond))
+        t = np.where(mass < QUARTER, noise.distance(mass), noise.reach(beyond))
         return np.asarray(np.clip(centre + np.where(on_left, -t, t), self.lo, self.hi))
 
-    def bias(self, law: Law, s: ArrayLike) -> Floats:
+    def bias(self, noise: Distribution, s: ArrayLike) -> Floats:
         """Mean of the released number minus the statistic."""
-        _, below, above = self.distances(s)
+        _, below, above = self.distances(s, noise.step)
         if self.bounding is None:
             return np.zeros_like(below)
-        return bias_between(law, self.bounding, below, above)
+        return bias_between(noise, self.bounding, below, above)
 
-    def mse(self, law: Law, s: ArrayLike) -> Floats:
+    def mse(self, noise: Distribution, s: ArrayLike) -> Floats:
         """Mean of the squared difference of the released number and the statistic."""
-        _, below, above = self.distances(s)
+        _, below, above = self.distances(s, noise.step)
         if self.bounding is None:
-            return np.full_like(below, law.std**2)
-        return mse_between(law, self.bounding, below, above)
+            return np.full_like(below, noise.std**2)
+        return mse_between(noise, self.bounding, below, above)
 
-    def worst_bias(self, law: Law) -> float:
+    def worst_bias(self, noise: Distribution) -> float:
         """The largest absolute bias over the statistics within the bounds; it is at an end.
 
         Truncated: for v >= u the bias (M(v) - M(u)) / (G(u) + G(v)), M the first partial moment, is
@@ -245,112 +263,60 @@ class Bounds:
         """
         if self.bounding is None or (self.lower is None and self.upper is None):
             return 0.0
-        width = self.hi - self.lo
-        if self.bounding == "bit":
-            return float(law.clamped(1, width))
-        return float(law.moment(1, width) / law.half(width))
+        return float(bias_between(noise, self.bounding, np.array(0.0), np.array(self.hi - self.lo)))
 
-    def worst_mse(self, law: Law) -> float:
+    def worst_mse(self, noise: Distribution) -> float:
         """The largest mean squared error over the statistics within the bounds.
 
-        Truncated: (M(u) + M(v)) / (G(u) + G(v)), M the second partial moment, is a mediant of
-        M(u)/G(u) and M(v)/G(v). M(t)/G(t), the mean of e^2 given |e| <= t, grows with t, so the
+        Truncated and continuous: (M(u) + M(v)) / (G(u) + G(v)), M the second partial moment, is a mediant
+        of M(u)/G(u) and M(v)/G(v). M(t)/G(t), the mean of e^2 given |e| <= t, grows with t, so the
         largest is M/G at the whole range: a statistic at an end. Clamped: symmetric about the
-        middle, at the middle of a wide range and at an end of a narrow one; found by search.
-        Where a side is open, both approach the variance of the noise and never exceed it.
+        middle, at the middle of a wide range and at an end of a narrow one; found by search, as on
+        the integers. Where a side is open, the error approaches the variance and never exceeds it.
         """
-        width = self.hi - self.lo
-        if self.bounding is None or math.isinf(width):
-            return law.std**2
-        if self.bounding == "truncated":
-            return float(law.moment(2, width) / law.half(width))
-        return _largest(
-            lambda u: np.asarray(law.clamped(2, u) + law.clamped(2, np.maximum(width - u, 0.0))), width / 2
-        )
+        width, bounding = self.hi - self.lo, self.bounding
+        if bounding is None or math.isinf(width):
+            return noise.std**2
+
+        def error(u: Floats) -> Floats:
+            return mse_between(noise, bounding, u, np.maximum(width - u, 0.0))
+
+        if noise.step:
+            return float(error(np.unique(np.rint(np.linspace(0, width // 2, POINTS)))).max())
+        if bounding == "truncated":
+            return float(error(np.array(0.0)))
+        return _largest(error, width / 2)
 
 
-def bias_between(law: Law, bounding: Bounding, below: Floats, above: Floats) -> Floats:
+def bias_between(noise: Distribution, bounding: Bounding, below: Floats, above: Floats) -> Floats:
     """Mean of the released number minus a statistic at these distances from its bounds."""
     if bounding == "bit":
-        return np.asarray(law.clamped(1, above) - law.clamped(1, below))
-    return np.asarray((law.moment(1, above) - law.moment(1, below)) / _mass_between(law, below, above))
+        return np.asarray(noise.clamped(1, above) - noise.clamped(1, below))
+    return np.asarray((noise.moment(1, above) - noise.moment(1, below)) / _mass_between(noise, below, above))
 
 
-def mse_between(law: Law, bounding: Bounding, below: Floats, above: Floats) -> Floats:
+def mse_between(noise: Distribution, bounding: Bounding, below: Floats, above: Floats) -> Floats:
     """Mean squared difference of the released number and a statistic at these distances from its bounds."""
     if bounding == "bit":
-        return np.asarray(law.clamped(2, below) + law.clamped(2, above))
-    return np.asarray((law.moment(2, below) + law.moment(2, above)) / _mass_between(law, below, above))
+        return np.asarray(noise.clamped(2, below) + noise.clamped(2, above))
+    return np.asarray((noise.moment(2, below) + noise.moment(2, above)) / _mass_between(noise, below, above))
 
 
-def _mass_between(law: Law, below: Floats, above: Floats) -> Floats:
+def _mass_between(noise: Distribution, below: Floats, above: Floats) -> Floats:
     """The mass within the bounds; not zero even where they meet, as the moments are there."""
-    return np.maximum(law.half(below) + law.half(above), np.finfo(np.float64).tiny)
+    return np.maximum(noise.half(below) + noise.half(above), np.finfo(np.float64).tiny)
 
 
-class Limited:
-    """What mechanisms with `Bounds` say of them, and how they draw; the mechanisms hold the fields."""
-
-    __slots__ = ()
-
-    limits: Bounds
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of what is released, infinite where a side is open; None without."""
-        return None if self.limits.bounding is None else (self.limits.lo, self.limits.hi)
-
-    @property
-    def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "bit", or None without bounds."""
-        return self.limits.bounding
-
-    def _noise(self, size: int, source: Source) -> Integers:
-        raise NotImplementedError
-
-    def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
-        raise NotImplementedError
-
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise in grid steps, before any clamping.
-
-        Raises
-        ------
-        ParameterError : a truncated mechanism, whose noise depends on the statistic: `draw_within`.
-        """
-        if self.limits.bounding == "truncated":
-            raise ParameterError(
-                "Truncated noise depends on the distances to the bounds.",
-                "draw_within(below, above, source).",
-            )
-        return self._noise(check_count(size), check_source(source))
-
-    def draw_within(self, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
-        """Exact draws of the truncated noise in grid steps, between ``-below`` and ``above``.
-
-        ``below`` and ``above`` are the distances of each statistic to its bounds in grid steps,
-        int64, not negative, ``noise.UNBOUNDED`` for an open side; they may differ from number to number.
-        The loss is as stated if the range ``below + above`` of every number is at most that of the
-        mechanism's own bounds. The mass that truncation adds to a loss grows with the range
-        (``log_gain``), so a mechanism with one open side is valid for every range.
-
-        Raises
-        ------
-        ParameterError : a mechanism that is not truncated, or distances of different shapes.
-        """
-        if self.limits.bounding != "truncated":
-            raise ParameterError(
-                "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
-            )
-        near, far = check_distances(below, "'below'"), check_distances(above, "'above'")
-        check_source(source)
-        if near.shape != far.shape:
-            raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
-        drawn = self._noise_within(near.ravel(), far.ravel(), source)
-        return np.asarray(drawn.reshape(near.shape))
+def _aligned(x: Floats, s: Floats) -> Floats:
+    """Refuse places and statistics whose shapes do not fit each other."""
+    try:
+        np.broadcast_shapes(np.shape(x), np.shape(s))
+    except ValueError:
+        raise ParameterError("The places and the statistics must have shapes that broadcast.") from None
+    return x
 
 
-def _largest(function: Callable[[Floats], Floats], stop: float, points: int = 2049) -> float:
+def _largest(function: Callable[[Floats], Floats], stop: float, points: int = POINTS) -> float:
     """The largest value of a smooth function on [0, stop]: a grid, refined around its best point."""
     from scipy.optimize import minimize_scalar
 

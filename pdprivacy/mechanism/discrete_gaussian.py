@@ -12,34 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.checks import doubles, real, whole
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.mechanism.core import (
-    Floats,
-    Integers,
-    add_integers,
-    check_count,
-    check_level,
-    check_probabilities,
-    check_source,
-)
+from pdprivacy.checks import real, reals, whole
+from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
+from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
+from pdprivacy.mechanism.bounds import Bounds
 from pdprivacy.mechanism.gaussian import noise_multiplier
-from pdprivacy.noise import RandomState, Source
-from pdprivacy.privacy import Approx, Rational, positive
+from pdprivacy.mechanism.grid import Floats, Integers
+from pdprivacy.noise import Source
+from pdprivacy.privacy import Approx, Rational
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
 LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
 """Of the sum over all integers that have a mass."""
-
-
-@lru_cache(maxsize=4)
-def _discrete_masses(sigma: float, reach: int) -> tuple[Floats, Floats]:
-    """The integers within ``reach`` and their discrete Gaussian probabilities."""
-    z = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-z * z / (2 * sigma * sigma))
-    return z, weights / math.fsum(weights)
 
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> float:
@@ -49,8 +36,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     """
     epsilon, sigma = real(epsilon, "epsilon", 0), real(sigma, "sigma", LEAST_SIGMA, MOST_SIGMA)
     whole(sensitivity, "sensitivity", 1, 2**53)
-    # beyond 40 sigma a term is below the smallest double
-    z, p = _discrete_masses(sigma, math.ceil(40 * sigma))
+    z, p = discrete_normal_masses(sigma)
     # z is the noise of the neighbour that lies `sensitivity` higher: its privacy loss is linear in z
     privacy_loss = sensitivity * (2 * z + sensitivity) / (2 * sigma * sigma)
     gain = p * np.maximum(-np.expm1(np.minimum(epsilon - privacy_loss, 0.0)), 0.0)
@@ -82,8 +68,8 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fra
     return Fraction(sigma)
 
 
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+@dataclass(frozen=True, init=False)
+class DiscreteGaussian(Discrete):
     """Discrete Gaussian noise on the integers for one query: (epsilon, delta)-differentially private.
 
     Parameters
@@ -109,85 +95,36 @@ class DiscreteGaussian:
     """
 
     name: ClassVar[str] = "discrete_gaussian"
-    epsilon: Fraction
     delta: Fraction
-    sensitivity: Fraction
-    sigma: Fraction
 
     def __init__(self, epsilon: Rational, delta: Rational, sensitivity: Rational = 1) -> None:
         loss = Approx(epsilon, delta)
-        sens = positive(sensitivity, "sensitivity")
-        if sens.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
-        object.__setattr__(self, "epsilon", loss.epsilon)
-        object.__setattr__(self, "delta", loss.delta)
-        object.__setattr__(self, "sensitivity", sens)
-        object.__setattr__(self, "sigma", _discrete_sigma(loss.epsilon, loss.delta, int(sens)))
+        sens = whole_sensitivity(sensitivity)
+        steps = _discrete_sigma(loss.epsilon, loss.delta, int(sens))
+        vars(self).update(
+            epsilon=loss.epsilon,
+            delta=loss.delta,
+            sensitivity=sens,
+            steps=steps,
+            limits=Bounds(),
+            l0_sensitivity=None,
+        )
 
     @property
-    def loss(self) -> Approx:
-        """What one sample costs."""
-        return Approx(self.epsilon, self.delta)
+    def sigma(self) -> Fraction:
+        """The parameter of P(z) proportional to exp(-z^2 / (2 sigma^2)), exact."""
+        return self.steps
 
     @property
-    def grid(self) -> Fraction:
-        """The integers."""
-        return Fraction(1)
+    def distribution(self) -> DiscreteNormal:
+        """The discrete normal distribution of this sigma."""
+        return DiscreteNormal(self.scale)
 
-    @property
-    def scale(self) -> float:
-        """The parameter sigma in P(z) proportional to exp(-z^2 / (2 sigma^2))."""
-        return float(self.sigma)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise, slightly below sigma."""
-        if self.scale > 10:  # the lattice shows in the 800th decimal
-            return self.scale
-        z, p = self._masses()
-        return math.sqrt(math.fsum(z * z * p))
-
-    def _masses(self) -> tuple[Floats, Floats]:
-        return _discrete_masses(self.scale, math.ceil(40 * self.scale) + 1)
-
-    def draw(self, size: int, source: Source) -> Integers:
-        """``size`` exact draws of the noise."""
-        return noise.discrete_gaussian(self.sigma**2, check_count(size), check_source(source))
-
-    def sample(self, values: ArrayLike, rng: RandomState = None) -> Integers:
-        """Integer ``values`` plus independent noise; same shape, int64."""
-        return add_integers(values, self.draw, rng)
-
-    def pmf(self, z: ArrayLike) -> Floats:
-        """Probability of the noise at integers, zero elsewhere."""
-        x = doubles(z, "'z'")
-        _, p = self._masses()
-        with np.errstate(over="ignore"):
-            mass = p[len(p) // 2] * np.exp(-((x / self.scale) ** 2) / 2)
-        return np.asarray(np.where(x == np.rint(x), mass, 0.0))
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Distribution function of the noise."""
-        numbers = doubles(x, "'x'")
-        if np.isnan(numbers).any():
+    def cdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
+        """Distribution function of the noise, shifted to ``s`` where one is given."""
+        if np.isnan(reals(x, "'x'")).any():
             raise ParameterError("'x' must not be NaN.")
-        z, p = self._masses()
-        k = np.clip(np.floor(numbers), z[0] - 1, z[-1]) - z[0]
-        total = np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)])
-        return np.asarray(total[np.clip(k + 1, 0, len(p)).astype(np.int64)])
+        return super().cdf(x, s)
 
-    def ppf(self, q: ArrayLike) -> Floats:
-        """Smallest integer whose cdf reaches ``q``."""
-        probabilities = check_probabilities(q)
-        z, p = self._masses()
-        index = np.searchsorted(np.minimum(np.cumsum(p), 1.0), probabilities, side="left")
-        return np.asarray(np.where(index < len(z), z[np.minimum(index, len(z) - 1)], np.inf))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The smallest symmetric integer interval that holds the noise with at least ``level``."""
-        check_level(level)
-        _, p = self._masses()
-        middle = len(p) // 2
-        held = np.cumsum(np.concatenate([[p[middle]], 2 * p[middle + 1 :]]))
-        half = float(np.searchsorted(held, level, side="left"))
-        return (-half if half else 0.0), half
+    def _noise(self, size: int, source: Source) -> Integers:
+        return noise.discrete_gaussian(self.sigma**2, size, source)

@@ -5,27 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pdprivacy import noise
 from pdprivacy.checks import fractions, real
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism.bounds import Bounding, Bounds
-from pdprivacy.mechanism.continuous import Continuous, check_moves
-from pdprivacy.mechanism.core import (
+from pdprivacy.exact import root_above, smallest
+from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
+from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.grid import (
     ROUNDING_STEPS,
-    SAFE,
     Integers,
     check_drawable,
-    check_grid,
     check_size,
-    remembered,
-    rounding_grid,
-    smallest,
 )
-from pdprivacy.mechanism.law import Law
+from pdprivacy.mechanism.release import DRAWN_BITS, INVERTED_BITS, part_bounds, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive
+
+if TYPE_CHECKING:
+    from pdprivacy.request import Request
+    from pdprivacy.statistic import Part
 
 __all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
@@ -91,29 +92,17 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
         )
     eps, slack = float(epsilon), float(delta)
     if calibration == "analytic":
-        return Fraction(smallest(lambda m: _meets(m, eps, slack, calibration))) * SAFE
-    return Fraction(_multiplier(eps, slack, calibration)) * SAFE
-
-
-def _multiplier(eps: float, slack: float, calibration: Calibration) -> float:
-    """The calibrations that have a formula."""
+        # a relative margin of 1e-9 is above the rounding of `gaussian_delta`
+        return Fraction(smallest(lambda m: gaussian_delta(eps, m) <= slack * (1 - 1e-9))) * SAFE
     if calibration == "classic":
-        return math.sqrt(2 * math.log(1.25 / slack)) / eps
+        return Fraction(math.sqrt(2 * math.log(1.25 / slack)) / eps) * SAFE
     from scipy.special import ndtri
 
     z = float(ndtri(slack / 2))
-    return (math.sqrt(z * z + 2 * eps) - z) / (2 * eps)
+    return Fraction((math.sqrt(z * z + 2 * eps) - z) / (2 * eps)) * SAFE
 
 
-def _meets(multiplier: float, eps: float, slack: float, calibration: Calibration) -> bool:
-    """Whether noise of this multiplier meets (eps, slack) by this calibration."""
-    if calibration == "analytic":
-        # a relative margin of 1e-9 is above the rounding of `gaussian_delta`
-        return gaussian_delta(eps, multiplier) <= slack * (1 - 1e-9)
-    return multiplier >= _multiplier(eps, slack, calibration)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class Gaussian(Continuous):
     """Gaussian noise: (epsilon, delta)-differentially private for any epsilon.
 
@@ -125,8 +114,8 @@ class Gaussian(Continuous):
     calibration : "analytic" (least noise), "classic" (epsilon below 1 only) or "pdp"
         (probabilistic differential privacy).
     grid : as for `Laplace`; sigma must be at least 2**20 grid steps.
-    bounds, bounding, moves : as for `Laplace`; truncated noise keeps the plain scale, and needs no
-        ``moves``.
+    bounds, bounding, l0_sensitivity : as for `Laplace`; truncated noise keeps the plain scale, and needs no
+        ``l0_sensitivity``.
 
     Attributes
     ----------
@@ -165,17 +154,11 @@ class Gaussian(Continuous):
     """
 
     name: ClassVar[str] = "gaussian"
-    epsilon: Fraction
+    arguments: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "sensitivity", "calibration", "grid")
+    truncation_is_free: ClassVar[bool] = True
+    whole_on_grid: ClassVar[bool] = False
     delta: Fraction
-    sensitivity: Fraction
     calibration: Calibration
-    grid: Fraction
-    exact: bool
-    multiplier: Fraction
-    steps: Fraction
-    scale: float
-    limits: Bounds
-    moves: int | None
 
     def __init__(
         self,
@@ -187,41 +170,52 @@ class Gaussian(Continuous):
         *,
         bounds: Any = None,
         bounding: Bounding | None = None,
-        moves: int | None = None,
+        l0_sensitivity: int | None = None,
     ) -> None:
-        loss = Approx(epsilon, delta)
-        sens = positive(sensitivity, "sensitivity")
+        loss, sens = Approx(epsilon, delta), positive(sensitivity, "sensitivity")
         plain = noise_multiplier(loss.epsilon, loss.delta, calibration)
-        limits, count = Bounds.of(bounds, bounding), check_moves(moves)
-        limits.check_sensitivity(sens, count)
-
-        step = rounding_grid(sens, sens * plain) if grid is None else check_grid(grid, None, sens * plain)
-        limits.steps(step)  # refuses bounds that are too close
-        moved = sens / step + (ROUNDING_STEPS if grid is None else 0)
-        steps = moved * plain
-        # truncated, the noise is drawn by its scale sqrt(2) sigma
-        check_drawable(steps * (Fraction(3, 2) if limits.bounding == "truncated" else 1), step)
-        object.__setattr__(self, "epsilon", loss.epsilon)
-        object.__setattr__(self, "delta", loss.delta)
-        object.__setattr__(self, "sensitivity", sens)
-        object.__setattr__(self, "calibration", calibration)
-        object.__setattr__(self, "grid", step)
-        object.__setattr__(self, "exact", grid is not None)
-        object.__setattr__(self, "multiplier", plain)
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "scale", float(steps * step))
-        object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "moves", count)
+        self._bind(
+            sens,
+            bounds,
+            bounding,
+            l0_sensitivity,
+            epsilon=loss.epsilon,
+            delta=loss.delta,
+            calibration=calibration,
+        )
+        self._settle(lambda moved, _: moved * plain, grid)
+        if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
+            check_drawable(self.steps * Fraction(3, 2), self.grid)
 
     @property
-    def loss(self) -> Approx:
-        """What one sample costs."""
-        return Approx(self.epsilon, self.delta)
+    def multiplier(self) -> Fraction:
+        """Sigma per unit of l2 sensitivity, exact."""
+        return noise_multiplier(self.epsilon, self.delta, self.calibration)
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
+        """Gaussian noise for a part of a release.
+
+        Parts share the l2 norm, truncated or not: for weights w that sum to one, parts of deviation
+        ``multiplier * l2 / sqrt(w)`` are one Gaussian vector of the whole loss.
+        """
+        bounds, cost = part_bounds(part, request), request.each
+        calibration = request.calibration or "analytic"
+        assert calibration != "published"
+        share = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
+        scale = share * noise_multiplier(cost.epsilon, cost.delta, calibration)
+        truncated = request.bounding == "truncated"
+        grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
+        # rounding to a grid coarser than the unit moves each number that a record moves by a step
+        rounding = part.moves * grid * root_above(1 / part.weight) if grid > part.unit else 0
+        if truncated:  # the scale does not depend on the bounds, and the share is no range to compare with
+            bounds["bounds"] = (0, math.inf)
+        return cls(cost.epsilon, cost.delta, share + rounding, calibration, grid=grid, **bounds)
 
     @property
-    def law(self) -> Law:
-        """The Gaussian law of this standard deviation."""
-        return Law.gaussian(self.scale)
+    def distribution(self) -> GeneralizedNormal:
+        """The normal distribution of this standard deviation."""
+        return GeneralizedNormal.gaussian(self.scale)
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_gaussian(self.steps**2, size, source)
@@ -233,6 +227,9 @@ class Gaussian(Continuous):
     def takes_one(self) -> bool:
         """False: the l2 sensitivity says all that the loss depends on."""
         return False
+
+    def _rounding_steps(self) -> int:
+        return ROUNDING_STEPS
 
     def _check_rounding(self, size: int) -> None:
         check_size(size, ROUNDING_STEPS**2)

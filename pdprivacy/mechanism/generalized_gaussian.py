@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from pdprivacy import noise
 from pdprivacy.checks import flag, fractions
+from pdprivacy.distributions import GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.mechanism.bounds import Bounding, Bounds
-from pdprivacy.mechanism.continuous import Continuous, allowance, check_moves, infinite
-from pdprivacy.mechanism.core import (
-    GRID_BITS,
-    ROUNDING_STEPS,
+from pdprivacy.exact import power_below, power_up, smallest
+from pdprivacy.mechanism.additive import (
     SAFE,
-    Integers,
-    check_drawable,
-    check_grid,
-    check_size,
-    power_below,
+    Continuous,
+    finite_width,
     remembered,
-    rounding_grid,
-    smallest,
 )
+from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.grid import GRID_BITS, Integers
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.law import Law, log_gain
+from pdprivacy.mechanism.release import INVERTED_BITS, moved_on_grid, part_bounds, release_grid, share_of_loss
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
+from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
+
+if TYPE_CHECKING:
+    from pdprivacy.request import Request
+    from pdprivacy.statistic import Part
 
 __all__ = ["GeneralizedGaussian", "generalized_gaussian_scale"]
 
 MOST_ORDER = 100
 LEAST_EPSILON = Fraction(1, 10**5)
-EXACT_POWERS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+ROUNDING = 2.0**-50
+"""More than the rounding of `log_gain`, whose terms are at most one and may cancel."""
 
 
 @remembered
@@ -47,13 +47,14 @@ def generalized_gaussian_scale(
     sensitivity: Fraction,
     p: Fraction,
     width: Fraction | int | None = None,
-    moves: int = 1,
+    l0_sensitivity: int = 1,
     truncated: bool = False,
 ) -> Fraction:
     """The scale b of generalized Gaussian noise of order p, on the safe side.
 
     The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with
-    |e|. With tau^p the upper delta / moves quantile of |e/b|^p, all moved numbers have |e| <= tau b
+    |e|. With k the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p, all moved numbers have
+    |e| <= tau b
     but for delta, and since (tau + t)^p - tau^p is convex in t and zero at zero, the loss of shifts
     that add up to ``sensitivity`` is at most (tau + sensitivity / b)^p - tau^p = epsilon. For one
     number this is Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; the condition printed as
@@ -61,10 +62,10 @@ def generalized_gaussian_scale(
     p = 1 (no delta needed) the Laplace mechanism.
 
     ``truncated``: to be cut off within a range ``width`` (None for an open side). The mass within
-    the range adds at most moves * kappa(sensitivity / moves) to the loss (``log_gain``). A loss above
-    the rest needs e > tau b on the side away from the neighbour; with distances u and v to the
+    the range adds at most k * kappa(sensitivity / k) to the loss (``log_gain``). A loss above the rest
+    needs e > tau b on the side away from the neighbour; with distances u and v to the
     bounds, that has probability at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b): delta
-    / moves again. At p = 1 it is `truncated_laplace_scale`.
+    / k again. At p = 1 it is `truncated_laplace_scale`.
 
     Raises
     ------
@@ -74,12 +75,12 @@ def generalized_gaussian_scale(
     >>> round(float(b) / 2**0.5, 4)
     4.5276
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, p=p, width=width, moves=moves)
+    fractions(epsilon=epsilon, sensitivity=sensitivity, p=p, width=width, l0_sensitivity=l0_sensitivity)
     flag(truncated, "truncated")
     slack = check_delta(delta)
     if p == 1:
         return (
-            truncated_laplace_scale(epsilon, sensitivity, width, moves)
+            truncated_laplace_scale(epsilon, sensitivity, width, l0_sensitivity)
             if truncated
             else sensitivity / epsilon
         )
@@ -97,7 +98,7 @@ def generalized_gaussian_scale(
     from scipy.special import gammainccinv
 
     order, eps = float(p), float(epsilon)
-    power = float(gammainccinv(1 / order, float(slack) / moves)) * float(SAFE)
+    power = float(gammainccinv(1 / order, float(slack) / l0_sensitivity)) * float(SAFE)
     tau = power ** (1 / order)
 
     def shift(left: float) -> float:
@@ -108,32 +109,17 @@ def generalized_gaussian_scale(
 
     if not truncated:
         return sensitivity / Fraction(shift(eps)) * SAFE
-    ratio = infinite(width) / float(sensitivity)
+    ratio = finite_width(width) / float(sensitivity)
 
     def meets(b: float) -> bool:
-        left = eps - moves * log_gain(Law.of(order, b), 1 / moves, ratio)
+        gain = log_gain(GeneralizedNormal.of(order, b), 1 / l0_sensitivity, ratio) + ROUNDING
+        left = eps - l0_sensitivity * gain
         return left > 0 and b * shift(left) >= 1
 
     return sensitivity * Fraction(smallest(meets)) * SAFE
 
 
-def power_above(base: Fraction, exponent: Fraction) -> Fraction:
-    """``base ** exponent`` rounded up to 64 bits, by less than 2**-60 of itself.
-
-    >>> power_above(Fraction(4), Fraction(3, 2)) > 8
-    True
-    """
-    context = EXACT_POWERS
-    logarithm = context.ln(context.divide(Decimal(base.numerator), Decimal(base.denominator)))
-    part = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    power = Fraction(context.exp(context.multiply(logarithm, part))) * (1 + Fraction(1, 2**100))
-    bits = 64 - power.numerator.bit_length() + power.denominator.bit_length()
-    if bits >= 0:
-        return Fraction(math.ceil(power * (1 << bits)), 1 << bits)
-    return Fraction(math.ceil(power / (1 << -bits)) << -bits)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class GeneralizedGaussian(Continuous):
     """Generalized Gaussian noise of order p, of density proportional to exp(-|x/b|^p).
 
@@ -141,13 +127,13 @@ class GeneralizedGaussian(Continuous):
     ----------
     epsilon : privacy loss, positive.
     delta : slack, in [0, 1); positive unless p is 1.
-    sensitivity : by how much the ``moves`` numbers of neighbours differ in all (l1), positive.
+    sensitivity : by how much the ``l0_sensitivity`` numbers of neighbours differ in all (l1), positive.
     p : the order, from 1 (Laplace) over 2 (Gaussian, calibrated as ``"pdp"``) to 100 (nearly uniform).
     grid : a power of two of which all values are multiples and ``sensitivity`` is a whole number, at
         most 2**-20 of the scale. By default about 2**-21 of scale and sensitivity; values are then
         rounded to it, and the sensitivity grows by a step for each moved number.
     bounds, bounding : as for `Laplace`; truncated noise is calibrated for its bounds.
-    moves : in how many numbers of the vector two neighbours may differ. Needed for more than one
+    l0_sensitivity : in how many numbers of the vector two neighbours may differ. Needed for more than one
         value, unless p is 1 and nothing is truncated.
 
     Attributes
@@ -171,16 +157,9 @@ class GeneralizedGaussian(Continuous):
     """
 
     name: ClassVar[str] = "generalized_gaussian"
-    epsilon: Fraction
+    arguments: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "sensitivity", "p", "grid")
     delta: Fraction
-    sensitivity: Fraction
     p: Fraction
-    grid: Fraction
-    exact: bool
-    steps: Fraction
-    scale: float
-    limits: Bounds
-    moves: int | None
 
     def __init__(
         self,
@@ -192,7 +171,7 @@ class GeneralizedGaussian(Continuous):
         *,
         bounds: Any = None,
         bounding: Bounding | None = None,
-        moves: int | None = None,
+        l0_sensitivity: int | None = None,
     ) -> None:
         stated = Approx(epsilon, delta)
         sens, order = positive(sensitivity, "sensitivity"), rational(p, "p")
@@ -201,53 +180,47 @@ class GeneralizedGaussian(Continuous):
                 f"'p' must be between 1 and {MOST_ORDER} (got {got(p)}).",
                 "p=1 is Laplace noise, p=2 Gaussian.",
             )
-        limits, count = Bounds.of(bounds, bounding), check_moves(moves)
-        limits.check_sensitivity(sens, count)
+        eps, slack = stated.epsilon, stated.delta
+        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps, delta=slack, p=order)
 
         def scale(moved: Fraction, width: Fraction | int | None) -> Fraction:
-            truncated = limits.bounding == "truncated"
-            return generalized_gaussian_scale(
-                stated.epsilon, stated.delta, moved, order, width, count or 1, truncated
-            )
+            l0, truncated = self.l0_sensitivity or 1, self.bounding == "truncated"
+            return generalized_gaussian_scale(eps, slack, moved, order, width, l0, truncated)
 
-        plain = scale(sens, limits.width)
-        if grid is not None:
-            step, rounding = check_grid(grid, sens, plain), 0
-        elif order == 1:
-            step, rounding = rounding_grid(sens, plain), allowance(limits, count)
-        else:
-            step, rounding = power_below(min(sens, plain)) / (1 << GRID_BITS), count or 1
-        steps = scale(sens / step + rounding, limits.steps(step))
-        check_drawable(steps, step)
-        object.__setattr__(self, "epsilon", stated.epsilon)
-        object.__setattr__(self, "delta", stated.delta)
-        object.__setattr__(self, "sensitivity", sens)
-        object.__setattr__(self, "p", order)
-        object.__setattr__(self, "grid", step)
-        object.__setattr__(self, "exact", grid is not None)
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "scale", float(steps * step))
-        object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "moves", count)
+        self._settle(scale, grid)
 
-    @property
-    def loss(self) -> Pure | Approx:
-        """What one sample costs."""
-        return loss(self.epsilon, self.delta)
+    def _default_grid(self, plain: Fraction) -> Fraction:
+        if self.p == 1:
+            return super()._default_grid(plain)
+        return power_below(min(self.sensitivity, plain)) / (1 << GRID_BITS)
+
+    def _rounding_steps(self) -> int:
+        return super()._rounding_steps() if self.p == 1 else self.l0_sensitivity or 1
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
+        """Generalized Gaussian noise for a part of a release."""
+        bounds = part_bounds(part, request) | {"l0_sensitivity": part.moves}
+        epsilon, delta = share_of_loss(part, request)
+        assert request.p is not None
+        tried = cls(epsilon, delta, part.l1 * part.unit, request.p, l0_sensitivity=part.moves)
+        grid = release_grid(part.unit, Fraction(tried.scale), INVERTED_BITS)
+        moved = moved_on_grid(part, grid, request.bounding == "truncated")
+        return cls(epsilon, delta, moved, request.p, grid=grid, **bounds)
 
     @property
-    def law(self) -> Law:
-        """The generalized normal law of this order and scale."""
-        return Law.of(float(self.p), self.scale)
+    def distribution(self) -> GeneralizedNormal:
+        """The generalized normal distribution of this order and scale."""
+        return GeneralizedNormal.of(float(self.p), self.scale)
 
     @property
     def takes_one(self) -> bool:
-        """Whether `sample` takes one number only: the loss depends on ``moves``, which is not stated."""
-        return self.moves is None and (self.p > 1 or self.limits.bounding == "truncated")
+        """Whether `sample` takes one number: the loss depends on ``l0_sensitivity``, which is not stated."""
+        return self.l0_sensitivity is None and (self.p > 1 or self.limits.bounding == "truncated")
 
     def _check_rounding(self, size: int) -> None:
-        if self.p == 1 and self.limits.bounding != "truncated":
-            check_size(min(size, self.moves or size), ROUNDING_STEPS)
+        if self.p == 1:
+            super()._check_rounding(size)
 
     def _noise(self, size: int, source: Source) -> Integers:
         if self.p == 1:
@@ -258,4 +231,4 @@ class GeneralizedGaussian(Continuous):
     def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
         if self.p == 1:
             return noise.truncated_laplace(self.steps, below, above, source)
-        return noise.generalized_normal(self.p, power_above(self.steps, self.p), below, above, source)
+        return noise.generalized_normal(self.p, power_up(self.steps, self.p), below, above, source)

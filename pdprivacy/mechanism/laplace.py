@@ -5,58 +5,51 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pdprivacy import noise
 from pdprivacy.checks import fractions
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism.bounds import Bounding, Bounds
-from pdprivacy.mechanism.continuous import Continuous, allowance, check_moves, infinite, rounded_up
-from pdprivacy.mechanism.core import (
+from pdprivacy.exact import rounded_up, smallest
+from pdprivacy.mechanism.additive import (
     SAFE,
-    Integers,
-    check_drawable,
-    check_grid,
+    Continuous,
+    finite_width,
     remembered,
-    rounding_grid,
-    smallest,
 )
-from pdprivacy.mechanism.law import Law
+from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.grid import Integers
+from pdprivacy.mechanism.release import moved_on_grid, part_bounds, release_grid, share_of_loss
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
+
+if TYPE_CHECKING:
+    from pdprivacy.request import Request
+    from pdprivacy.statistic import Part
 
 __all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
 
 
 @remembered
 def truncated_laplace_loss(
-    scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
+    scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
 ) -> Fraction:
     """Privacy loss of truncated Laplace noise of a given scale, rounded up.
 
-    ``sensitivity / scale + moves * ln(C(lower + d) / C(lower))`` with d = sensitivity / moves and
-    C(s) the mass of the law around s within the range ``width`` (None for an open side).
-    A record moves at most ``moves`` numbers, by ``sensitivity`` in all; a number that moves by d
-    loses at most g(d) = d / scale + ln(C(lower + d) / C(lower)), because ln C is concave and
-    symmetric. g is concave, and nondecreasing up to the whole range, so ``moves * g(sensitivity /
-    moves)`` bounds every split. Source: Holohan, Antonatos, Braghin, Mac Aonghusa (2020), "The
-    bounded Laplace mechanism in differential privacy", for one number.
-
-    On the integers within a range of n - 1 steps, P(z) proportional to r^|z - s| loses no more
-    than the continuous law within a range of n: the ratio of two normalising sums is
-    (1 + r - r^(d+1) - r^(n-d)) / (1 - r^n), which the continuous (2 - r^d - r^(n-d)) / (1 - r^n)
-    exceeds by (1 - r)(1 - r^d) / (1 - r^n).
+    ``sensitivity / scale + k * ln(C(lower + d) / C(lower))``, k the l0 sensitivity, d = sensitivity / k; see
+    the notes of `Laplace`. ``width``: the range within the bounds, None for an open side.
 
     >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
     1.49
     """
-    fractions(scale=scale, sensitivity=sensitivity, width=width, moves=moves)
-    whole = infinite(width) / float(scale)
-    moved = min(float(Fraction(sensitivity) / moves / scale), whole)
+    fractions(scale=scale, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
+    whole = finite_width(width) / float(scale)
+    moved = min(float(Fraction(sensitivity) / l0_sensitivity / scale), whole)
     # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
     near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
     gain = math.log1p(near * rest / -math.expm1(-whole))
-    return rounded_up(Fraction(sensitivity) / scale + moves * Fraction(gain) * SAFE)
+    return rounded_up(Fraction(sensitivity) / scale + l0_sensitivity * Fraction(gain) * SAFE, 10)
 
 
 WIDEST = Fraction(2**1000)  # a range that no noise gets across
@@ -64,33 +57,33 @@ WIDEST = Fraction(2**1000)  # a range that no noise gets across
 
 @remembered
 def truncated_laplace_scale(
-    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, moves: int = 1
+    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
 ) -> Fraction:
     """The scale at which truncated Laplace noise loses ``epsilon``, on the safe side.
 
     Solves `truncated_laplace_loss` = epsilon; with an open side (``width`` None) this is
-    ``sensitivity / (moves * ln((1 + exp(epsilon / moves)) / 2))``. ``sensitivity`` and ``width``
-    in one unit, which is that of the result.
+    ``sensitivity / (k * ln((1 + exp(epsilon / k)) / 2))``. ``sensitivity`` and ``width`` are in one unit,
+    which is that of the result.
 
     >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
     1.61
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, moves=moves)
-    each = float(epsilon) / moves
+    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
+    each = float(epsilon) / l0_sensitivity
     # the open-sided solution, without overflow or cancellation
     y = math.log1p(math.expm1(each) / 2) if each < 30 else each - math.log(2) + math.log1p(math.exp(-each))
     if width is not None:
-        ratio = max(float(min(Fraction(width) * moves / sensitivity, WIDEST)), 1.0)
+        ratio = max(float(min(Fraction(width) * l0_sensitivity / sensitivity, WIDEST)), 1.0)
 
         def loses_less(b: float) -> bool:
             gain = math.expm1(-1 / b) * math.expm1((1 - ratio) / b) / -math.expm1(-ratio / b)
             return 1 / b + math.log1p(gain) <= each
 
         y = 1 / smallest(loses_less)
-    return sensitivity / moves / Fraction(y) * SAFE
+    return sensitivity / l0_sensitivity / Fraction(y) * SAFE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class Laplace(Continuous):
     """Laplace noise: epsilon-differentially private, of scale ``sensitivity / epsilon`` unless truncated.
 
@@ -102,7 +95,7 @@ class Laplace(Continuous):
         at most 2**-20 of the scale.
         By default 2**-30 below scale and sensitivity; values are then rounded to it, which can
         move two neighbouring vectors a step per coordinate further apart: the scale grows by
-        2**-20 of itself for that, which is enough for 1024 values, or any number of which ``moves``
+        2**-20 of itself for that, which is enough for 1024 values, or any number of which ``l0_sensitivity``
         says that 1024 move. (Truncated noise grows by a step for each of the moved numbers instead.)
     bounds : lower and upper bound of what is released, either may be infinite.
     bounding : how the bounds are kept. "bit" clamps the noisy values: post-processing, the plain
@@ -110,7 +103,7 @@ class Laplace(Continuous):
         value, the scale is larger (`truncated_laplace_scale`): 1.61 times at epsilon 1.
     calibration : None, or "published" for truncated noise of the plain scale, as in Liu (2019),
         Definition 2a. It loses more than ``epsilon``; ``loss`` states how much.
-    moves : in how many numbers of the vector two neighbours may differ, by ``sensitivity`` in all.
+    l0_sensitivity : in how many numbers of the vector two neighbours may differ, by ``sensitivity`` in all.
         Truncated noise needs it for more than one value: 1 for cells that share no record.
 
     Attributes
@@ -126,6 +119,21 @@ class Laplace(Continuous):
 
     Notes
     -----
+    Unbounded, neighbours that are d apart in the l1 norm have densities that differ by at most
+    exp(d / scale), so the loss is sensitivity / scale. Clamping is post-processing and costs nothing.
+
+    Truncated, let C(s) be the mass of the distribution around s within the bounds. A number that moves by d
+    loses at most g(d) = d / scale + ln(C(lower + d) / C(lower)): ln C is concave, as C is a convolution of
+    log-concave functions, and symmetric, so it changes most from an end. A record moves at most k numbers
+    (``l0_sensitivity``), by ``sensitivity`` in all. g is concave, and nondecreasing up to the whole range, so
+    k * g(sensitivity / k) bounds every split.
+
+    Noise is drawn on the grid. On the integers within a range of n - 1 steps, P(z) proportional to r^|z - s|
+    loses no more than the continuous distribution within a range of n: the ratio of two normalising sums is
+    (1 + r - r^(d+1) - r^(n-d)) / (1 - r^n), which the continuous (2 - r^d - r^(n-d)) / (1 - r^n)
+    exceeds by (1 - r)(1 - r^d) / (1 - r^n). What rounding to the grid adds to the sensitivity is told in
+    ```pdprivacy.mechanism.grid```.
+
     Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "bit" here; its
     ``LaplaceBoundedDomain`` is the recalibrated "truncated" of this class. Its
     ``LaplaceBoundedNoise``, and "truncated" noise in OpenDP, bound the noise and not the result.
@@ -133,7 +141,8 @@ class Laplace(Continuous):
     References
     ----------
     Dwork, McSherry, Nissim, Smith (2006), Proposition 1. On the grid the noise is the discrete
-    Laplace distribution of Ghosh, Roughgarden, Sundararajan (2009). Truncated: Holohan et al. (2020).
+    Laplace distribution of Ghosh, Roughgarden, Sundararajan (2009). Truncated, for one number: Holohan,
+    Antonatos, Braghin, Mac Aonghusa (2020), "The bounded Laplace mechanism in differential privacy".
 
     >>> mechanism = Laplace(epsilon=0.5, sensitivity=1)
     >>> round(mechanism.scale, 4), round(mechanism.std, 4)
@@ -144,16 +153,7 @@ class Laplace(Continuous):
     """
 
     name: ClassVar[str] = "laplace"
-    epsilon: Fraction
-    sensitivity: Fraction
-    grid: Fraction
-    exact: bool
-    steps: Fraction
-    scale: float
-    limits: Bounds
     calibration: Literal["published"] | None
-    moves: int | None
-    loss: Pure
 
     def __init__(
         self,
@@ -164,42 +164,41 @@ class Laplace(Continuous):
         bounds: Any = None,
         bounding: Bounding | None = None,
         calibration: Literal["published"] | None = None,
-        moves: int | None = None,
+        l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        limits, count = Bounds.of(bounds, bounding), check_moves(moves)
-        limits.check_sensitivity(sens, count)
-        _check_calibration(calibration, limits)
+        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
+        _check_calibration(calibration, self.limits)
 
         def scale(moved: Fraction, width: Fraction | int | None) -> Fraction:
-            if limits.bounding != "truncated" or calibration == "published":
+            if bounding != "truncated" or calibration == "published":
                 return moved / eps
-            return truncated_laplace_scale(eps, moved, width, count or 1)
+            return truncated_laplace_scale(eps, moved, width, self.l0_sensitivity or 1)
 
-        plain = scale(sens, limits.width)
-        step = rounding_grid(sens, plain) if grid is None else check_grid(grid, sens, plain)
-        width = limits.steps(step)
-        moved = sens / step + (allowance(limits, count) if grid is None else 0)
-        steps = scale(moved, width)
-        check_drawable(steps, step)
-        loss = eps
-        if calibration == "published":
-            loss = truncated_laplace_loss(steps, moved, width, count or 1)
-        object.__setattr__(self, "epsilon", eps)
-        object.__setattr__(self, "sensitivity", sens)
-        object.__setattr__(self, "grid", step)
-        object.__setattr__(self, "exact", grid is not None)
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "scale", float(steps * step))
-        object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "calibration", calibration)
-        object.__setattr__(self, "moves", count)
-        object.__setattr__(self, "loss", Pure(loss))
+        self._settle(scale, grid)
 
     @property
-    def law(self) -> Law:
-        """The Laplace law of this scale."""
-        return Law.of(1, self.scale)
+    def loss(self) -> Pure:
+        """What one sample costs."""
+        if self.calibration != "published":
+            return Pure(self.epsilon)
+        width = self.limits.steps(self.grid)
+        return Pure(truncated_laplace_loss(self.steps, self.moved_steps, width, self.l0_sensitivity or 1))
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
+        """Laplace noise for a part of a release."""
+        bounds = part_bounds(part, request)
+        epsilon, _ = share_of_loss(part, request)
+        if request.calibration is not None:
+            bounds["calibration"] = request.calibration
+        grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
+        return cls(epsilon, moved_on_grid(part, grid, request.bounding == "truncated"), grid=grid, **bounds)
+
+    @property
+    def distribution(self) -> GeneralizedNormal:
+        """The Laplace distribution of this scale."""
+        return GeneralizedNormal.of(1, self.scale)
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_laplace(self.steps, size, source)

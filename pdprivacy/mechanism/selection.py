@@ -16,22 +16,16 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from pdprivacy.checks import flag, real, reals, whole
-from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.mechanism.core import Floats, Integers, check_level, check_source
+from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.mechanism.additive import check_level, check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
+from pdprivacy.mechanism.grid import Floats, Integers
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 
-__all__ = [
-    "SELECTIONS",
-    "Choosing",
-    "ExponentialMechanism",
-    "NoisyMax",
-    "PermuteAndFlip",
-    "SelectionName",
-    "SelectionNoise",
-]
+__all__ = ["SELECTIONS", "Choosing", "ExponentialMechanism", "NoisyMax", "PermuteAndFlip"]
+__all__ += ["SelectionName", "SelectionNoise"]
 
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
@@ -66,36 +60,35 @@ def _checked(scores: Any) -> Integers:
     return array.astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decaying:
-    """What the mechanisms share that weigh a score u as exp(u / scale).
-
-    ``steps``: the scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores.
-    """
+@dataclass(frozen=True, init=False)
+class _Selection:
+    """What the mechanisms share that select a candidate by its score."""
 
     epsilon: Fraction
     sensitivity: Fraction
     monotone: bool
-    steps: Fraction
-
-    def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        eps, moved = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        flag(monotone, "monotone")
-        steps = moved * (1 if monotone else 2) / eps
-        if not 1 / LARGEST_SCALE <= steps <= LARGEST_SCALE:
-            raise ParameterError("The scale of the selection must be between 1e-100 and 1e100.")
-        for name, value in (
-            ("epsilon", eps),
-            ("sensitivity", moved),
-            ("monotone", bool(monotone)),
-            ("steps", steps),
-        ):
-            object.__setattr__(self, name, value)
 
     @property
     def loss(self) -> Pure:
         """What one selection costs."""
         return Pure(self.epsilon)
+
+
+@dataclass(frozen=True, init=False)
+class _Decaying(_Selection):
+    """What the mechanisms share that weigh a score u as exp(u / scale).
+
+    ``steps``: the scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores.
+    """
+
+    steps: Fraction
+
+    def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
+        eps, moved = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
+        steps = moved * (1 if flag(monotone, "monotone") else 2) / eps
+        if not 1 / LARGEST_SCALE <= steps <= LARGEST_SCALE:
+            raise ParameterError("The scale of the selection must be between 1e-100 and 1e100.")
+        vars(self).update(epsilon=eps, sensitivity=moved, monotone=bool(monotone), steps=steps)
 
     @property
     def scale(self) -> float:
@@ -112,7 +105,7 @@ class _Decaying:
         return self.scale * (math.log(real(candidates, "candidates", 1)) - math.log1p(-level))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class ExponentialMechanism(_Decaying):
     """The exponential mechanism: candidate i with probability proportional to exp(u_i / scale).
 
@@ -167,7 +160,7 @@ class ExponentialMechanism(_Decaying):
         return np.asarray(weights / math.fsum(weights))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class PermuteAndFlip(_Decaying):
     """Permute-and-flip: in random order, the first candidate whose coin of exp((u_i - max u) / scale) shows.
 
@@ -220,8 +213,8 @@ class PermuteAndFlip(_Decaying):
         return np.asarray((coins * found)[which])
 
 
-@dataclass(frozen=True, slots=True)
-class NoisyMax:
+@dataclass(frozen=True, init=False)
+class NoisyMax(_Selection):
     """Report noisy max with discrete Laplace noise: the largest noisy score, the first one if several are.
 
     The scale of the noise is 2 sensitivity / epsilon, for monotone scores sensitivity / epsilon.
@@ -252,29 +245,13 @@ class NoisyMax:
     """
 
     name: ClassVar[str] = "noisy_max"
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
     noise: Geometric
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
         flag(monotone, "monotone")
-        moved = positive(sensitivity, "sensitivity")
-        if moved.denominator != 1:
-            raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
+        moved = whole_sensitivity(sensitivity)
         noise = Geometric(epsilon, moved if monotone else 2 * moved)
-        for name, value in (
-            ("epsilon", noise.epsilon),
-            ("sensitivity", moved),
-            ("monotone", bool(monotone)),
-            ("noise", noise),
-        ):
-            object.__setattr__(self, name, value)
-
-    @property
-    def loss(self) -> Pure:
-        """What one selection costs."""
-        return Pure(self.epsilon)
+        vars(self).update(epsilon=noise.epsilon, sensitivity=moved, monotone=bool(monotone), noise=noise)
 
     @property
     def scale(self) -> float:
@@ -316,7 +293,7 @@ SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {
 """The mechanisms that weigh scores, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class Choosing:
     """How a selection is asked for: its cost, mechanism and noise, checked before anything is charged.
 
@@ -364,13 +341,7 @@ class Choosing:
                 "'delta' is for Gaussian noise, and needed there.",
                 'mechanism="noisy_max", noise="gaussian", delta=1e-6.',
             )
-        for name, value in (
-            ("cost", cost),
-            ("mechanism", mechanism),
-            ("noise", noise),
-            ("releases", int(releases)),
-        ):
-            object.__setattr__(self, name, value)
+        vars(self).update(cost=cost, mechanism=mechanism, noise=noise, releases=releases)
 
     def costing(self, cost: Pure | Approx) -> Choosing:
         """The same selection at another cost."""

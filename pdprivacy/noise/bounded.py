@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
-from pdprivacy.noise.exact import BLOCK, FEW, MARGIN, SLIP, WIDEST, Odds, coins, exponential, heads
+from pdprivacy.noise.decisions import BLOCK, FEW, MARGIN, WIDEST, Odds, coins, heads
 from pdprivacy.noise.tables import discrete_laplace
 
 __all__ = ["UNBOUNDED", "distances", "truncated_laplace"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Source
-from pdprivacy.noise.exact import SLIP, coins, exponential, heads
+from pdprivacy.noise.decisions import coins, heads
 
 __all__ = ["Rest", "Weights", "flips", "pick"]
 
@@ -176,15 +178,9 @@ class Weights:
             """Whether it is not, for sure."""
             return value * (all_least - least[place]) >= beyond * most[place]
 
-        first, last = 0, self._last
-        if not below(last):  # only the rest can lie beyond
+        first = bisect_left(range(self._last + 1), True, key=below)
+        if first > self._last:  # only the rest can lie beyond
             return None
-        while first < last:
-            middle = (first + last) // 2
-            if below(middle):
-                last = middle
-            else:
-                first = middle + 1
         return first if first == 0 or above(first - 1) else None
 
     def _bounds(self, bits: int) -> tuple[list[int], list[int]]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import decimal, decimals
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.bounded import distances
-from pdprivacy.noise.exact import BLOCK, WIDEST, digits
+from pdprivacy.noise.decisions import BLOCK, WIDEST
 
 __all__ = ["generalized_normal"]
 
@@ -32,7 +33,6 @@ _ERROR_PLAIN, _ERROR_GAMMA = 2.0**-46, 2.0**-43
 _END = 2**48  # so close to either end, 64 bits resolve the tail worse than that
 _STEEPEST = 1024  # a power beyond which the law is all but uniform
 _BODY = 0.75  # up to here magnitudes are found by the share inside them
-_FLAT = 2.0**-60  # below this exponent the density is that at zero, in double precision
 _GUARD = 30  # decimal digits beyond those of the bits, and beyond what a high power loses
 _SURE = 18  # of them, those that a decision relies on; rounding leaves five more
 
@@ -66,72 +66,23 @@ def generalized_normal(
         raise ParameterError(f"'power' must be between 1 and 1024 (got {power}).")
     if not 0 < divisor < math.inf:
         raise ParameterError(f"'divisor' must be positive and finite (got {divisor}).")
-    law = _law(Fraction(power), Fraction(divisor))
+    rounded = _rounded(Fraction(power), Fraction(divisor))
     low, high = distances(below, above)
     out = np.empty(low.size, np.int64)
     for start in range(0, out.size, BLOCK):
         part = slice(start, start + BLOCK)
-        _fill(law, low[part], high[part], out[part], source)
+        _fill(rounded, low[part], high[part], out[part], source)
     return out
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
-    """The law in units of its scale divisor^(1/power); G is the distribution function of the magnitude."""
+class _Rounded:
+    """The distribution in units of its scale divisor^(1/power), and the inverse of its magnitudes G."""
 
     power: Fraction
     divisor: Fraction
     scale: float
-    p: float
-    peak: float  # 1/G'(0)
-
-    def inside(self, s: _Floats) -> _Floats:
-        """G(s), with a small relative error."""
-        from scipy import special
-
-        if self.power == 1:
-            return np.asarray(-np.expm1(-s))
-        if self.power == 2:
-            return np.asarray(special.erf(s))
-        with np.errstate(over="ignore", under="ignore"):
-            y = s**self.p
-        return np.where(y < _FLAT, s / self.peak, special.gammainc(1 / self.p, y))
-
-    def outside(self, s: _Floats) -> _Floats:
-        """1 - G(s), with a small relative error."""
-        from scipy import special
-
-        if self.power == 1:
-            return np.asarray(np.exp(-s))
-        if self.power == 2:
-            return np.asarray(special.erfc(s))
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(special.gammaincc(1 / self.p, s**self.p))
-
-    def near(self, share: _Floats) -> _Floats:
-        """The s with G(s) = ``share``, which is at most _BODY."""
-        from scipy import special
-
-        if self.power == 1:
-            return np.asarray(-np.log1p(-share))
-        if self.power == 2:
-            return np.asarray(special.erfinv(share))
-        return self._curved(share * self.peak, special.gammaincinv(1 / self.p, share))
-
-    def far(self, share: _Floats) -> _Floats:
-        """The s with 1 - G(s) = ``share``."""
-        from scipy import special
-
-        if self.power == 1:
-            return np.asarray(-np.log(share))
-        if self.power == 2:
-            return np.asarray(special.erfcinv(share))
-        return self._curved((1 - share) * self.peak, special.gammainccinv(1 / self.p, share))
-
-    def _curved(self, flat: _Floats, y: NDArray[Any]) -> _Floats:
-        """y^(1/p), but ``flat`` where the density is still that at zero: there y may underflow."""
-        with np.errstate(under="ignore"):
-            return np.asarray(np.where(flat**self.p < _FLAT, flat, y ** (1 / self.p)), np.float64)
+    magnitude: GeneralizedNormal
 
     def estimate(
         self, words: NDArray[np.uint64], below: NDArray[np.int64], above: NDArray[np.int64]
@@ -147,39 +98,39 @@ class _Law:
         negative = passed < left
         passed = np.where(negative, passed, (~words * 2.0**-64 + 2.0**-65) * whole)
         inside = np.maximum(np.where(negative, left, right) - passed, 0.0)
-        s = self.near(np.minimum(inside, _BODY))
+        s = self.magnitude.near(np.minimum(inside, _BODY))
         beyond = np.flatnonzero(inside > _BODY)
         if beyond.size:
             edge = np.where(negative[beyond], below[beyond], above[beyond]) + 0.5
-            s[beyond] = self.far(np.minimum(self.outside(edge / self.scale) + passed[beyond], 1.0))
+            s[beyond] = self.magnitude.far(
+                np.minimum(self.magnitude.outside(edge / self.scale) + passed[beyond], 1.0)
+            )
         x = self.scale * s
         # In the body 1/G' is at most four times its value at zero, and in the tail (1 - G)/G' is at most
         # that value: errors of the shares are errors of x in units of the scale, or of a smaller range.
         relative = _ERROR_PLAIN if self.power in (1, 2) else _ERROR_GAMMA
-        error = relative * (self.scale * self.peak * np.minimum(whole, 1.0) + x)
+        error = relative * (self.scale * self.magnitude.peak * np.minimum(whole, 1.0) + x)
         return np.where(negative, -x, x), error
 
     def _up_to(self, distance: NDArray[np.int64]) -> _Floats:
         """The share inside the edge beyond ``distance``; found once where all are the same."""
         if distance.min() == distance.max():
             distance = distance[:1]
-        return self.inside(np.asarray((distance + 0.5) / self.scale))
+        return self.magnitude.inside(np.asarray((distance + 0.5) / self.scale))
 
 
 @lru_cache(maxsize=64)
-def _law(power: Fraction, divisor: Fraction) -> _Law:
-    with localcontext(digits(40)):
-        ratio = Decimal(power.denominator) / Decimal(power.numerator)
-        scale = (Decimal(divisor.numerator) / Decimal(divisor.denominator)) ** ratio
+def _rounded(power: Fraction, divisor: Fraction) -> _Rounded:
+    with localcontext(decimals(40)) as context:
+        scale = decimal(divisor, context) ** decimal(1 / power, context)
         if scale > WIDEST + Decimal("1e-20"):
             raise ParameterError(f"'divisor' must be at most 2**52 to the 'power' (got {divisor}).")
-    p = float(power)
     # Any scale that small draws zeros alone.
-    return _Law(power, divisor, max(float(scale), 1e-280), p, math.gamma(1 + 1 / p))
+    return _Rounded(power, divisor, max(float(scale), 1e-280), GeneralizedNormal.of(float(power), 1.0))
 
 
 def _fill(
-    law: _Law,
+    rounded: _Rounded,
     below: NDArray[np.int64],
     above: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -188,14 +139,14 @@ def _fill(
     if out.size == 0:
         return
     words = source.words(out.size, np.uint64)
-    x, error = law.estimate(words, below, above)
+    x, error = rounded.estimate(words, below, above)
     z = np.rint(x)
     sure = np.abs(x - z) < 0.5 - error
     sure &= (words > _END) & (words < 2**64 - _END)
     z[~sure] = 0
     out[:] = z
     for i in np.flatnonzero(~sure):
-        out[i] = _decide(law, int(words[i]), int(below[i]), int(above[i]), float(x[i]), source)
+        out[i] = _decide(rounded, int(words[i]), int(below[i]), int(above[i]), float(x[i]), source)
 
 
 class _Exact:
@@ -204,11 +155,10 @@ class _Exact:
     __slots__ = ("context", "divisor", "full", "power", "ratio", "reach", "stop")
 
     def __init__(self, power: Fraction, divisor: Fraction, count: int) -> None:
-        self.context = digits(count)
+        self.context = decimals(count)
         with localcontext(self.context):
-            self.power = Decimal(power.numerator) / Decimal(power.denominator)
-            self.ratio = Decimal(power.denominator) / Decimal(power.numerator)
-            self.divisor = Decimal(divisor.numerator) / Decimal(divisor.denominator)
+            self.power, self.ratio = decimal(power, self.context), decimal(1 / power, self.context)
+            self.divisor = decimal(divisor, self.context)
             self.stop = Decimal(10) ** -(count + 3)
             # Beyond x lies at most a share exp(-y), as G'(x)/(1 - G(x)) increases.
             self.reach = Decimal(count + 3) * Decimal(10).ln()
@@ -257,7 +207,7 @@ class _Exact:
 _exact = lru_cache(maxsize=16)(_Exact)
 
 
-def _decide(law: _Law, value: int, below: int, above: int, start: float, source: Source) -> int:
+def _decide(rounded: _Rounded, value: int, below: int, above: int, start: float, source: Source) -> int:
     """The integer whose cell holds the uniform number that starts with the 64 bits ``value``.
 
     What comes out depends on the bits alone, not on ``start``; more are drawn only where the numbers
@@ -267,7 +217,7 @@ def _decide(law: _Law, value: int, below: int, above: int, start: float, source:
     bits = 64
     while True:
         whole = bits * 302 // 1000
-        exact = _exact(law.power, law.divisor, whole + _GUARD + int(law.power).bit_length())
+        exact = _exact(rounded.power, rounded.divisor, whole + _GUARD + int(rounded.power).bit_length())
         with localcontext(exact.context):
             left, right = exact.integral(below + half), exact.integral(above + half)
             # u in [value, value + 1)/2^bits lies at [first, last) on the scale of H.

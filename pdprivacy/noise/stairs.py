@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import operator
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
-from pdprivacy.noise.exact import BLOCK, FEW, MARGIN, SLIP, WIDEST, Odds, coins, exponential, heads
+from pdprivacy.noise.decisions import BLOCK, FEW, MARGIN, WIDEST, Odds, coins, heads
 from pdprivacy.noise.tables import discrete_laplace
 
 __all__ = ["staircase"]
@@ -44,13 +45,11 @@ def staircase(epsilon: Fraction, width: int, step: int, size: int, source: Sourc
     if not 0 < epsilon < math.inf:
         raise ParameterError(f"'epsilon' must be positive and finite (got {epsilon}).")
     eps = Fraction(epsilon)
-    width, step, size = operator.index(width), operator.index(step), operator.index(size)
+    width, step, size = whole(width, "width"), whole(step, "step"), whole(size, "size", 0)
     if not 1 <= step <= width:
         raise ParameterError(f"'step' must be between 1 and 'width' (got {step} and {width}).")
     if width > WIDEST or width > WIDEST * eps:
         raise ParameterError("'width' and 'width'/'epsilon' must be at most 2**52.")
-    if size < 0:
-        raise ParameterError(f"'size' must not be negative (got {size}).")
     if size <= FEW:
         return _few(eps, width, step, size, source)
     out = np.empty(size, np.int64)

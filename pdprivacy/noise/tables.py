@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
-from pdprivacy.noise.exact import BLOCK, FEW, MARGIN, SLIP, WIDEST, exponential
+from pdprivacy.noise.decisions import BLOCK, FEW, MARGIN, WIDEST
 
 __all__ = ["discrete_gaussian", "discrete_laplace"]
 
@@ -43,7 +44,7 @@ def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.i
     """
     if not 0 < scale <= WIDEST:
         raise ParameterError(f"'scale' must be positive and at most 2**52 (got {scale}).")
-    return _draw(_Law(1, Fraction(scale)), size, source)
+    return _draw(_Discrete(1, Fraction(scale)), size, source)
 
 
 def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
@@ -66,11 +67,11 @@ def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[
     """
     if not 0 < variance <= WIDEST**2:
         raise ParameterError(f"'variance' must be positive and at most 2**104 (got {variance}).")
-    return _draw(_Law(2, 2 * Fraction(variance)), size, source)
+    return _draw(_Discrete(2, 2 * Fraction(variance)), size, source)
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
+class _Discrete:
     """P(z) ∝ exp(-|z|^power / divisor): Laplace has power 1, Gaussian power 2 and divisor 2 sigma²."""
 
     power: Literal[1, 2]
@@ -94,10 +95,8 @@ class _Law:
         return gamma
 
 
-def _draw(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
-    size = operator.index(size)
-    if size < 0:
-        raise ParameterError(f"'size' must not be negative (got {size}).")
+def _draw(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
+    size = whole(size, "size", 0)
     if size <= FEW:
         return _few(law, size, source)
     return _many(law, size, source)
@@ -106,7 +105,7 @@ def _draw(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
 # One by one, in Python integers.
 
 
-def _few(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
+def _few(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
     pool = Pool(source)
     if law.power == 1:
         t, s = law.divisor.as_integer_ratio()
@@ -118,7 +117,7 @@ def _few(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
 # The distribution function to any number of bits, in integers.
 
 
-def _heads(law: _Law, shift: int, first: int, bits: int) -> list[int]:
+def _heads(law: _Discrete, shift: int, first: int, bits: int) -> list[int]:
     """exp(-m^power/divisor)·2^bits at m = first, first + 2^shift, ..., until it vanishes.
 
     Neighbours have ratios and the ratios have a constant ratio, so three
@@ -140,7 +139,7 @@ def _heads(law: _Law, shift: int, first: int, bits: int) -> list[int]:
     return weights
 
 
-def _thresholds(law: _Law, shift: int, bits: int, guard: int = 96) -> list[int]:
+def _thresholds(law: _Discrete, shift: int, bits: int, guard: int = 96) -> list[int]:
     """floor(F(j)·2^bits) for the strips j, up to the first that is 2^bits - 1.
 
     Strip 2k holds the integers from k·2^shift on, strip 2k+1 is its mirror
@@ -177,7 +176,7 @@ def _thresholds(law: _Law, shift: int, bits: int, guard: int = 96) -> list[int]:
 class _Table:
     """The distribution of the strips: by their first 16 bits where these decide, by 64 where not."""
 
-    law: _Law
+    law: _Discrete
     shift: int
     lookup: NDArray[np.int16]
     thresholds: NDArray[np.uint64]
@@ -214,7 +213,7 @@ def _unfold(index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def _table(law: _Law, shift: int) -> _Table:
+def _table(law: _Discrete, shift: int) -> _Table:
     thresholds = np.array(_thresholds(law, shift, 64), np.uint64)
     buckets = (thresholds >> np.uint64(48)).astype(np.int64)
     index = np.searchsorted(buckets, np.arange(2**16))
@@ -226,7 +225,7 @@ def _table(law: _Law, shift: int) -> _Table:
     return table
 
 
-def _many(law: _Law, size: int, source: Source) -> NDArray[np.int64]:
+def _many(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
     table = _table(law, law.shift)
     out = np.empty(size, np.int64)
     if table.shift == 0:

@@ -1,16 +1,17 @@
-"""Protected frames: which frame is protected, by what declaration and budget, and what is made of it."""
+"""Protected frames: a frame bound to its declaration and budget, its row steps, and what stands behind it."""
 
+from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.core import Protected, Step, declared, lineage
-from pdprivacy.protection.elsewhere import ProtectedFrame
-from pdprivacy.protection.identity import find
+from pdprivacy.protection.frame import ROW_STEPS, ProtectedFrame, find
+from pdprivacy.protection.parts import divide, draw
 from pdprivacy.protection.protect import protect
-from pdprivacy.protection.steps import apply, divide, draw
 
 __all__ = [
+    "ROW_STEPS",
     "Protected",
+    "ProtectedColumn",
     "ProtectedFrame",
     "Step",
-    "apply",
     "declared",
     "divide",
     "draw",

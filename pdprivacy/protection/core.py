@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -17,9 +15,9 @@ from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine, Source
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget
-from pdprivacy.privacy import Approx, Pure, Unit
+from pdprivacy.privacy import Unit
 from pdprivacy.secret import Secret
-from pdprivacy.statistic import Engine, Scope
+from pdprivacy.statistic import Scope
 
 __all__ = ["Keeper", "Protected", "Step", "declared", "lineage"]
 
@@ -46,14 +44,8 @@ class Keeper(Protocol):
     def admit(self, method: str) -> None:
         """Refuse a method of the frame whose result cannot be kept."""
 
-    def keep(
-        self,
-        protected: Protected,
-        method: str,
-        arguments: Mapping[str, Any],
-        make: Callable[[str], Any],
-    ) -> Any:
-        """The release of this method and these arguments: the kept one, or what ``make`` makes of an id."""
+    def keep(self, release: Any, asked: Any, make: Callable[[str], Any]) -> Any:
+        """The kept answer of an equal release, or what ``make`` makes of an id."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +56,7 @@ class Protected:
     release; or those of a frame of another engine, as it computes them.
     ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
     here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
-    ``frame``: the protected pandas frame, as long as it is alive. ``supposed``: in a plan, what is read in
-    place of the records; nothing is charged then. ``keeper``: of the releases, where they are a step's.
+    ``keeper``: of the releases, where they are a step's.
     """
 
     records: pd.DataFrame | Source = field(repr=False)
@@ -78,9 +69,16 @@ class Protected:
     lineage: tuple[Step, ...] = ()
     secret: Secret | None = None
     seeded: bool = False
-    frame: weakref.ref[pd.DataFrame] | None = field(default=None, repr=False)
-    supposed: Engine | None = field(default=None, repr=False)
     keeper: Keeper | None = field(default=None, repr=False)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise ParameterError(
+            "What belongs to a protected frame cannot be pickled: the copy would hold its records.",
+            "protect the frame where it is used, with the same pdprivacy.Ledger.",
+        )
+
+    def __deepcopy__(self, _: Any) -> Protected:
+        return self
 
     def admitted(self, method: str) -> Protected:
         """These facts, for a method that is not refused where releases are kept."""
@@ -137,12 +135,6 @@ class Protected:
             f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
             "protect the frame as a pandas frame.",
         )
-
-    def paying(self, cost: Pure | Approx) -> AbstractContextManager[tuple[Pure | Approx, Budget]]:
-        """What a release that is to cost this may cost itself, and the budget to charge with that."""
-        if self.secret is None:
-            return nullcontext((cost, self.budget))
-        return self.secret.paying(cost, self.budget)
 
 
 def lineage(protected: Protected) -> pd.DataFrame:

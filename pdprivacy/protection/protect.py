@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,19 +18,21 @@ from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.engine_narwhals import Piecewise, Source
-from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got
+from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got, warn
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.protection.budget_request import BudgetRequest
 from pdprivacy.protection.core import Protected, Step
-from pdprivacy.protection.elsewhere import ProtectedFrame
-from pdprivacy.protection.identity import copied, refuse_reprotection, register
+from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.protection.snapshot import copied
 from pdprivacy.protection.units import bounded, codes_of, most_rows, name_of, with_dropped
+from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
 
 __all__ = ["protect"]
 
 
+@short_traceback
 def protect(
     frame: Any,
     schema: Any,
@@ -49,7 +50,7 @@ def protect(
     max_rows: int | None = None,
     on_invalid: Fate = "raise",
     rng: noise.RandomState = None,
-) -> pd.DataFrame | ProtectedFrame:
+) -> ProtectedFrame:
     """A frame bound to its declaration and a budget: a protected frame, with releases under ``.dp``.
 
     Frames of Polars, DuckDB, Dask, Spark and PyArrow stay where they are: what a release needs is computed by
@@ -92,8 +93,8 @@ def protect(
 
     Returns
     -------
-    Of a pandas frame, a DataFrame of the same cells; it is protected itself, and what pandas makes of it is
-    not. Of any other, a `pdprivacy.ProtectedFrame`, of which nothing can be asked but releases.
+    A `pdprivacy.ProtectedFrame`, which shows no cell. It keeps a copy of the declared columns of a pandas
+    frame, so that no later change of the frame reaches a release.
 
     Raises
     ------
@@ -115,7 +116,10 @@ def protect(
     )
     source = noise.source(rng)
     if isinstance(frame, ProtectedFrame):
-        raise ParameterError("The frame is protected already.", "go on with it, or protect the raw frame.")
+        raise ParameterError(
+            "The frame is protected already, and losses of the same people add up.",
+            "go on with it, or protect the raw frame again with budget=private.dp.budget.",
+        )
     _refuse_no_frame(frame)
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
@@ -126,8 +130,6 @@ def protect(
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     wanted = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
-    if isinstance(frame, pd.DataFrame):
-        refuse_reprotection(frame, wanted)
     domain = schemas.read_schema(schema)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, wanted, source)
@@ -222,11 +224,10 @@ class _Asked:
 def _warn_of_touching(touching: Sequence[Hashable]) -> None:
     if touching:
         named = ", ".join(repr(name) for name in touching)
-        warnings.warn(
+        warn(
             f"A declared bound of {named} equals the data's own minimum or maximum. Bounds read off the "
             "data are not public knowledge; declare what is known without looking.",
             DeclarationWarning,
-            stacklevel=5,
         )
 
 
@@ -240,7 +241,7 @@ def _of_pandas(
     asked: _Asked,
     wanted: BudgetRequest,
     source: noise.Source,
-) -> pd.DataFrame:
+) -> ProtectedFrame:
     found, names = _meet(frame, schema, domain, asked.on_invalid)
     scope = asked.scope(len(found.frame), lazy=False)
     codes = None if asked.unit is None else codes_of(names, asked.unit)
@@ -253,10 +254,9 @@ def _of_pandas(
         seeded = source.seeded
     records = copied(left, domain)
     purse = wanted.open(asked.whose, domain.fingerprint())
-    facts = Protected(
-        records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded
+    return ProtectedFrame(
+        Protected(records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded)
     )
-    return register(left, facts)
 
 
 def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
@@ -332,9 +332,8 @@ def _clipping(domain: Domain) -> Piecewise:
 def _warn_of_unchecked(engine: str, schema: Any) -> None:
     beyond = schemas.unchecked(schema)
     if beyond:
-        warnings.warn(
+        warn(
             f"{engine} frames are held to what is declared for release alone; the schema checks more, which "
             f"is not run ({'; '.join(beyond)}). Validate the frame by pandera where that matters.",
             DeclarationWarning,
-            stacklevel=4,
         )

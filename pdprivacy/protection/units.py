@@ -14,7 +14,7 @@ from pdprivacy import noise
 from pdprivacy.checks import printable
 from pdprivacy.engine.units import filled, unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
-from pdprivacy.query import dense
+from pdprivacy.expressions import dense
 
 __all__ = ["bounded", "codes_of", "most_rows", "name_of", "with_dropped"]
 

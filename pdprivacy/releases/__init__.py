@@ -33,8 +33,6 @@ from pdprivacy.releases.moments import (
 )
 from pdprivacy.releases.omission import compare_sampling, compare_suppression
 from pdprivacy.releases.parts import sample, suppress_outliers
-from pdprivacy.releases.planning import plan
-from pdprivacy.releases.rows import assign, clip, cut, dropna, fillna, query, recode, select
 from pdprivacy.releases.selection import max, median, min, mode, quantile, top_k  # noqa: A004
 from pdprivacy.releases.spending import partition, remaining, split
 from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
@@ -45,21 +43,16 @@ __all__ = [
     "Homogeneity",
     "Pending",
     "ReleasePlan",
-    "assign",
     "batch",
     "choose_epsilon",
-    "clip",
     "compare_sampling",
     "compare_suppression",
     "corr",
     "count",
     "cov",
     "crosstab",
-    "cut",
     "describe",
     "dr_ha",
-    "dropna",
-    "fillna",
     "groupby",
     "histogram",
     "homogeneity",
@@ -72,20 +65,16 @@ __all__ = [
     "min",
     "mode",
     "partition",
-    "plan",
     "plan_releases",
     "pooled_cov",
     "pooled_var",
     "proportion",
     "quality",
     "quantile",
-    "query",
-    "recode",
     "remaining",
     "repeated_risk",
     "risk_curve",
     "sample",
-    "select",
     "split",
     "std",
     "sum",

@@ -16,9 +16,12 @@ from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError,
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.releases.bundle import VERBS, Call, ReleasePlan, planned, sketched
-from pdprivacy.releases.call import Labels, Released, columns_of
+from pdprivacy.release.publish import Released
+from pdprivacy.release.spec import Release
+from pdprivacy.releases.bundle import VERBS, ReleasePlan, paid_as_a_whole, planned, priced, release_of
+from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.request import MechanismName
+from pdprivacy.show.tracebacks import short_traceback
 
 __all__ = ["Batch", "Pending", "batch", "marginals"]
 
@@ -52,9 +55,9 @@ class Batch:
     def __init__(
         self, protected: Protected, delta: Rational | None, accounting: Method, release_id: str | None
     ) -> None:
-        self._protected = protected
+        self._protected, self._facts = protected, paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
-        self._calls: list[Call] = []
+        self._releases: list[Release[Any]] = []
         self._waiting: list[Pending] = []
         self._open = self._used = False
 
@@ -64,11 +67,12 @@ class Batch:
         self._open = self._used = True
         return self
 
+    @short_traceback
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         was_open, self._open = self._open, False
-        if kind is not None or not self._calls or not was_open:
+        if kind is not None or not self._releases or not was_open:
             return
         released = self.plan().release(self._release_id)
         for pending, one in zip(self._waiting, released, strict=True):
@@ -90,18 +94,18 @@ class Batch:
     def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
-        call = Call.of((verb, *args, options))
-        asked, _ = sketched(self._protected, [call])  # refused here, where it is asked
-        pending = Pending("; ".join(one.label for one in asked))
-        self._calls.append(call)
+        release = release_of((verb, *args, options), self._facts)
+        priced(release)  # refused here, where it is asked
+        pending = Pending(release.label)
+        self._releases.append(release)
         self._waiting.append(pending)
         return pending
 
     def plan(self) -> ReleasePlan:
         """What has been asked so far, and what it costs together; nothing is charged."""
-        if not self._calls:
+        if not self._releases:
             raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
-        return planned(self._protected, tuple(self._calls), self._delta, self._accounting)
+        return planned(self._protected, tuple(self._releases), self._delta, self._accounting)
 
 
 def batch(
@@ -179,7 +183,8 @@ def marginals(
     # one generator for all: a seed for each would give all tables the same noise
     state = rng if rng is None else simulator(rng)
     options = {"epsilon": each, "delta": slack, "mechanism": mechanism, "rng": state, "sort": False}
-    calls = tuple(Call.of(("value_counts", list(key), options)) for key in keys)
+    facts = paid_as_a_whole(protected)
+    calls = tuple(release_of(("value_counts", list(key), options), facts) for key in keys)
     released = planned(protected, calls, None, "basic").release(release_id)
     return cast("dict[tuple[Hashable, ...], pd.Series[Any]]", dict(zip(keys, released, strict=True)))
 

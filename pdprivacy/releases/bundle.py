@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from pdprivacy import accounting
+from pdprivacy import accounting, noise
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
 from pdprivacy.engine_narwhals import Source
-from pdprivacy.errors import BudgetError, ParameterError, check_one_of, got
-from pdprivacy.ledger import Budget, Entry
-from pdprivacy.markup import table
+from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.hints import misuse
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
+from pdprivacy.release.execute import charge, measured
+from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.publish import Released
+from pdprivacy.release.spec import Price, Release
+from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.releases import clustering
-from pdprivacy.releases.call import Released
-from pdprivacy.releases.notes import tells_charges
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
-from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.show.markup import table
+from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Read
 
 __all__ = ["ReleasePlan", "plan_releases"]
@@ -35,9 +38,6 @@ VERBS = {**PLANNED, **SELECTORS, **CLUSTERINGS}
 
 LEAST = Fraction(1, 10**9)
 """The smallest epsilon of a plan; at a large delta none is needed."""
-
-SUPPOSED_ROWS = 10**9
-"""Where their number is private; what a release costs does not depend on it."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,21 @@ class ReleasePlan:
     apart : what they would cost one by one, by sums.
     """
 
-    protected: Protected = field(repr=False)
-    calls: tuple[Call, ...] = field(repr=False)
-    asked: tuple[Asked, ...] = field(repr=False)
-    reads: tuple[Read, ...] = field(repr=False)
+    _facts: Protected = field(repr=False)
+    _releases: tuple[Release[Any], ...] = field(repr=False)
+    _prices: tuple[Price, ...] = field(repr=False)
     cost: Pure | Approx
     apart: Pure | Approx
 
     def __repr__(self) -> str:
-        lines = [f"Plan of {len(self.asked)} release{'s'[: len(self.asked) != 1]}, not yet charged"]
+        size = len(self._releases)
+        lines = [f"Plan of {size} release{'s'[: size != 1]}, not yet charged"]
         for what, cost in (("together", self.cost), ("one by one", self.apart)):
             lines.append(f"  {what:<10}  epsilon {show(cost.epsilon):<20} delta {show(cost.delta)}")
-        terms = self.protected.budget.account.terms
+        terms = self._facts.budget.account.terms
         if terms.in_rho:
             lines[1] = f"  counted one by one in the budget, by its accounting ({terms.accounting})"
-        for (label, cost), run in groupby((one.label, one.cost) for one in self.asked):
+        for (label, cost), run in groupby(self._labels):
             times = f"{sum(1 for _ in run)} x"
             lines.append(f"  {times:>6}  {label}  epsilon {show(cost.epsilon)}  delta {show(cost.delta)}")
         return "\n".join(lines)
@@ -79,12 +79,13 @@ class ReleasePlan:
             [what, show(cost.epsilon), show(cost.delta)]
             for what, cost in (("together", self.cost), ("one by one", self.apart))
         ]
-        if self.protected.budget.account.terms.in_rho:
+        if self._facts.budget.account.terms.in_rho:
             rows[0] = [together.strip()]
-        for (label, cost), run in groupby((one.label, one.cost) for one in self.asked):
+        for (label, cost), run in groupby(self._labels):
             rows.append([f"{sum(1 for _ in run)} x {label}", show(cost.epsilon), show(cost.delta)])
         return table(["", "epsilon", "delta"], rows, caption=first)
 
+    @short_traceback
     @tells_charges
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.
@@ -94,93 +95,92 @@ class ReleasePlan:
         Raises what the releases raise: BudgetExceeded, where nothing is charged; what fails later stays
         charged.
         """
-        mechanisms = ", ".join(dict.fromkeys(one.mechanism for one in self.asked))
-        with self.protected.paying(self.cost) as (cost, purse):
-            entry = purse.charge(
-                cost,
-                self._label,
-                mechanisms,
-                events=self._events,
-                release_id=release_id,
-                unit=self.protected.unit,
-            )
-        paid = _Paid(self.protected.budget, entry, self.asked)
-        facts = replace(self.protected, budget=paid, secret=None)  # a secret part is paid for as a whole
-        if isinstance(facts.records, Source):
-            facts = replace(facts, records=facts.records.ahead(self.reads))
-        released = [call.on(facts) for call in self.calls]
-        self.protected.budget.answered(entry.number, paid.risk)
-        return released
+        title = ", ".join(dict.fromkeys(price.title for price in self._prices))
+        taken_place = [pair for price in self._prices for pair in price.events]
+        runs = [(label, sum(1 for _ in run)) for label, run in groupby(label for label, _ in self._labels)]
+        label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
+        sources = [noise.source(release.call.rng) for release in self._releases]
+        _, entry = charge(
+            self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
+        )
+        answers: dict[Read, Any] = {}
+        if isinstance(self._facts.records, Source):
+            reads = [read for release in self._releases for read in _first_reads(release)]
+            answers = self._facts.records.ahead(dict.fromkeys(reads))
+        made = [
+            measured(release, price, entry, source, answers, release_id)
+            for release, price, source in zip(self._releases, self._prices, sources, strict=True)
+        ]
+        self._facts.budget.answered(
+            entry.number, max((risk for _, risk in made if risk is not None), default=None)
+        )
+        return [released for released, _ in made]
 
     @property
-    def _label(self) -> str:
-        """The releases, equal ones in a row counted."""
-        runs = [(label, sum(1 for _ in run)) for label, run in groupby(one.label for one in self.asked)]
-        return "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
-
-    @property
-    def _events(self) -> Events:
-        return [pair for one in self.asked for pair in one.events]
+    def _labels(self) -> list[tuple[str, Pure | Approx]]:
+        return [
+            (release.label, price.cost) for release, price in zip(self._releases, self._prices, strict=True)
+        ]
 
 
-@dataclass(frozen=True)
-class Call:
-    """One release of a plan."""
-
-    verb: str
-    args: tuple[Any, ...]
-    options: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, one: Any) -> Call:
-        """The call that a tuple spells out."""
-        parts = list(one) if isinstance(one, tuple | list) else []
-        options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
-        if not parts or not isinstance(parts[0], str) or "epsilon" not in options:
-            raise ParameterError(
-                "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords, "
-                "'epsilon' among them.",
-                'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
-            )
-        check_one_of("the release", parts[0], sorted(VERBS))
-        if not all(isinstance(name, str) for name in options):
-            raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
-        if "release_id" in options:
-            raise ParameterError(
-                "A release of a plan has no 'release_id': it is charged with the others.",
-                'plan.release(release_id="...").',
-            )
-        fixed = {name: given if name == "rng" else copy.deepcopy(given) for name, given in options.items()}
-        return cls(parts[0], copy.deepcopy(tuple(parts[1:])), fixed)
-
-    def on(self, protected: Protected) -> Released:
-        """The release of these facts."""
-        released: Released = VERBS[self.verb](protected, *self.args, **self.options)
-        return released
+def _first_reads(release: Release[Any]) -> tuple[Read, ...]:
+    """The reads of a release that can be answered by one query with others."""
+    return release.task.reads if isinstance(release.task, NoisyNumbers) else ()
 
 
-class _Paid(Budget):
-    """The budget of releases that are paid for: each may be made once, in the order of the plan."""
+def release_of(call: Any, facts: Protected) -> Release[Any]:
+    """Return the release that a tuple spells out: its name, its arguments, and a mapping of its keywords.
 
-    def __init__(self, budget: Budget, entry: Entry, asked: Sequence[Asked]) -> None:
-        self._book = budget._book
-        self._entry, self._waiting = entry, deque(asked)
-        self.risk: float | None = None
+    Raises ParameterError for anything else, ArgumentError for arguments that do not fit, and what the
+    release itself would raise.
+    """
+    parts = list(call) if isinstance(call, tuple | list) else []
+    options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
+    if not parts or not isinstance(parts[0], str) or "epsilon" not in options:
+        raise ParameterError(
+            "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords, "
+            "'epsilon' among them.",
+            'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
+        )
+    name, *arguments = parts
+    check_one_of("the release", name, sorted(VERBS))
+    if not all(isinstance(word, str) for word in options):
+        raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
+    if "release_id" in options:
+        raise ParameterError(
+            "A release of a plan has no 'release_id': it is charged with the others.",
+            'plan.release(release_id="...").',
+        )
+    # later changes of what was given change nothing
+    fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
+    try:
+        release: Release[Any] = VERBS[name](facts, *copy.deepcopy(arguments), **fixed)
+    except TypeError:
+        wrong = misuse(name, _as_method(VERBS[name]), (facts, *arguments), options)
+        if wrong is None:
+            raise
+    else:
+        return release
+    raise wrong  # outside the except block: one error, not two
 
-    def charge(self, cost: Any, label: str, mechanism: str = "", **more: Any) -> Entry:
-        """The one entry of the plan, if the next release is the planned one."""
-        planned = self._waiting.popleft() if self._waiting else None
-        given = Asked(label, mechanism, cost, more["events"])
-        if planned is None or given != planned:
-            raise BudgetError(
-                "The release is not the one that was planned, so it is not made; the plan stays charged."
-            )
-        return self._entry
 
-    def answered(self, number: int, risk: float | None = None) -> None:  # noqa: ARG002
-        """Keep the largest risk; the answer is handed out when all are made."""
-        if risk is not None:
-            self.risk = risk if self.risk is None else max(self.risk, risk)
+def _as_method(verb: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(verb)
+    first, *others = signature.parameters.values()
+    return signature.replace(parameters=[first.replace(name="self"), *others])
+
+
+def paid_as_a_whole(protected: Protected) -> Protected:
+    """Return the facts of releases that are charged together: a secret part pays for all of them at once.
+
+    Raises ParameterError for a secret part whose releases pay what they state.
+    """
+    if protected.secret is not None and protected.secret.spend == "noise":
+        raise ParameterError(
+            "A plan cannot split the loss of several releases of one secret part.",
+            'release them one at a time, or draw the part with spend="epsilon".',
+        )
+    return replace(protected, secret=None)
 
 
 def plan_releases(
@@ -217,39 +217,25 @@ def plan_releases(
             f"'calls' must be a list of releases, one at least (got {got(calls)}).",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
-    return planned(protected, tuple(Call.of(one) for one in calls), delta, accounting)
+    facts = paid_as_a_whole(protected)
+    return planned(protected, tuple(release_of(one, facts) for one in calls), delta, accounting)
 
 
 def planned(
-    protected: Protected, calls: tuple[Call, ...], delta: Rational | None, accounting: Method
+    protected: Protected, releases: tuple[Release[Any], ...], delta: Rational | None, accounting: Method
 ) -> ReleasePlan:
-    """The plan of these calls; see `plan_releases`. ``delta``: None for that of the releases alone."""
-    if protected.secret is not None and protected.secret.spend == "noise":
-        raise ParameterError(
-            "What several releases of this secret part allow in noise cannot be shared out beforehand.",
-            'sample(..., spend="epsilon"): then the plan costs less.',
-        )
-    asked, reads = sketched(protected, calls)
-    events = [pair for one in asked for pair in one.events]
-    apart = loss(sum(one.cost.epsilon for one in asked), sum(one.cost.delta for one in asked))
+    """The plan of these releases; see `plan_releases`. ``delta``: None for that of the releases alone."""
+    prices = tuple(priced(release) for release in releases)
+    apart = loss(sum(price.cost.epsilon for price in prices), sum(price.cost.delta for price in prices))
     slack = apart.delta if delta is None else delta
-    cost = _together(events, apart, slack, accounting)
-    return ReleasePlan(protected, calls, tuple(asked), tuple(reads), cost, apart)
+    cost = _together([pair for price in prices for pair in price.events], apart, slack, accounting)
+    return ReleasePlan(protected, releases, prices, cost, apart)
 
 
-def sketched(protected: Protected, calls: Sequence[Call]) -> tuple[list[Asked], list[Read]]:
-    """What the releases would charge, and read; refuses what they would, before anything is charged."""
-    asked: list[Asked] = []
-    reads: list[Read] = []
-    rows = protected.scope.held()[1]
-    supposed = Supposed(SUPPOSED_ROWS if rows is None else rows, asked=asked, reads=reads)
-    sketch = replace(protected, secret=None, supposed=supposed)
-    for call in calls:
-        try:
-            call.on(sketch)
-        except ArithmeticError:
-            raise ParameterError(f"{call.verb!r} cannot be planned for so few records.") from None
-    return asked, reads
+def priced(release: Release[Any]) -> Price:
+    """Return what a release costs; refuses what the release would, before anything is charged."""
+    noise.source(release.call.rng)
+    return release.task.price(release.task.cost)
 
 
 def _rounded_up(epsilon: float) -> Fraction:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,27 +11,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.accounting import Event
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.measure import Measurement, search, walking
 from pdprivacy.mechanism import Calibration
 from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
-from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Call, Labels, Made, Result, columns_of, name_index, publish, run
-from pdprivacy.releases.errors import LEVEL, Errors
-from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.release.errors import LEVEL
+from pdprivacy.release.publish import Made, Result, attach, published
+from pdprivacy.release.spec import Call, Drawn, Release
+from pdprivacy.release.tasks import Rounds, Swaps
+from pdprivacy.releases.columns import Labels, columns_of, name_index
 from pdprivacy.request import Request
+from pdprivacy.show.progress import shown
 from pdprivacy.statistic import (
-    Answer,
     Clusters,
-    Engine,
     Medians,
     Quantity,
-    Whole,
     count_share,
     numbers_of,
     packed,
@@ -66,35 +61,6 @@ MAX_STEPS = 10**5
 """Of a walk, however small its universe."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rounds(Call):
-    """A call whose releases are the rounds of one."""
-
-    @property
-    def once(self) -> Call:
-        """The call with all rounds as one release."""
-        cost, asked = self.request.cost, self.request
-        whole = Request(cost.epsilon, cost.delta, mechanism=asked.mechanism, calibration=asked.calibration)
-        return Call(self.statistic, whole, rng=self.rng, columns=self.columns, release_id=self.release_id)
-
-    def label(self, filters: Sequence[str] = (), steps: Sequence[str] = ()) -> str:
-        """The release as the budget lists it."""
-        rounds = self.request.releases
-        return f"{self.once.label(filters, steps)}, {rounds} iteration{'s'[: rounds != 1]}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Watched(Clusters):
-    """A round of k-means that a bar counts as done when the next one is read."""
-
-    turns: Iterator[int]
-
-    def read(self, engine: Engine) -> list[Whole]:
-        """As of any round."""
-        next(self.turns, None)
-        return Clusters.read(self, engine)
-
-
 def kmeans(
     protected: Protected,
     columns: Labels | None,
@@ -108,7 +74,7 @@ def kmeans(
     rng: RandomState = None,
     release_id: str | None = None,
     progress: bool | None = None,
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """Centres of ``k`` clusters by k-means: each round moves every centre to its records' noisy mean.
 
     Ranges are brought to [-1, 1] by the declared bounds, and values clamped to them. The centres start at
@@ -159,29 +125,31 @@ def kmeans(
     distinct = math.prod(_distinct(column) for column in chosen)
     if size > distinct:
         raise ParameterError(f"'k' must be at most the {distinct} points that are declared (got {size}).")
-    request = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
+    asked = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
+    whole = Request(epsilon, delta, mechanism=mechanism, calibration=calibration)
     # one generator for the start and the noise: a seed twice over would give both the same bits
     state = rng if rng is None else noise.simulator(rng)
-    call = _Rounds("kmeans", request, rng=state, columns=chosen, release_id=release_id)
+    call = Call("kmeans", whole, rng=state, columns=chosen, release_id=release_id)
     start = _start(quantities, size, noise.source(state))
     share = count_share(len(chosen), gaussian=mechanism == "gaussian")
-    turns = shown(range(rounds), rounds, "kmeans", progress, long=True)
+    first = Clusters(quantities, start, share, protected.scope)
+    shown((), rounds, "kmeans", progress, long=True)  # refused before anything is charged
     names = name_index(chosen)
 
     def make(result: Result) -> Made[pd.DataFrame]:
         return pd.DataFrame(result.answer.values, columns=names), result.errors
 
-    def more(result: Result) -> tuple[dict[str, Any], None]:
-        counts = result.measurement.noisy[0].values.tolist()
-        return {"rows": None, "iterations": rounds, "counts": counts}, None
+    def publish(drawn: Drawn) -> tuple[pd.DataFrame, float | None]:
+        last = first
+        for noisy in drawn.outcomes[:-1]:
+            last = last.after(noisy)
+        noisy = drawn.outcomes[-1]
+        result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends)
+        more = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
+        return published(protected, call, drawn, [result], make, more=more)
 
-    with closing(turn for turn in turns) as each:
-        statistic: Clusters = _Watched(quantities, start, share, protected.scope, each)
-        results = run(protected, statistic, call)
-    for result in results[:-1]:
-        statistic = statistic.after(result.measurement.noisy)
-    last = replace(results[-1], answer=statistic.finish(results[-1].measurement.noisy))
-    return publish(protected, call.once, [last], make, more=more)
+    label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"
+    return Release(protected, call, label, Rounds(first, asked, rounds), publish, progress)
 
 
 def kmedian(
@@ -196,7 +164,7 @@ def kmedian(
     rng: RandomState = None,
     release_id: str | None = None,
     progress: bool | None = None,
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """``k`` points that are near to all records, among those that are declared.
 
     The universe holds every combination of the columns' declared cells: integers, numeric labels, the
@@ -261,43 +229,30 @@ def kmedian(
     state = rng if rng is None else noise.simulator(rng)
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
-    turns = shown(range(walk.selections), walk.selections, "kmedian", progress, long=True)
+    shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
     request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
     call = Call("kmedian", request, rng=state, columns=chosen, release_id=release_id)
-    label = f"{call.label(protected.filters, protected.brief)}, {swaps} step{'s'[: swaps != 1]}"
-    with protected.paying(asked.cost) as (cost, purse):
-        inner = asked.costing(cost)
-        drawn = walking(walk, inner)
-        if isinstance(protected.supposed, Supposed):
-            selected, measured = _supposed(walk, inner, label, protected.supposed)
-        else:
-            unit = protected.unit
-            selected, measured = search(
-                walk, protected.engine, purse, unit, inner, label, state, release_id, turns
-            )
-    answer = Answer(walk.found(selected), math.nan)
-    facts = {
-        "mechanism": asked.title,
-        "sensitivity": float(drawn.sensitivity) * walk.step,
-        "scale": drawn.scale * walk.step,
-        "rows": None,
-        "steps": swaps,
-        "error": {"level": LEVEL, "below_best": drawn.shortfall(walk.selections, LEVEL) * walk.step},
-    }
+    task = Swaps(walk, asked, (walk.start,))
 
-    def make(result: Result) -> Made[pd.DataFrame]:
-        return pd.DataFrame(result.answer.values, columns=name_index(chosen)), Errors(math.nan, math.nan)
+    def publish(drawn: Drawn) -> tuple[pd.DataFrame, None]:
+        (mechanism,) = drawn.price.mechanisms
+        released = pd.DataFrame(walk.found(task.chosen(drawn.outcomes)), columns=name_index(chosen))
+        attach(
+            protected,
+            call,
+            drawn,
+            released,
+            sensitivity=float(mechanism.sensitivity) * walk.step,
+            scale=mechanism.scale * walk.step,
+            split={},
+            rows=None,
+            steps=swaps,
+            error={"level": LEVEL, "below_best": mechanism.shortfall(walk.selections, LEVEL) * walk.step},
+        )
+        return released, None
 
-    result = Result(answer, measured, None, None, (-math.inf, math.inf))
-    return publish(protected, call, [result], make, more=lambda _: (facts, None))
-
-
-def _supposed(walk: Medians, asked: Choosing, label: str, table: Supposed) -> tuple[list[int], Measurement]:
-    """What a plan notes of a walk, which it does not take."""
-    if table.asked is not None:
-        taken_place = ((Event(walking(walk, asked).loss), walk.selections),)
-        table.asked.append(Asked(label, asked.title, asked.cost, taken_place))
-    return [0] * walk.selections, Measurement((), (), (), asked.cost, seeded=False)
+    label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
+    return Release(protected, call, label, task, publish, progress)
 
 
 def _whole(name: str, value: Any, most: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 import pandas as pd
 
@@ -13,35 +13,33 @@ from pdprivacy.domain import Column
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import (
-    Call,
+from pdprivacy.release.execute import executed
+from pdprivacy.release.publish import Made, Result, counts, release_of
+from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.columns import (
     Labels,
-    Made,
-    Result,
     Split,
     cell_index,
     check_cells,
     columns_of,
-    counts,
     name_index,
-    publish,
     refuse_shared,
-    release,
-    run,
     weights_of,
 )
 from pdprivacy.request import Options
+from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Cells, GroupedMoments, quantity
 
 __all__ = ["GroupBy", "groupby"]
 
 
 _GROUPS = 'private.dp.groupby("region")'
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def _told(function: F) -> F:
-    return told(function, _GROUPS)
+def _told(function: Callable[P, R]) -> Callable[P, R]:
+    return short_traceback(told(function, _GROUPS))
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +50,7 @@ class GroupBy:
     may move from one group to another, so sensitivities are those of two groups.
     """
 
-    protected: Protected = field(repr=False)
+    _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
     selected: Labels | None = None
 
@@ -69,24 +67,24 @@ class GroupBy:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
 
     @_told
-    @release("geometric")
+    @executed
+    @noised("geometric")
     def count(
         self,
         *,
         epsilon: Rational,
         **noise: Unpack[Options],
-    ) -> pd.Series[Any]:
+    ) -> Release[pd.Series[Any]]:
         """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
         call = Call.of("count", epsilon, noise, (), self.keys)
-        statistic = Cells(self.keys, self.protected.scope, "groupby")
-        results = run(self.protected, statistic, call)
+        statistic = Cells(self.keys, self._protected.scope, "groupby")
         index = cell_index(self.keys, "groupby")
-        return publish(self.protected, call, results, partial(counts, call, index, "count"))
+        return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
 
-    def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> pd.DataFrame:
+    def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> Release[pd.DataFrame]:
         names = {key.name for key in self.keys}
         columns = self.selected if columns is None else columns
-        chosen = columns_of(self.protected, columns, kind)
+        chosen = columns_of(self._protected, columns, kind)
         if columns is None:
             chosen = tuple(column for column in chosen if column.name not in names)
         refuse_shared(chosen, self.keys, kind)
@@ -94,7 +92,7 @@ class GroupBy:
             quantity(column, kind, centered=kind != "sum", products=kind == "var") for column in chosen
         )
         statistic = GroupedMoments(
-            kind, quantities, weights_of(chosen, split), self.keys, self.protected.scope
+            kind, quantities, weights_of(chosen, split), self.keys, self._protected.scope
         )
         call = replace(call, columns=chosen, by=self.keys)
         index, labels = cell_index(self.keys, "groupby"), name_index(chosen)
@@ -102,10 +100,11 @@ class GroupBy:
         def make(result: Result) -> Made[pd.DataFrame]:
             return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
 
-        return publish(self.protected, call, run(self.protected, statistic, call), make)
+        return release_of(self._protected, call, statistic, make)
 
     @_told
-    @release("laplace")
+    @executed
+    @noised("laplace")
     def sum(
         self,
         columns: Labels | None = None,
@@ -113,7 +112,7 @@ class GroupBy:
         epsilon: Rational,
         split: Split = None,
         **noise: Unpack[Options],
-    ) -> pd.DataFrame:
+    ) -> Release[pd.DataFrame]:
         """Sums per key: a DataFrame of keys by columns.
 
         ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
@@ -121,7 +120,8 @@ class GroupBy:
         return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
 
     @_told
-    @release("laplace")
+    @executed
+    @noised("laplace")
     def mean(
         self,
         columns: Labels | None = None,
@@ -129,7 +129,7 @@ class GroupBy:
         epsilon: Rational,
         split: Split = None,
         **noise: Unpack[Options],
-    ) -> pd.DataFrame:
+    ) -> Release[pd.DataFrame]:
         """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
 
         ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
@@ -137,7 +137,8 @@ class GroupBy:
         return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
 
     @_told
-    @release("laplace")
+    @executed
+    @noised("laplace")
     def var(
         self,
         columns: Labels | None = None,
@@ -145,7 +146,7 @@ class GroupBy:
         epsilon: Rational,
         split: Split = None,
         **noise: Unpack[Options],
-    ) -> pd.DataFrame:
+    ) -> Release[pd.DataFrame]:
         """Sample variances per key by noisy sums, a DataFrame of keys by columns.
 
         ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.

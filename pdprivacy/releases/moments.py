@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -16,22 +15,9 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import (
-    Call,
-    Labels,
-    Made,
-    Result,
-    Split,
-    columns_of,
-    name_index,
-    pair_of,
-    publish,
-    refuse_shared,
-    release,
-    run,
-    series,
-    weights_of,
-)
+from pdprivacy.release.publish import Made, Result, pair_of, release_of, series
+from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.columns import Labels, Split, columns_of, name_index, refuse_shared, weights_of
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
@@ -54,7 +40,7 @@ __all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "propo
 MatrixConstraint: TypeAlias = Literal["psd"]
 
 
-@release("laplace")
+@noised("laplace")
 def sum(  # noqa: A001
     protected: Protected,
     columns: Labels | None = None,
@@ -62,7 +48,7 @@ def sum(  # noqa: A001
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Sums of columns, nulls left out, values clamped to their bounds.
 
     ``columns``: a label, a list of labels, or None for all numeric columns with bounds.
@@ -88,7 +74,7 @@ def sum(  # noqa: A001
     return _series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
 
 
-@release("laplace")
+@noised("laplace")
 def mean(
     protected: Protected,
     columns: Labels | None = None,
@@ -96,7 +82,7 @@ def mean(
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Means of columns, nulls left out, values clamped to their bounds.
 
     With a public number of rows and no nulls: the mean itself, sensitivity (upper - lower) / n.
@@ -125,7 +111,7 @@ def _means(protected: Protected, quantities: Any, weights: Any, method: str) -> 
     return Direct("mean", quantities, weights, protected.scope, rows)
 
 
-@release("laplace")
+@noised("laplace")
 def proportion(
     protected: Protected,
     column: Hashable,
@@ -133,7 +119,7 @@ def proportion(
     *,
     epsilon: Rational,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """The share of records whose ``column`` holds the declared label ``value``, among those without null.
 
     Returns a Series of one number, labelled by ``value`` under the column's name.
@@ -158,7 +144,7 @@ def proportion(
     )
 
 
-@release("laplace")
+@noised("laplace")
 def var(
     protected: Protected,
     columns: Labels | None = None,
@@ -166,7 +152,7 @@ def var(
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Sample variances (divisor n - 1) of columns, nulls left out, values clamped to their bounds.
 
     With a public number of rows and no nulls: the variance itself, sensitivity R^2 / n. Else: noisy
@@ -196,7 +182,7 @@ def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, met
     return Direct("var", quantities, weights, protected.scope, rows)
 
 
-@release("laplace")
+@noised("laplace")
 def std(
     protected: Protected,
     columns: Labels | None = None,
@@ -204,7 +190,7 @@ def std(
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Standard deviations: square roots of released variances (`var`), 0 where one is negative.
 
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
@@ -246,15 +232,16 @@ def _series(
     *,
     index: pd.Index[Any] | None = None,
     transform: Callable[[Answer], Answer] | None = None,
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     labels = name_index(call.columns) if index is None else index
-    results = run(protected, statistic, call)
-    if transform is not None:
-        results = [result.transformed(transform) for result in results]
-    return publish(protected, call, results, partial(series, index=labels))
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        return series(result if transform is None else result.transformed(transform), labels)
+
+    return release_of(protected, call, statistic, make)
 
 
-@release("laplace")
+@noised("laplace")
 def describe(
     protected: Protected,
     columns: Labels | None = None,
@@ -262,7 +249,7 @@ def describe(
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
 
     All are made of one set of noisy parts: counts, centred sums and sums of squares, a third of the share
@@ -294,10 +281,10 @@ def describe(
         rows = pd.Index(["count", "mean", "std"])
         return pd.DataFrame(result.answer.values, index=rows, columns=name_index(chosen)), result.errors
 
-    return publish(protected, call, run(protected, statistic, call), make)
+    return release_of(protected, call, statistic, make)
 
 
-@release("laplace")
+@noised("laplace")
 def cov(
     protected: Protected,
     columns: Labels | None = None,
@@ -305,7 +292,7 @@ def cov(
     epsilon: Rational,
     constraint: MatrixConstraint | None = None,
     **noise: Unpack[Options],
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """The sample covariance matrix (divisor n - 1), values clamped to their bounds.
 
     With a public number of rows and no nulls each of the d(d+1)/2 entries gets an equal share and
@@ -332,7 +319,7 @@ def cov(
     return _matrix(protected, columns, Call.of("cov", epsilon, noise, constraint=constraint))
 
 
-@release("laplace")
+@noised("laplace")
 def corr(
     protected: Protected,
     columns: Labels | None = None,
@@ -340,7 +327,7 @@ def corr(
     epsilon: Rational,
     constraint: MatrixConstraint | None = None,
     **noise: Unpack[Options],
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """Pearson correlations made of a released covariance matrix (`cov`), within [-1, 1].
 
     NaN where a released variance is not positive. ``bounding`` and ``constraint`` as in `cov`, of
@@ -405,7 +392,7 @@ def _matrix(
     *,
     by: Labels | None = None,
     transform: Callable[[Answer], Answer] | None = None,
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     method = call.statistic
     chosen = columns_of(protected, columns, method)
     keys = () if by is None else columns_of(protected, by, method)
@@ -418,17 +405,16 @@ def _matrix(
         raise ParameterError("'bounds' of a matrix follow from the declaration.", "leave bounds out.")
     if call.constraint is not None and (not isinstance(call.constraint, str) or call.constraint != "psd"):
         raise ParameterError(f"'constraint' must be 'psd' or None (got {got(call.constraint)}).")
-    results = run(protected, statistic, call)
-    if call.constraint is not None:
-        results = [result.transformed(_nearest) for result in results]
-    if transform is not None:
-        results = [result.transformed(transform) for result in results]
     names = name_index(chosen)
 
     def make(result: Result) -> Made[pd.DataFrame]:
+        if call.constraint is not None:
+            result = result.transformed(_nearest)
+        if transform is not None:
+            result = result.transformed(transform)
         return pd.DataFrame(result.answer.values, index=names, columns=names), result.errors
 
-    return publish(protected, call, results, make)
+    return release_of(protected, call, statistic, make)
 
 
 def _nearest(answer: Answer) -> Answer:
@@ -450,7 +436,7 @@ def _covariances(
     return Covariance(quantities, protected.scope)
 
 
-@release("laplace")
+@noised("laplace")
 def pooled_var(
     protected: Protected,
     columns: Labels | None = None,
@@ -458,7 +444,7 @@ def pooled_var(
     by: Labels,
     epsilon: Rational,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Pooled within-group variances: sums of squares about group means over (n - J), J declared groups.
 
     With a public number of rows and no nulls: sensitivity R^2 / (n - J), also where a replaced
@@ -497,7 +483,7 @@ def pooled_var(
     return _series(protected, statistic, Call.of("pooled_var", epsilon, noise, chosen, keys))
 
 
-@release("laplace")
+@noised("laplace")
 def pooled_cov(
     protected: Protected,
     columns: Labels,
@@ -506,7 +492,7 @@ def pooled_cov(
     epsilon: Rational,
     constraint: MatrixConstraint | None = None,
     **noise: Unpack[Options],
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """The pooled within-group covariance matrix, as `pooled_var`, entries as in `cov`.
 
     With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for

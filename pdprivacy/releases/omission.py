@@ -17,24 +17,26 @@ from numpy.typing import NDArray
 
 from pdprivacy import checks, noise
 from pdprivacy.domain import Column
-from pdprivacy.errors import BudgetExceeded, ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
-from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
+from pdprivacy.release.execute import execute
+from pdprivacy.release.spec import Release
 from pdprivacy.releases import clustering, moments, selection, tables
-from pdprivacy.releases.call import Labels, columns_of
+from pdprivacy.releases.bundle import priced
+from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.disclosure.options import MARK, levels_of
 from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
-from pdprivacy.releases.supposed import Supposed
 from pdprivacy.secret import Secret
+from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
-from pdprivacy.suppression.decimals import check_rate
-from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.sampling import check_rate
 
 __all__ = ["compare_sampling", "compare_suppression"]
 
@@ -46,51 +48,61 @@ Score: TypeAlias = Callable[[Any, Fraction], float]
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-SUPPOSED = 1000
 MOST_REPETITIONS = 10**6
-"""Rows of a table that is made up, to refuse a call before anything is read."""
 
 
-def _noisy_average(
-    protected: Protected,
+def _sum_and_count(
+    facts: Protected,
     column: Labels,
     *,
     epsilon: Rational,
     delta: Rational = 0,
     mechanism: Any = "laplace",
     **options: Any,
-) -> float:
-    """A noisy sum over a noisy count (at least 1), of half the cost each, and not centred.
-
-    Source: "The adverse effects of omitting records in differential privacy", section 3.1, NoisyAverage.
-    """
+) -> tuple[Release[Any], ...]:
     half = {
         "epsilon": positive(epsilon, "epsilon") / 2,
         "delta": loss(epsilon, delta).delta / 2,
         "mechanism": mechanism,
         **options,
     }
-    total, rows = moments.sum(protected, column, **half), tables.count(protected, column, **half)
+    return moments.sum(facts, column, **half), tables.count(facts, column, **half)
+
+
+def _noisy_average(total: Any, rows: Any) -> float:
+    """A noisy sum over a noisy count (at least 1), of half the cost each, and not centred.
+
+    Source: "The adverse effects of omitting records in differential privacy", section 3.1, NoisyAverage.
+    """
     return float(total.iloc[0] / np.maximum(rows.iloc[0], 1.0))
 
 
 # ---------------------------------------------------------------- how far off a release is
 
 
+def _only(released: Any) -> Any:
+    return released
+
+
+def _one(verb: Callable[..., Release[Any]]) -> Callable[..., tuple[Release[Any], ...]]:
+    return lambda *args, **words: (verb(*args, **words),)
+
+
 @dataclass(frozen=True, slots=True)
 class _Statistic:
-    """What can be compared: a release, and what its error is.
+    """What can be compared: releases, what is made of them, and the error of that.
 
     ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
     ``chance``: whether its errors are 0 and 1.
     """
 
-    release: Callable[..., Any]
+    releases: Callable[..., tuple[Release[Any], ...]]
     score: Callable[..., Score]
     error: str
     single: bool = False
     grows: bool = False
     chance: bool = False
+    combined: Callable[..., Any] = _only
 
 
 def _of_numbers(
@@ -176,19 +188,21 @@ def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str,
 
 PERCENT = "mean percent error"
 STATISTICS: dict[str, _Statistic] = {
-    "count": _Statistic(tables.count, _of_numbers, PERCENT, grows=True),
-    "kmeans": _Statistic(clustering.kmeans, _of_centers, "normalised intracluster variance"),
-    "kmedian": _Statistic(clustering.kmedian, _of_centers, "mean distance"),
-    "max": _Statistic(selection.max, _of_numbers, PERCENT),
-    "mean": _Statistic(moments.mean, _of_numbers, PERCENT),
-    "median": _Statistic(selection.median, _of_numbers, PERCENT),
-    "min": _Statistic(selection.min, _of_numbers, PERCENT),
-    "mode": _Statistic(selection.mode, _of_labels, "probability of a wrong mode", single=True, chance=True),
-    "noisy_average": _Statistic(_noisy_average, _of_numbers, PERCENT, single=True),
-    "quantile": _Statistic(selection.quantile, _of_numbers, PERCENT),
-    "std": _Statistic(moments.std, _of_numbers, PERCENT),
-    "sum": _Statistic(moments.sum, _of_numbers, PERCENT, grows=True),
-    "var": _Statistic(moments.var, _of_numbers, PERCENT),
+    "count": _Statistic(_one(tables.count), _of_numbers, PERCENT, grows=True),
+    "kmeans": _Statistic(_one(clustering.kmeans), _of_centers, "normalised intracluster variance"),
+    "kmedian": _Statistic(_one(clustering.kmedian), _of_centers, "mean distance"),
+    "max": _Statistic(_one(selection.max), _of_numbers, PERCENT),
+    "mean": _Statistic(_one(moments.mean), _of_numbers, PERCENT),
+    "median": _Statistic(_one(selection.median), _of_numbers, PERCENT),
+    "min": _Statistic(_one(selection.min), _of_numbers, PERCENT),
+    "mode": _Statistic(
+        _one(selection.mode), _of_labels, "probability of a wrong mode", single=True, chance=True
+    ),
+    "noisy_average": _Statistic(_sum_and_count, _of_numbers, PERCENT, single=True, combined=_noisy_average),
+    "quantile": _Statistic(_one(selection.quantile), _of_numbers, PERCENT),
+    "std": _Statistic(_one(moments.std), _of_numbers, PERCENT),
+    "sum": _Statistic(_one(moments.sum), _of_numbers, PERCENT, grows=True),
+    "var": _Statistic(_one(moments.var), _of_numbers, PERCENT),
 }
 
 
@@ -267,7 +281,7 @@ class _Way:
     """
 
     key: tuple[float, ...]
-    law: Law
+    law: Amplification
     share: Fraction
     rows: int | None = None
 
@@ -330,28 +344,35 @@ class _Asked:
         """What the release of all records costs."""
         return loss(level, self.options.get("delta", 0))
 
-    def release(self, protected: Protected, cost: Pure | Approx, state: RandomState) -> Any:
-        """What comes out at this cost, of a budget in memory that has no more."""
-        purse = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
-        purse.bind(protected.unit)
+    def _releases(
+        self, facts: Protected, cost: Pure | Approx, state: RandomState
+    ) -> tuple[Release[Any], ...]:
         words = {**self.options, "epsilon": cost.epsilon, "rng": state}
         if self.name in clustering.__all__:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
             words["delta"] = cost.delta
-        try:
-            facts = replace(protected, budget=purse)
-            with charging():
-                return STATISTICS[self.name].release(facts, self.columns, *self.arguments, **words)
-        except BudgetExceeded:
+        return STATISTICS[self.name].releases(facts, self.columns, *self.arguments, **words)
+
+    def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
+        """Return what comes out at this cost, charged to a budget in memory that holds just that."""
+        budget = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
+        budget.bind(facts.unit)
+        with charging():
+            made = [
+                execute(release) for release in self._releases(replace(facts, budget=budget), cost, state)
+            ]
+        return STATISTICS[self.name].combined(*made)
+
+    def check(self, facts: Protected, cost: Pure | Approx) -> None:
+        """Refuse what the releases would refuse, and those that cost more than is asked for."""
+        prices = [priced(release).cost for release in self._releases(facts, cost, 0)]
+        epsilon, delta = (sum(getattr(price, name) for price in prices) for name in ("epsilon", "delta"))
+        if epsilon > cost.epsilon or delta > cost.delta:
             raise ParameterError(
                 "The release costs more than its epsilon, so that no guarantee would be equal.",
                 "another calibration.",
-            ) from None
-
-    def suppose(self, protected: Protected, cost: Pure | Approx) -> None:
-        """Refuse what the release itself would refuse, of a table that is made up."""
-        self.release(replace(protected, supposed=Supposed(SUPPOSED)), cost, 0)
+            )
 
 
 def _compared(
@@ -373,7 +394,7 @@ def _compared(
     feasible = [way for way, found in costs.items() if any(found)]
     if not feasible:
         raise ParameterError(
-            "No part can be released at any of these epsilons: what its choice costs is more.",
+            "No part can be released at any of these epsilons: selecting its records costs more.",
             "a larger epsilon, or m and M nearer to each other; pdprivacy.suppression.outlier_floor(m, M) "
             "must be below it.",
         )
@@ -381,12 +402,12 @@ def _compared(
     places: list[tuple[_Way | None, int]] = list(product([None, *feasible], range(repetitions)))
     turns = shown(places, len(places), asked.name, progress, long=True, timed=True)
     for cost in wholes:
-        asked.suppose(protected, cost)
+        asked.check(protected, cost)
     for way in feasible:
-        asked.suppose(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
+        asked.check(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
     # nothing was read so far
     read = [column.name for column in asked.chosen]
-    whole = replace(protected, records=protected.snapshot[read], units=None, frame=None)
+    whole = replace(protected, records=protected.snapshot[read], units=None)
     statistic = STATISTICS[asked.name]
     score = statistic.score(whole, asked.chosen, asked.name, asked.arguments)
     draw = drawing()

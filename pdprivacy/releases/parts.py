@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.domain import Column
-from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got
+from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got, warn
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, show
-from pdprivacy.protection import Protected, Step, draw
-from pdprivacy.releases.call import Labels, columns_of
+from pdprivacy.protection import Protected, ProtectedFrame, Step, draw
+from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.secret import Secret, Spend
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
-from pdprivacy.suppression.decimals import check_rate
-from pdprivacy.suppression.laws import Law, Outliers, Poisson, WithoutReplacement
+from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
 from pdprivacy.suppression.outliers import check_spread, outlier_floor
+from pdprivacy.suppression.sampling import check_rate
 
 __all__ = ["by_unit", "limits_of", "refuse_units", "sample", "scores_of", "spread_of", "suppress_outliers"]
 
@@ -39,7 +37,7 @@ def sample(
     *,
     spend: Spend = "noise",
     rng: RandomState = None,
-) -> pd.DataFrame:
+) -> ProtectedFrame:
     """A protected frame of a secret random sample, as `DataFrame.sample`; its releases are amplified.
 
     One of ``frac`` and ``n``, as the neighbours ask: ``frac`` under "add_remove" keeps each record with that
@@ -98,7 +96,7 @@ def sample(
             "sample(frac=0.3).",
         )
     _check_part(protected, "sample")
-    law: Law
+    law: Amplification
     if frac is not None:
         rate = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
@@ -126,7 +124,7 @@ def suppress_outliers(
     spend: Spend = "noise",
     rng: RandomState = None,
     progress: bool | None = None,
-) -> pd.DataFrame:
+) -> ProtectedFrame:
     """A protected frame from which records were left out at random, those far from the others likelier.
 
     Each record is left out by a coin of its own, with probability ``m + (M - m) score``; its score is its
@@ -276,20 +274,18 @@ def scores_of(
 
 def _warn_of_sampling(rate: Fraction) -> None:
     inner = float(Poisson(rate).part(Fraction(1)))
-    warnings.warn(
+    warn(
         f"Sampling nearly always loses. At epsilon 1 a count scaled up to all records has "
         f"{1 / (float(rate) * inner):.3g} times the noise of a count of all, and the sample errs besides.",
         OmissionWarning,
-        stacklevel=4,
     )
 
 
 def _warn_of_suppression(law: Outliers) -> None:
-    floor, whole = float(outlier_floor(law.m, law.M)), float(law.whole(Fraction(1)))
-    warnings.warn(
+    floor, whole = outlier_floor(law.m, law.M), float(law.whole(Fraction(1)))
+    warn(
         f"Suppression of outliers nearly always loses. A release of epsilon 1 costs {whole:.3g} here, and no "
         f"release costs less than {floor:.3g}; what is released leaves out {float(law.m):.0%} to "
         f"{float(law.M):.0%} of the records, not at random.",
         OmissionWarning,
-        stacklevel=4,
     )

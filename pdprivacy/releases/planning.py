@@ -2,110 +2,99 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.hints import EXAMPLES
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
-from pdprivacy.recognition import PLAN
+from pdprivacy.release.assumed import Assumption
+from pdprivacy.release.spec import Drawn, Release
+from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import moments, tables
-from pdprivacy.releases.supposed import Supposed
+from pdprivacy.show.recognition import PLAN
 
-__all__ = ["plan"]
+__all__ = ["PLANS", "VERBS"]
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
 MOST = 1e15
+DRAWN = {"rng", "release_id", "releases"}
+"""Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
 VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
 
 
-def plan(
-    protected: Protected,
-    /,
-    statistic: str,
-    *args: Any,
-    epsilon: Any,
-    bounding: Any = None,
-    rows: int | None = None,
-    at: float | None = None,
-    **options: Any,
-) -> pd.DataFrame:
-    """How far off a release would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
+def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
+    """The plan of a release: a function with the signature of the release, and ``rows`` and ``at``."""
 
-    ``statistic`` and ``args``: the release and its arguments, as in ``plan("mean", "age", epsilon=[0.1,
-    1], bounding=[None, "bit", "truncated"])``; ``options`` are its other keywords. ``rows``: the
-    number of records, where it is not public: a guess of yours. ``at``: the value that the
-    statistic is supposed to have (of a sum, the mean of its terms; of a table, the count of every
-    cell; of a description, the standard deviation); by default the middle of the bounds, the variance of
-    uniform values, and even tables.
-    ``bounds`` and ``calibration="published"`` count where there is bounding, or truncation.
-    Releases by group cannot be planned.
-
-    Returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
-    several): ``scale`` of the noise, ``bias`` and ``rmse`` at the supposed value, the largest of both
-    over the bounds (``worst_bias``, ``worst_rmse``), and the width of the 95 % ``interval``. Where a
-    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and bias and rmse
-    hold to first order; of sums and shares of bounded counts they are NaN, too.
-
-    With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
-    their sensitivities do (Liu 2019, Proposition 2).
-
-    ``frame.dp.plot()`` draws it. What was asked, with your guesses, is in ``attrs["dp_plan"]``.
-
-    Raises ParameterError for an unknown release, or a private number of rows without ``rows``; and
-    what the release itself would raise, but for the budget.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
-    >>> private = frame.dp.protect(schema, epsilon=1)
-    >>> private.dp.plan("mean", "age", epsilon=[0.1, 1], rows=1000)["interval"].round(1).tolist()
-    [7.2, 0.7]
-    """
-    if not isinstance(statistic, str) or statistic not in VERBS:
-        raise ParameterError(
-            f"'statistic' must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(statistic)}).",
-            EXAMPLES["plan"],
-        )
-    held = _rows(protected, rows)
-    if "rng" in options or "release_id" in options:
-        raise ParameterError("A plan takes no 'rng' and no 'release_id': it draws and charges nothing.")
-    if "releases" in options:
-        raise ParameterError("A plan takes no 'releases'.", "plan one: the epsilon of all, divided by them.")
-    value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
-    if value is not None and options.get("normalize"):
-        raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
-    if value is not None and statistic in ("std", "describe"):
-        value *= value
-    if value is not None and statistic == "count":
-        held = round(value)
-    sketch = replace(protected, supposed=Supposed(held, value))
-    found: dict[tuple[float, str], pd.DataFrame] = {}
-    stored: dict[str, Any] = {}
-    levels, kinds = _list("epsilon", epsilon), _list("bounding", bounding)
-    for level in levels:
-        for kind in kinds:
+    def method(
+        facts: Protected,
+        *args: Any,
+        epsilon: Any,
+        bounding: Any = None,
+        rows: int | None = None,
+        at: float | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        for name in DRAWN & {*options}:
+            raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
+        assumption = _assumption(facts, statistic, rows, at, shares=bool(options.get("normalize")))
+        found: dict[tuple[float, str], pd.DataFrame] = {}
+        stored: dict[str, Any] = {}
+        for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
             fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
             try:
-                released = VERBS[statistic](sketch, *args, epsilon=level, bounding=kind, **fitting)
+                release = verb(facts, *args, epsilon=level, bounding=kind, **fitting)
+                released = _assumed(release, assumption)
             except ArithmeticError:
                 raise ParameterError(
                     f"{statistic!r} cannot be planned for so few records.", "more rows."
                 ) from None
             stored = released.attrs[KEY]
             found[float(stored["epsilon"]), kind or "none"] = _errors(released)
-    table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
-    told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
-    supposed = {"rows": held, "at": None if at is None else float(at)}
-    table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **supposed}
-    return table
+        table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
+        told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
+        assumed = {"rows": assumption.rows, "at": None if at is None else float(at)}
+        table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **assumed}
+        return table
+
+    signature = inspect.signature(verb)
+    parameters = [one for name, one in signature.parameters.items() if name not in DRAWN]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("rows", "at")]
+    method.__name__ = method.__qualname__ = statistic
+    method.__doc__ = f"Return how far off `{statistic}` would be; see `PlanDP`."
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*parameters, *more], return_annotation="pd.DataFrame"
+    )
+    return method
+
+
+def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
+    """The table that a plan assumes."""
+    held = _rows(facts, rows)
+    value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
+    if value is not None and shares:
+        raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
+    if value is not None and statistic in ("std", "describe"):
+        value *= value
+    if value is not None and statistic == "count":
+        held = round(value)
+    return Assumption(held, value)
+
+
+def _assumed(release: Release[Any], assumption: Assumption) -> Any:
+    """What would be published of assumed numbers without noise."""
+    task, secret = release.task, release.facts.secret
+    assert isinstance(task, NoisyNumbers)
+    price = task.price(task.cost if secret is None else secret.within(task.cost))
+    exact = task.exact([assumption.answer(read) for read in task.reads])
+    return release.publish(Drawn(price, task.cost, [[noiseless(exact, price, task.request)]]))[0]
 
 
 def _list(name: str, value: Any) -> list[Any]:
@@ -184,3 +173,7 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
     if table.index.nlevels == 2 or len(table) > len(set(labels)):
         return table
     return table.set_axis(pd.MultiIndex.from_tuples(labels, names=table.index.names[:2]), axis=0)
+
+
+PLANS = {name: _planned(name, verb) for name, verb in VERBS.items()}
+"""The plan of each release by name; see `PlanDP` of the accessor."""

@@ -9,8 +9,10 @@ import numpy as np
 
 from pdprivacy import risk
 from pdprivacy.errors import PrivacyError
-from pdprivacy.measure import Measurement, calibrate, released_by
-from pdprivacy.releases.call import Floats
+from pdprivacy.ledger import Entry
+from pdprivacy.release.calibration import calibrate, released_by
+from pdprivacy.release.publish import Floats
+from pdprivacy.release.spec import Price
 from pdprivacy.request import Request
 
 __all__ = ["reached_risk", "released_risk"]
@@ -25,20 +27,20 @@ MOST_RISK_SCALE = 10**4
 """With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
 
 
-def released_risk(counts: Floats, measurement: Measurement, request: Request) -> dict[str, Any] | None:
+def released_risk(counts: Floats, price: Price, request: Request) -> dict[str, Any] | None:
     """The expected risk estimated from released counts alone.
 
     None where no count is positive, where the table is so large that the estimate would take
     longer than the release, or where it fails: what is paid for is released, estimate or not.
     """
     seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
-    if measurement.mechanisms[0].scale > MOST_RISK_SCALE or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+    if price.mechanisms[0].scale > MOST_RISK_SCALE or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
         return None
     try:
         cells = risk.Cells.of(seen)
         if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
             return None
-        noise = released_by(measurement.mechanisms[0], measurement.parts[0], request.bounding)
+        noise = released_by(price.mechanisms[0], price.parts[0], request.bounding)
         each = risk.dr_ha(cells, noise, "expected", None)
     except (PrivacyError, ArithmeticError, MemoryError):
         return None
@@ -52,7 +54,7 @@ def released_risk(counts: Floats, measurement: Measurement, request: Request) ->
 
 
 def reached_risk(
-    request: Request, measurement: Measurement, counts: Floats, found: dict[str, Any] | None
+    request: Request, price: Price, entry: Entry | None, counts: Floats, found: dict[str, Any] | None
 ) -> float | None:
     """The risk of released counts with the noise of all that was spent so far, for the budget to note.
 
@@ -60,12 +62,11 @@ def reached_risk(
     no such noise is known: for truncated and generalized Gaussian noise. Source: Liu, Zhao (2023),
     section 4.3.
     """
-    entry = measurement.entry
     if entry is None or found is None:
         return None
     reached, so_far = found["by_records"], entry.so_far
     known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
-    if known and so_far is not None and so_far != measurement.cost:
+    if known and so_far is not None and so_far != price.cost:
         gaussian = request.mechanism == "gaussian"
         classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
         asked = Request(
@@ -76,9 +77,9 @@ def reached_risk(
             bounding=request.bounding,
         )
         try:
-            together = replace(measurement, mechanisms=calibrate(measurement.parts, asked))
+            together = replace(price, mechanisms=calibrate(price.parts, asked))
         except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
-            together = measurement
+            together = price
         more = released_risk(counts, together, asked)
         reached = reached if more is None else more["by_records"]
     return float(min(reached, 1.0))

@@ -10,20 +10,19 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
 import numpy as np
 import pandas as pd
 
-from pdprivacy import metadata, noise
-from pdprivacy._version import __version__
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
-from pdprivacy.measure import Choice, ChoiceMechanism, Selection, choose, selectors
 from pdprivacy.mechanism import ExponentialMechanism, Gaussian, PermuteAndFlip
 from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNoise
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import MAX_CELLS, Call, Split, columns_of, name_index, spelled, weights_of
-from pdprivacy.releases.call import Labels as Names
-from pdprivacy.releases.errors import LEVEL
-from pdprivacy.releases.supposed import Asked, Supposed
+from pdprivacy.release.errors import LEVEL
+from pdprivacy.release.publish import attach
+from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
+from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
+from pdprivacy.releases.columns import Labels as Names
+from pdprivacy.releases.columns import Split, columns_of, name_index, weights_of
 from pdprivacy.request import Request
 from pdprivacy.statistic import Labels, Quantile, ladder, share
 
@@ -94,7 +93,7 @@ def mode(
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[SelectionOptions],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """The most frequent declared label of each column, nulls left out, as the first row of `DataFrame.mode`.
 
     Only the labels are released, no counts: the error depends on the logarithm of the number of labels.
@@ -138,7 +137,7 @@ def top_k(
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[SelectionOptions],
-) -> Any:
+) -> Release[Any]:
     """The ``k`` most frequent declared labels of each column, the most frequent first, nulls left out.
 
     Only labels and their order are released, no counts. "permute_and_flip" and "exponential" select one
@@ -197,7 +196,7 @@ def quantile(
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[QuantileOptions],
-) -> Any:
+) -> Release[Any]:
     """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
 
     A quantile is one of the numbers between the declared bounds: of integers and truth values any whole
@@ -237,7 +236,7 @@ def quantile(
     asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
     if not asked:
         raise ParameterError("'q' must not be empty.")
-    shares = [share(one) for one in asked]
+    shares = [share(one, q) for one in asked]
     if len(set(shares)) < len(shares):
         raise ParameterError("'q' must be different numbers.")
     named = [float(rational(one, "q")) for one in asked]
@@ -273,7 +272,7 @@ def median(
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[QuantileOptions],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Medians of numeric columns: the `quantile` of 1/2, with all that is said there.
 
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a Series labelled by
@@ -297,7 +296,7 @@ def min(  # noqa: A001
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[QuantileOptions],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Smallest numbers of numeric columns, nulls left out, as far as they can be released.
 
     One record decides a minimum, so no private number is sure to be near it. What is released is a number
@@ -334,7 +333,7 @@ def max(  # noqa: A001
     epsilon: Rational,
     split: Split = None,
     **options: Unpack[QuantileOptions],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Largest numbers of numeric columns, as far as they can be released: see `min`, from above.
 
     >>> import pandas as pd, pandera.pandas as pa
@@ -357,7 +356,7 @@ def _one_each(
     epsilon: Rational,
     split: Split,
     options: QuantileOptions,
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     weights = weights_of(chosen, split)
     q = Fraction(1, 2) if end is None else Fraction(int(end == "upper"))
     choices = [
@@ -379,8 +378,8 @@ def _released(
     epsilon: Rational,
     options: dict[str, Any],
     make: Callable[[list[list[Any]]], R],
-) -> R:
-    """Select once per release, and make the released object with its metadata of what was selected."""
+) -> Release[R]:
+    """The release of selections; ``make`` makes the released object of what was selected."""
     asked = Choosing(
         epsilon,
         options["delta"],
@@ -399,19 +398,25 @@ def _released(
         )
     # of which only the number of releases counts
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
-    label = Call(statistic, request, columns=tuple(columns)).label(protected.filters, protected.brief)
-    selections = _select(protected, choices, asked, label, options["rng"], options["release_id"])
-    made: list[Any] = [
-        make([_found(choice, one) for choice, one in zip(choices, selection.selected, strict=True)])
-        for selection in selections
-    ]
-    together: Any = dict(enumerate(made, 1))
-    released = made[0] if len(made) == 1 else pd.concat(together, axis=1, names=["release"])
-    entry = selections[0].entry
-    _attach(protected, statistic, columns, choices, asked, selections[0], released, options["release_id"])
-    if entry is not None:
-        protected.budget.answered(entry.number)
-    return cast("R", released)
+    call = Call(
+        statistic,
+        request,
+        rng=options["rng"],
+        columns=tuple(columns),
+        release_id=options["release_id"],
+    )
+
+    def publish(drawn: Drawn) -> tuple[R, None]:
+        made: list[Any] = [
+            make([_found(choice, one) for choice, one in zip(choices, selected, strict=True)])
+            for selected in zip(*drawn.outcomes, strict=True)
+        ]
+        together: Any = dict(enumerate(made, 1))
+        released = made[0] if len(made) == 1 else pd.concat(together, axis=1, names=["release"])
+        _attach(protected, call, choices, drawn, released)
+        return cast("R", released), None
+
+    return Release(protected, call, call.label(protected), Selections(tuple(choices), asked), publish)
 
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
@@ -422,45 +427,11 @@ def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
     return [choice.value(step) for step in selected]
 
 
-def _select(
-    protected: Protected,
-    choices: Sequence[Choice],
-    asked: Choosing,
-    label: str,
-    rng: RandomState,
-    release_id: str | None,
-) -> list[Selection]:
-    with protected.paying(asked.cost) as (cost, purse):
-        inner = asked.costing(cost)
-        if not isinstance(protected.supposed, Supposed):
-            unit = protected.unit
-            return choose(choices, protected.engine, purse, unit, inner, label, rng, release_id)
-        noise.source(rng)  # refused before a plan is charged
-        mechanisms, taken_place = selectors(choices, inner)
-        if protected.supposed.asked is not None:
-            protected.supposed.asked.append(Asked(label, inner.title, inner.cost, taken_place))
-        first = tuple(
-            tuple(range(one.count)) if isinstance(one, Labels) else (one.quantity.low,) for one in choices
-        )
-        return [Selection(mechanisms, first, inner.cost, seeded=False)] * asked.releases
-
-
 def _attach(
-    protected: Protected,
-    statistic: str,
-    columns: Sequence[Column],
-    choices: Sequence[Choice],
-    asked: Choosing,
-    selection: Selection,
-    released: Released,
-    release_id: str | None,
+    protected: Protected, call: Call, choices: Sequence[Choice], drawn: Drawn, released: Released
 ) -> None:
-    """Write the release's metadata."""
-    entry, cost = selection.entry, selection.cost
-    if protected.secret is not None:
-        cost = protected.secret.stated(entry, asked.cost)
-    account = protected.budget.account if entry is None else entry.after
-    pairs = list(zip(choices, selection.mechanisms, strict=True))
+    """Write the metadata of a selection."""
+    pairs = list(zip(choices, drawn.price.mechanisms, strict=True))
     error: dict[str, Any] = {
         "level": LEVEL,
         "below_best": _by_choice(choices, [_below_best(*pair) for pair in pairs]),
@@ -468,29 +439,16 @@ def _attach(
     if any(isinstance(one, Quantile) and one.end is not None for one in choices):
         error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
         error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
-    metadata.attach(
+    attach(
+        protected,
+        call,
+        drawn,
         released,
-        {
-            "statistic": statistic,
-            "columns": [str(column.name) for column in columns],
-            "mechanism": asked.title,
-            "epsilon": float(cost.epsilon),
-            "delta": float(cost.delta),
-            "neighbors": protected.unit.neighbors,
-            "unit": protected.unit.column,
-            "lineage": list(protected.steps),
-            "sensitivity": _by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
-            "scale": _by_choice(choices, [mechanism.scale for mechanism in selection.mechanisms]),
-            "split": dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
-            "error": error,
-            "budget": account.to_json(),
-            "seeded": selection.seeded or protected.seeded,
-            "version": __version__,
-            "filters": list(protected.filters),
-            "releases": asked.releases,
-            "rows": None if any(column.nullable for column in columns) else protected.scope.held()[1],
-            "release_id": release_id,
-        },
+        sensitivity=_by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
+        scale=_by_choice(choices, [mechanism.scale for mechanism in drawn.price.mechanisms]),
+        split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
+        error=error,
+        rows=None if any(column.nullable for column in call.columns) else protected.scope.held()[1],
     )
 
 

@@ -13,17 +13,19 @@ from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.privacy import Rational, check_delta, loss, positive
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, divide
-from pdprivacy.releases.call import columns_of, labelled
-from pdprivacy.releases.notes import tells_charges
+from pdprivacy.release.execute import charge
+from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.spec import Price, labelled
+from pdprivacy.releases.columns import columns_of
 
 __all__ = ["partition", "remaining", "split"]
 
 MOST_GROUPS = 10_000
 
 LARGEST = 2.0**40
-"""Of an epsilon that is searched for."""
+"""The largest epsilon of a search."""
 
 
 def split(
@@ -126,7 +128,7 @@ def partition(
     epsilon: Rational,
     delta: Rational = 0,
     release_id: str | None = None,
-) -> dict[Hashable, pd.DataFrame | ProtectedFrame]:
+) -> dict[Hashable, ProtectedFrame]:
     """The records of each declared label of a column, each a protected frame with this budget of its own.
 
     Charged once: the groups are disjoint and declared, so a record more or less is in one of them, and
@@ -170,12 +172,12 @@ def partition(
     times = min(columns[0].cells("partition"), protected.scope.moves)
     asked = loss(epsilon, delta).times(times)
     label = labelled(f"partition by {columns[0].name}", protected.filters, protected.brief)
-    with protected.paying(asked) as (cost, purse):
+
+    def price_of(cost: Pure | Approx) -> Price:
         each = loss(cost.epsilon / times, cost.delta / times)
-        events = [(Event(each), times)]
-        entry = purse.charge(
-            each, label, count=times, events=events, release_id=release_id, unit=protected.unit
-        )
-    groups = divide(protected, columns[0], lambda: Budget.with_total(each, of_group=True))
+        return Price(each, "", [(Event(each), times)], times=times)
+
+    price, entry = charge(protected, asked, price_of, label, release_id)
+    groups = divide(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
     protected.budget.answered(entry.number)
     return groups

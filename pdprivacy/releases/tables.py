@@ -15,30 +15,23 @@ import pandas as pd
 from pdprivacy import postprocess
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import (
-    Call,
-    Floats,
+from pdprivacy.release.errors import Errors
+from pdprivacy.release.publish import Floats, Made, Result, counts, release_of, series, whole_counts
+from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.columns import (
     Labels,
-    Made,
-    Result,
     Split,
     cell_index,
     check_cells,
     check_flag,
     columns_of,
-    counts,
     name_index,
-    publish,
-    release,
-    run,
-    series,
     weights_of,
-    whole_counts,
 )
-from pdprivacy.releases.errors import Errors
 from pdprivacy.releases.reached import reached_risk, released_risk
 from pdprivacy.request import Options
 from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
@@ -53,7 +46,7 @@ Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex"
 CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
 
 
-@release("geometric")
+@noised("geometric")
 def count(
     protected: Protected,
     columns: Labels | None = None,
@@ -61,7 +54,7 @@ def count(
     epsilon: Rational,
     split: Split = None,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Records (``columns=None``, labelled "rows") or records without null per column.
 
     Under "replace_one" without a filter the number of rows is public: use ``len``.
@@ -85,12 +78,12 @@ def count(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
         )
     call = Call.of("count", epsilon, noise, chosen)
-    results = run(protected, Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope), call)
+    statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
-    return publish(protected, call, results, partial(counts, call, index, None))
+    return release_of(protected, call, statistic, partial(counts, call, index, None))
 
 
-@release("geometric")
+@noised("geometric")
 def value_counts(
     protected: Protected,
     columns: Labels,
@@ -101,7 +94,7 @@ def value_counts(
     constraint: Constraint | None = None,
     branching: int = 2,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Records per declared label, every declared label included, a null label where declared.
 
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
@@ -137,8 +130,7 @@ def value_counts(
         shaped = shape(result)
         return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
-    results = run(protected, statistic, call)
-    return publish(protected, call, results, make, arrange=_largest_first if sort else None)
+    return release_of(protected, call, statistic, make, arrange=_largest_first if sort else None)
 
 
 def _largest_first(made: Made[Any]) -> Made[Any]:
@@ -149,7 +141,7 @@ def _largest_first(made: Made[Any]) -> Made[Any]:
     return released.iloc[order], errors.reordered(order)
 
 
-@release("geometric")
+@noised("geometric")
 def histogram(
     protected: Protected,
     column: Hashable,
@@ -157,7 +149,7 @@ def histogram(
     *,
     epsilon: Rational,
     **noise: Unpack[Options],
-) -> pd.Series[Any]:
+) -> Release[pd.Series[Any]]:
     """Records per bin of a numeric column: half-open bins, the last one closed, as `numpy.histogram`.
 
     ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
@@ -183,9 +175,9 @@ def histogram(
     edges = _edges(chosen[0], bins)
     call = Call.of("histogram", epsilon, noise, chosen)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
-    results = run(protected, Cells(chosen, protected.scope, "histogram", edges), call)
     index = cell_index([binned], "histogram")
-    return publish(protected, call, results, partial(counts, call, index, "count"))
+    statistic = Cells(chosen, protected.scope, "histogram", edges)
+    return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
 def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:
@@ -214,7 +206,7 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
     return edges
 
 
-@release("geometric")
+@noised("geometric")
 def crosstab(
     protected: Protected,
     index: Labels,
@@ -226,7 +218,7 @@ def crosstab(
     constraint: Constraint | None = None,
     branching: int = 2,
     **noise: Unpack[Options],
-) -> pd.DataFrame:
+) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
 
     ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column "All") are
@@ -309,15 +301,13 @@ def crosstab(
     apart = protected.in_secret  # where chance hides who is there, too
     at_risk = exposed and not apart and all(column.role == "sensitive" for column in tops) and sides[1] > 1
 
-    def risk_of(result: Result) -> tuple[dict[str, Any], float | None]:
-        if not at_risk:
-            return {}, None
+    def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
         known = constraint != "hierarchy"  # whose counts have more than one noise
         counts = np.asarray(result.reshaped(sides).answer.values)
-        found = released_risk(counts, result.measurement, call.request) if known else None
-        return {"dr_ha": found}, reached_risk(call.request, result.measurement, counts, found)
+        found = released_risk(counts, result.price, call.request) if known else None
+        return {"dr_ha": found}, reached_risk(call.request, result.price, entry, counts, found)
 
-    return publish(protected, call, run(protected, statistic, call), make, more=risk_of)
+    return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
 
 def _constrained(
@@ -404,7 +394,7 @@ def _measured(result: Result) -> Floats:
     values = np.asarray(result.answer.values)
     if result.bounding is None:
         return values
-    return result.measurement.noisy[0].values[: values.size].reshape(values.shape)
+    return result.noisy[0].values[: values.size].reshape(values.shape)
 
 
 def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
@@ -425,7 +415,7 @@ def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
         # a share is one noisy count over a total of `size` of them, to first order
         spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
         error = std * np.sqrt(spread) / rows
-        cells, tail = _measured(result), result.measurement.noisy[0].tail
+        cells, tail = _measured(result), result.noisy[0].tail
         wholes = cells.sum(axis=axis, keepdims=axis is not None)
 
         def interval(level: float) -> Ends:
@@ -443,7 +433,7 @@ def _with_margins(
     counts, std = np.asarray(table.answer.values), float(table.answer.standard_error)
     rows, tops = counts.shape
     whole, measured = _summed(counts), _summed(_measured(table))
-    tail = table.measurement.noisy[0].tail
+    tail = table.noisy[0].tail
     size = np.block(
         [
             [np.ones((rows, tops)), np.full((rows, 1), tops)],

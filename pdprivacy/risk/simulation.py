@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.progress import shown
 from pdprivacy.risk.cells import AVERAGES, checked_counts
+from pdprivacy.show.progress import shown
 
 if TYPE_CHECKING:
     from pdprivacy.risk.cells import Average
@@ -108,7 +108,7 @@ def simulate(
         called once per draw. Without it cells are simulated apart, and memory is bounded for
         tables of any size.
     progress : a bar, which needs tqdm; None: where it is long, and somebody looks
-        (``pdprivacy.progress``).
+        (``pdprivacy.show.progress``).
 
     Raises
     ------
@@ -283,13 +283,13 @@ def _check_drawable(mechanism: Any) -> None:
 def _unrestricted(mechanism: Any) -> Any:
     """The same noise for any number of values.
 
-    ``moves`` of a mechanism says what a sample of several values costs; it is not part of how a
+    ``l0_sensitivity`` of a mechanism says what a sample of several values costs; it is not part of how a
     mechanism that is already calibrated draws.
     """
-    if getattr(mechanism, "moves", 1) == 1:
+    if getattr(mechanism, "l0_sensitivity", 1) == 1:
         return mechanism
     free = copy.copy(mechanism)
-    object.__setattr__(free, "moves", 1)
+    object.__setattr__(free, "l0_sensitivity", 1)
     return free
 
 

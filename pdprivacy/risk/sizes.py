@@ -67,7 +67,7 @@ def _excess(y: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
+class _SizeDistribution:
     """Negative binomial with mean ``mean`` and r = 1/phi; Poisson at phi = 0; f(0) = exp(-empty)."""
 
     mean: float
@@ -99,10 +99,10 @@ class _Counted:
     pairs: int
     truncated: bool
 
-    def law(self, phi: float) -> _Law:
+    def law(self, phi: float) -> _SizeDistribution:
         """The best law with this phi: its mean size is the observed one."""
         if not self.truncated:
-            return _Law(self.records / self.cells, phi)
+            return _SizeDistribution(self.records / self.cells, phi)
         from scipy.optimize import brentq
         from scipy.special import exprel
 
@@ -112,9 +112,9 @@ class _Counted:
             return math.log(exprel(phi * empty)) - math.log(exprel(-empty)) - goal
 
         mean = self.records / self.cells
-        low, high = goal / (1 + phi), _Law(mean, phi).empty
+        low, high = goal / (1 + phi), _SizeDistribution(mean, phi).empty
         root = float(brentq(off, low * (1 - 1e-9), high * (1 + 1e-9), xtol=1e-300, rtol=1e-15, maxiter=500))
-        return _Law(root * float(exprel(phi * root)), phi)
+        return _SizeDistribution(root * float(exprel(phi * root)), phi)
 
     def slope(self, phi: float) -> float:
         """The derivative of the log-likelihood in phi; above 1, phi**2 times that."""
@@ -159,7 +159,7 @@ class _Counted:
         own = float(self.steps.sums(np.log(np.where(points > 0, points, 1.0)))[0])
         return own + self.records * math.log(-math.expm1(-rate)) - self.cells * math.log(rate)
 
-    def overdispersed(self) -> _Law:
+    def overdispersed(self) -> _SizeDistribution:
         """The best law with phi > 0."""
         first = self.pairs - self.records * self.law(0.0).mean
         if not self.truncated:  # exactly
@@ -187,7 +187,7 @@ class _Counted:
         )
 
 
-def _chances(law: _Law, truncated: bool) -> tuple[Integers, Floats]:
+def _chances(law: _SizeDistribution, truncated: bool) -> tuple[Integers, Floats]:
     """The sizes of at least 1 and their probabilities, less `DROPPED`."""
     mode, reach = law.mode(), 64
     limit = 1 / (1 + law.mean * law.phi)

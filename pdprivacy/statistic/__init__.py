@@ -3,7 +3,7 @@
 A statistic lists its `Part`s (vectors of whole numbers in grid units with their
 l1 and l2 sensitivities), reads them from an engine, and turns the noisy vectors
 into values with their standard errors. Sensitivities are computed here from
-declared facts alone; noise is added in `pdprivacy.measure` and nowhere else.
+declared facts alone; noise is added in `pdprivacy.release` and nowhere else.
 
 Two ways lead to a mean or a variance. Where a number of rows is public, the
 statistic itself is computed exactly and gets the paper's sensitivity
@@ -16,7 +16,6 @@ from pdprivacy.statistic.core import (
     Answer,
     Engine,
     GroupedSums,
-    Iterated,
     Moments,
     Noisy,
     Part,
@@ -24,7 +23,6 @@ from pdprivacy.statistic.core import (
     Read,
     Scope,
     Statistic,
-    Walk,
     Whole,
     Window,
 )
@@ -47,7 +45,6 @@ __all__ = [
     "Engine",
     "GroupedMoments",
     "GroupedSums",
-    "Iterated",
     "Labels",
     "Means",
     "Medians",
@@ -67,7 +64,6 @@ __all__ = [
     "Sums",
     "TreeCells",
     "Variances",
-    "Walk",
     "Whole",
     "Window",
     "count_share",

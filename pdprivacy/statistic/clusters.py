@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.core import Answer, Engine, Noisy, Part, Scope, Whole, bounds_of, named
+from pdprivacy.statistic.core import Answer, Noisy, Part, Read, Scope, Whole, bounds_of, named
 from pdprivacy.statistic.quantity import Quantity
 from pdprivacy.statistic.sums import mean_interval
 
@@ -129,9 +129,13 @@ class Clusters:
     def ends(self) -> tuple[Any, Any]:
         return bounds_of(self.quantities)
 
-    def read(self, engine: Engine) -> list[Whole]:
-        found = engine.clusters(self.quantities, self.centers)
-        return [found.rows, *found.sums]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (Read("clusters", (self.quantities, self.centers)),)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        (groups,) = found
+        return [groups.rows, *groups.sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         """Noisy sums over noisy counts; a cluster whose count is below 1 keeps its centre."""

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.mechanism import Bounding, Geometric
-from pdprivacy.mechanism.law import Law
 
 __all__ = ["LAPLACE", "Ends", "Tail", "of_products", "of_ratio", "of_shares"]
 
@@ -61,7 +61,7 @@ class Tail:
         """The law of the noise that a mechanism draws."""
         if isinstance(mechanism, Geometric):
             return cls(1.0, mechanism.scale, bounding)
-        return cls(mechanism.law.p, None, bounding)
+        return cls(mechanism.distribution.p, None, bounding)
 
     def half(self, level: float, deviations: Any, times: Any = 1.0) -> Any:
         """The size that a sum of independent noises, of any signs, exceeds with probability 1 - level.
@@ -102,7 +102,7 @@ def _std(scale: float) -> float:
 @lru_cache(maxsize=256)
 def _factor(order: float, level: float) -> float:
     """Half the interval per standard deviation, the larger one of a single noise and of very many."""
-    single, normal = Law.of(order, 1.0), Law.gaussian(1.0)
+    single, normal = GeneralizedNormal.of(order, 1.0), GeneralizedNormal.gaussian(1.0)
     return max(single.central(level) / single.std, normal.central(level))
 
 
@@ -110,7 +110,7 @@ def _factor(order: float, level: float) -> float:
 def _cumulants(order: float, step: float | None, bounding: Bounding) -> tuple[float, ...]:
     """The first four cumulants of the positive part ("bit") or the size of noise of deviation 1."""
     if step is None:
-        law = Law.of(order, 1.0)
+        law = GeneralizedNormal.of(order, 1.0)
         raw = [2 * float(law.moment(power, math.inf)) / law.std**power for power in (1, 2, 3, 4)]
     else:
         r, gap, std = math.exp(-1 / step), -math.expm1(-1 / step), _std(step)
@@ -131,7 +131,7 @@ def _cumulants(order: float, step: float | None, bounding: Bounding) -> tuple[fl
 def _cornish_fisher(q: float, cumulants: list[Any]) -> Any:
     """The quantile of a sum with these cumulants."""
     mean, variance, third, fourth = cumulants
-    z = float(Law.gaussian(1.0).ppf(q))
+    z = float(GeneralizedNormal.gaussian(1.0).ppf(q))
     with np.errstate(divide="ignore", invalid="ignore"):
         skewness = np.where(variance > 0, third / variance**1.5, 0.0)
         kurtosis = np.where(variance > 0, fourth / variance**2, 0.0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from pdprivacy.statistic.confidence import LAPLACE, Ends, Tail
 from pdprivacy.statistic.quantity import Quantity
 
 __all__ = [
+    "ROWS",
     "Answer",
     "Engine",
     "GroupedSums",
-    "Iterated",
     "Moments",
     "Noisy",
     "Part",
@@ -30,7 +30,6 @@ __all__ = [
     "Read",
     "Scope",
     "Statistic",
-    "Walk",
     "Window",
 ]
 
@@ -48,9 +47,7 @@ class Scope:
     None where it is private. ``filtered``: a record may leave the rows by changing its values.
     ``contribution``: how many records one unit may have; above one, their number is private.
 
-    Units that differ in so many records are that many steps apart, each of one record more, less or
-    replaced: every l1 and l2 sensitivity is that many times the one of a record, also where the records of a
-    unit are in disjoint cells, since all of them may be in one.
+    Every l1 and l2 sensitivity is ``contribution`` times the one of a record (`pdprivacy.sensitivity`).
     """
 
     neighbors: Neighbors
@@ -111,14 +108,9 @@ class Scope:
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
     def disjoint(self, low: int, high: int) -> tuple[int, int]:
-        """The same for one such sum per group: l1, and squared l2.
-
-        A replaced record may leave one group and enter another, or stay in its own.
-        """
-        reach, times = max(abs(low), abs(high), 1), self.contribution
-        if self.neighbors == "add_remove":
-            return times * reach, (times * reach) ** 2
-        return times * max(2 * reach, high - low), times**2 * max(2 * reach**2, (high - low) ** 2)
+        """The same for one such sum per group: l1, and squared l2."""
+        l1, l2_squared = sensitivity.disjoint_sums(low, high, neighbors=self.neighbors)
+        return l1 * self.contribution, l2_squared * self.contribution**2
 
     def cells(self) -> tuple[int, int]:
         """How far a table of counts moves: l1, and squared l2."""
@@ -260,31 +252,30 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One call of an `Engine`: ``name`` of the method, or "rows". It has a hash: lists are tuples."""
+    """One call of an `Engine` as a value: the ``name`` of the method and its arguments, or "rows"."""
 
     name: str
     args: tuple[Any, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
 
-    @classmethod
-    def of(cls, name: str, *args: Any, **options: Any) -> Read:
-        """The call with these arguments."""
-        fixed = tuple(tuple(one) if isinstance(one, list) else one for one in args)
-        return cls(name, fixed, tuple(sorted(options.items())))
-
     def on(self, engine: Engine) -> Any:
-        """What the engine answers."""
+        """Return the exact answer of the engine."""
         found = getattr(engine, self.name)
         return found if self.name == "rows" else found(*self.args, **dict(self.options))
 
 
+ROWS = Read("rows")
+"""The number of records."""
+
+
 class Statistic(Protocol):
-    """What `pdprivacy.measure` needs of a statistic.
+    """What a release needs of a statistic.
 
     ``offsets``: where each released number is a noisy number of one part (of the only one, or of
     the part at its place on the last axis), what is added to it, per part; None where numbers are
     made of several parts. ``ends``: public bounds of the released numbers, of all or per column,
-    infinite where there is none.
+    infinite where there is none. ``reads``: what is read of the table, from whose answers ``exact`` makes
+    the whole numbers of the parts.
     """
 
     @property
@@ -293,34 +284,10 @@ class Statistic(Protocol):
     def offsets(self) -> tuple[float, ...] | None: ...
     @property
     def ends(self) -> tuple[Any, Any]: ...
-    def read(self, engine: Engine) -> list[Whole]: ...
+    @property
+    def reads(self) -> tuple[Read, ...]: ...
+    def exact(self, found: Sequence[Any]) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
-
-
-@runtime_checkable
-class Iterated(Protocol):
-    """What a statistic adds whose releases are rounds: each is made of the noisy parts of the one before.
-
-    The parts are the same in every round, and so are their noise and what they cost.
-    """
-
-    def after(self, noisy: Sequence[Noisy]) -> Statistic: ...
-
-
-class Walk(Protocol):
-    """What `pdprivacy.measure.search` needs: selections one after the other, of the least of some costs.
-
-    ``sensitivity``: how far one unit moves a cost; ``monotone``: whether it moves all of them the same way.
-    ``walk``: the whole-number costs of each selection, made after the ones before, whose outcomes are sent.
-    """
-
-    @property
-    def selections(self) -> int: ...
-    @property
-    def sensitivity(self) -> int: ...
-    @property
-    def monotone(self) -> bool: ...
-    def walk(self, engine: Engine) -> Generator[Integers, int, None]: ...
 
 
 def scalar(

@@ -14,10 +14,11 @@ from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
+    ROWS,
     Answer,
-    Engine,
     Noisy,
     Part,
+    Read,
     Scope,
     Whole,
     ends_of_parts,
@@ -70,10 +71,14 @@ class Cells:
         most = self.scope.held()[1]
         return 0.0, math.inf if most is None else float(most)
 
-    def read(self, engine: Engine) -> list[Whole]:
+    @property
+    def reads(self) -> tuple[Read, ...]:
         if self.edges is None:
-            return [engine.table(self.columns, self.method)]
-        return [engine.bins(self.columns[0], self.edges)]
+            return (Read("table", (self.columns, self.method)),)
+        return (Read("bins", (self.columns[0], self.edges)),)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return list(found)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return Answer(noisy[0].values, noisy[0].std, 0.0, *self.ends)
@@ -118,8 +123,12 @@ class TreeCells:
     def ends(self) -> tuple[Any, Any]:
         return self.cells.ends
 
-    def read(self, engine: Engine) -> list[Whole]:
-        (leaves,) = self.cells.read(engine)
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.cells.reads
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        (leaves,) = found
         return [self.tree.sums(np.asarray(leaves))]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -171,10 +180,14 @@ class Rows:
     def ends(self) -> tuple[Any, Any]:
         return ends_of_parts(self.parts, self.offsets or ())
 
-    def read(self, engine: Engine) -> list[Whole]:
+    @property
+    def reads(self) -> tuple[Read, ...]:
         if not self.columns:
-            return [[engine.rows]]
-        return [[engine.present(column)] for column in self.columns]
+            return (ROWS,)
+        return tuple(Read("present", (column,)) for column in self.columns)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return [[rows] for rows in found]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)

@@ -15,11 +15,12 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
+    ROWS,
     Answer,
-    Engine,
     Limits,
     Noisy,
     Part,
+    Read,
     Scope,
     Whole,
     ends_of_parts,
@@ -139,23 +140,33 @@ class Direct:
             return -math.inf, math.inf
         return ends_of_parts(self.parts, self.offsets)
 
-    def read(self, engine: Engine) -> list[Whole]:
-        found: list[Whole] = []
-        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(engine), strict=True):
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        if self.kind == "mean":
+            return (ROWS, *(Read("sum", (quantity,)) for quantity in self.quantities))
+        if self.keys:
+            method = f"pooled_{self.kind}"
+            return (ROWS, Read("grouped", (self.quantities, self.keys, method), (("products", True),)))
+        if self.kind == "cov":
+            return (ROWS, Read("moments", (self.quantities,)))
+        return (ROWS, *(Read("moments", ((quantity,),)) for quantity in self.quantities))
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        whole_numbers: list[Whole] = []
+        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*found), strict=True):
             whole = round(entry * self._refinement(self._moved(i, j)))
             if part.lower is not None and part.upper is not None:
                 least, most = _ends(part.lower, part.upper, part.unit)
                 whole = min(max(whole, least), most)
-            found.append([whole])
-        return found
+            whole_numbers.append([whole])
+        return whole_numbers
 
-    def _entries(self, engine: Engine) -> list[Fraction]:
-        """The exact statistic per entry, in grid steps or their products."""
-        rows = engine.rows  # the columns are without nulls
+    def _entries(self, rows: int, *found: Any) -> list[Fraction]:
+        """The exact statistic per entry, in grid steps or their products; the columns are without nulls."""
         if self.kind == "mean":
-            return [Fraction(engine.sum(quantity)[1], rows) for quantity in self.quantities]
+            return [Fraction(total, rows) for _, total in found]
         if self.keys:
-            grouped = engine.grouped(self.quantities, self.keys, f"pooled_{self.kind}", products=True)
+            (grouped,) = found
             spare = rows - self.groups
             return [
                 sum(
@@ -171,10 +182,9 @@ class Direct:
                 for i, j in self._pairs
             ]
         if self.kind == "cov":
-            together = engine.moments(self.quantities)
-            entries = [(together, i, j) for i, j in self._pairs]
+            entries = [(found[0], i, j) for i, j in self._pairs]
         else:
-            entries = [(engine.moments([quantity]), 0, 0) for quantity in self.quantities]
+            entries = [(moments, 0, 0) for moments in found]
         return [
             Fraction(rows * m.products[i][j] - m.sums[i] * m.sums[j], rows * (rows - 1))
             for m, i, j in entries

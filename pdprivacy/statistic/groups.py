@@ -14,9 +14,9 @@ from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.core import (
     Answer,
-    Engine,
     Noisy,
     Part,
+    Read,
     Scope,
     Whole,
     bounds_of,
@@ -114,22 +114,25 @@ class GroupedMoments:
             return ends_of_parts(self.parts, self.offsets)
         return bounds_of(self.quantities) if self.kind == "mean" else variance_bounds(self.quantities)
 
-    def read(self, engine: Engine) -> list[Whole]:
-        held = [
-            engine.grouped([quantity], self.keys, "groupby", products=self.kind == "var")
-            for quantity in self.quantities
-        ]
-        found: list[Whole] = []
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        products = (("products", self.kind == "var"),)
+        return tuple(
+            Read("grouped", ((quantity,), self.keys, "groupby"), products) for quantity in self.quantities
+        )
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        numbers: list[Whole] = []
         if self.kind != "sum":
             places = self._counts.places()
-            found += [held[places.index(part)].rows for part in range(max(places) + 1)]
-        for quantity, grouped in zip(self.quantities, held, strict=True):
-            found.append(grouped.sums[0])
+            numbers += [found[places.index(part)].rows for part in range(max(places) + 1)]
+        for quantity, grouped in zip(self.quantities, found, strict=True):
+            numbers.append(grouped.sums[0])
             if self.kind == "var":
                 shift = half_square(quantity.reach)
                 squares = grouped.products[0, 0]
-                found.append([square - shift * n for square, n in zip(squares, grouped.rows, strict=True)])
-        return found
+                numbers.append([square - shift * n for square, n in zip(squares, grouped.rows, strict=True)])
+        return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         size, columns = self.groups, len(self.quantities)
@@ -237,13 +240,17 @@ class PooledCovariance:
         size = len(self.quantities)
         return (-math.inf, math.inf) if self.matrix else (np.zeros(size), np.full(size, math.inf))
 
-    def read(self, engine: Engine) -> list[Whole]:
-        grouped = engine.grouped(self.quantities, self.keys, self.method, products=True)
-        found: list[Whole] = [grouped.rows, *grouped.sums]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (Read("grouped", (self.quantities, self.keys, self.method), (("products", True),)),)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        (grouped,) = found
+        numbers: list[Whole] = [grouped.rows, *grouped.sums]
         for i, j in self._pairs:
             shift = half_square(self.quantities[i].reach) if i == j else 0
-            found.append([sum(grouped.products[i, j]) - shift * sum(grouped.rows)])
-        return found
+            numbers.append([sum(grouped.products[i, j]) - shift * sum(grouped.rows)])
+        return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         size = len(self.quantities)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
-from pdprivacy.statistic.core import Engine, Scope
+from pdprivacy.statistic.core import Read, Scope
 
 __all__ = ["DIAMETER", "Medians", "numbers_of"]
 
@@ -113,28 +113,33 @@ class Medians:
             found[start : start + rows] = np.minimum(whole, DIAMETER)
         return found
 
-    def held(self, engine: Engine) -> Integers:
+    @property
+    def read(self) -> Read:
+        """The records per declared cell of the columns, cells of nulls among them."""
+        return Read("table", (self.columns, "kmedian"))
+
+    def held(self, table: Integers) -> Integers:
         """How many records are at each point of the universe; those with a null are at none."""
-        cells = engine.table(self.columns, "kmedian").reshape([c.cells("kmedian") for c in self.columns])
+        cells = table.reshape([c.cells("kmedian") for c in self.columns])
         return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
 
-    def walk(self, engine: Engine) -> Generator[Integers, int, None]:
-        """The costs of all swaps, then of the next swaps when told which was selected, at last of all sets.
-
-        What comes is exact, and for the selection only.
-        """
-        counts = self.held(engine)
+    def exact(self, table: Integers) -> tuple[Steps, Floats]:
+        """The distances of the points that hold records to all points, and the records at each."""
+        counts = self.held(table)
         records = np.flatnonzero(counts)
-        distances, weights = self.distances(records), counts[records].astype(np.float64)
-        chosen = self.start
+        return self.distances(records), counts[records].astype(np.float64)
+
+    def costs(self, exact: tuple[Steps, Floats], sets: Sequence[tuple[int, ...]]) -> Integers:
+        """The exact costs of the candidates after the sets that were there so far.
+
+        The candidates are the swaps of the last set; after the last swap they are all sets.
+        """
+        distances, weights = exact
+        if len(sets) <= self.steps:
+            return _swaps(distances, weights, sets[-1]).ravel()
         # whole numbers below 2**53, as long as there are fewer than 2**38 records
-        costs = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64))]
-        for _ in range(self.steps):
-            swaps = _swaps(distances, weights, chosen).ravel()
-            place = yield swaps
-            costs.append(int(swaps[place]))
-            chosen = self.swapped(chosen, place)
-        yield np.array(costs)
+        each = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64)) for chosen in sets]
+        return np.array(each)
 
     def swapped(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
         """The set after the swap of this number: points out by place, points in by number."""
@@ -142,12 +147,9 @@ class Medians:
         free = np.delete(np.arange(len(self.points)), chosen)
         return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
 
-    def found(self, selected: Sequence[int]) -> Floats:
-        """The points of the set that was selected last, in the order of the universe."""
-        sets = [self.start]
-        for place in selected[:-1]:
-            sets.append(self.swapped(sets[-1], place))
-        return self.points[sorted(sets[selected[-1]])]
+    def found(self, chosen: Sequence[int]) -> Floats:
+        """The points of a set, in the order of the universe."""
+        return self.points[sorted(chosen)]
 
 
 def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:

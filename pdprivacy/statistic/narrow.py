@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.statistic.core import Answer, Engine, Noisy, Part, Statistic, Whole, ends_of_parts
+from pdprivacy.statistic.core import Answer, Noisy, Part, Read, Statistic, Whole, ends_of_parts
 
 __all__ = ["Narrowed"]
 
@@ -56,8 +56,12 @@ class Narrowed:
             for part, offset, pair in zip(self.inner.parts, offsets, pairs, strict=True)
         )
 
-    def read(self, engine: Engine) -> list[Whole]:
-        return self.inner.read(engine)
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.inner.reads
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return self.inner.exact(found)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answer, (lower, upper) = self.inner.finish(noisy), self.ends

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.statistic.core import Engine, Part, Ranks, Scope, Window
+from pdprivacy.statistic.core import Part, Ranks, Read, Scope, Window
 from pdprivacy.statistic.counts import Cells
 from pdprivacy.statistic.quantity import SUM_BITS, Quantity
 
@@ -42,8 +43,10 @@ def ladder(column: Column, method: str) -> Quantity:
     return Quantity(column, lower, upper, centered=True, bits=min(whole, SUM_BITS))
 
 
-def share(q: Rational) -> Fraction:
+def share(q: Rational, given: Any = None) -> Fraction:
     """The share of records below a quantile: the nearest fraction with a denominator of at most a million.
+
+    ``given``: the argument that ``q`` is an item of, which an error names by its type.
 
     Raises ParameterError for anything but a number from 0 to 1.
 
@@ -52,7 +55,10 @@ def share(q: Rational) -> Fraction:
     """
     number = rational(q, "q", item=True)
     if not 0 <= number <= 1:
-        raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).", "q=0.5, or [0.25, 0.75]")
+        raise ParameterError(
+            f"'q' must be between 0 and 1 (got {got(q if given is None else given)}).",
+            "q=0.5, or [0.25, 0.75]",
+        )
     near = number.limit_denominator(MOST_PARTS)
     return number if near in (0, 1) and number.denominator <= MOST_PARTS else near
 
@@ -103,9 +109,10 @@ class Labels:
         (part,) = Cells((self.column,), self.scope, self.method).parts
         return replace(part, weight=self.weight, name=self.name)
 
-    def read(self, engine: Engine) -> Integers:
-        """Records per label, and per null cell where there is one."""
-        return engine.table((self.column,), self.method)
+    @property
+    def read(self) -> Read:
+        """The records per label, and per null cell where nulls are declared."""
+        return Read("table", ((self.column,), self.method))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +139,8 @@ class Quantile:
     Of L records below a step and R up to it, its score is minus the distance of the target T to [L, R]:
     max(L - T, T - R, 0). Records that are equal are one step with all their ranks.
 
-    With ``end`` None, T is q n, n the records without null. Sensitivity max(q, 1 - q) for a record more
-    or less, and 1 for one with another value: with a record x more, L - T moves by 1 - q if x is below the
-    step and by -q if not, R - T by 1 - q if x is not above it and by -q if it is, and the maximum moves by no
-    more than what it is the maximum of. With another value, T stays, and L and R move by 1 at most, or the
-    record appears or vanishes (null, filtered), as one more or less.
+    With ``end`` None, T is q n, n the records without null, and the sensitivity is that of
+    `sensitivity.quantile`.
 
     With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
     from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
@@ -174,8 +178,8 @@ class Quantile:
     @property
     def sensitivity(self) -> Fraction:
         """The most that one score moves."""
-        fixed = self.end is not None or self.scope.neighbors == "replace_one"
-        return (Fraction(1) if fixed else max(self.q, 1 - self.q)) * self.scope.count()
+        one = Fraction(1) if self.end else sensitivity.quantile(self.q, neighbors=self.scope.neighbors)
+        return one * self.scope.count()
 
     @property
     def monotone(self) -> bool:
@@ -212,9 +216,10 @@ class Quantile:
             return self.q.numerator * rows
         return self.rank(scale) if self.end == "lower" else rows - self.rank(scale)
 
-    def read(self, engine: Engine) -> Ranks:
+    @property
+    def read(self) -> Read:
         """The records in the order of their steps."""
-        return engine.ranks(self.quantity)
+        return Read("ranks", (self.quantity,))
 
     def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
         """The runs of all steps within ``reach`` records of the target, and what there is beyond.

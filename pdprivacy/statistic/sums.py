@@ -15,9 +15,9 @@ from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends, of_products, of_ratio
 from pdprivacy.statistic.core import (
     Answer,
-    Engine,
     Noisy,
     Part,
+    Read,
     Scope,
     Whole,
     bounds_of,
@@ -79,8 +79,12 @@ class Sums:
     def ends(self) -> tuple[Any, Any]:
         return ends_of_parts(self.parts, self.offsets or ())
 
-    def read(self, engine: Engine) -> list[Whole]:
-        return [[engine.sum(quantity)[1]] for quantity in self.quantities]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return [[total] for _, total in found]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)
@@ -164,8 +168,11 @@ class Means:
     def ends(self) -> tuple[Any, Any]:
         return bounds_of(self.quantities)
 
-    def read(self, engine: Engine) -> list[Whole]:
-        found = [engine.sum(quantity) for quantity in self.quantities]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
         places = self._counts.places()
         counts = [found[places.index(part)][0] for part in range(max(places) + 1)]
         return [*([count] for count in counts), *([total] for _, total in found)]
@@ -295,14 +302,17 @@ class Variances:
     def ends(self) -> tuple[Any, Any]:
         return variance_bounds(self.quantities)
 
-    def read(self, engine: Engine) -> list[Whole]:
-        moments = [engine.moments([quantity]) for quantity in self.quantities]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(Read("moments", ((quantity,),)) for quantity in self.quantities)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
         places = self._counts.places()
-        found: list[Whole] = [[moments[places.index(part)].rows] for part in range(max(places) + 1)]
-        for quantity, moment in zip(self.quantities, moments, strict=True):
-            found.append([moment.sums[0]])
-            found.append([moment.products[0][0] - moment.rows * half_square(quantity.reach)])
-        return found
+        numbers: list[Whole] = [[found[places.index(part)].rows] for part in range(max(places) + 1)]
+        for quantity, moments in zip(self.quantities, found, strict=True):
+            numbers.append([moments.sums[0]])
+            numbers.append([moments.products[0][0] - moments.rows * half_square(quantity.reach)])
+        return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         places = self._counts.places()
@@ -367,8 +377,12 @@ class Description:
         (low, high), (none, most) = bounds_of(quantities), variance_bounds(quantities)
         return np.stack([none, low, none]), np.stack([none + math.inf, high, np.sqrt(most)])
 
-    def read(self, engine: Engine) -> list[Whole]:
-        return self.variances.read(engine)
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.variances.reads
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return self.variances.exact(found)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         deviations = rooted(self.variances.finish(noisy))
@@ -470,13 +484,17 @@ class Covariance:
     def ends(self) -> tuple[Any, Any]:
         return -math.inf, math.inf
 
-    def read(self, engine: Engine) -> list[Whole]:
-        moments = engine.moments(self.quantities)
-        found: list[Whole] = [[moments.rows], *([total] for total in moments.sums)]
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (Read("moments", (self.quantities,)),)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        (moments,) = found
+        numbers: list[Whole] = [[moments.rows], *([total] for total in moments.sums)]
         for i, j in self._pairs:
             shift = half_square(self.quantities[i].reach) if i == j else 0
-            found.append([moments.products[i][j] - moments.rows * shift])
-        return found
+            numbers.append([moments.products[i][j] - moments.rows * shift])
+        return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         size = len(self.quantities)

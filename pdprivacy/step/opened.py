@@ -20,8 +20,8 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.metadata import KEY
-from pdprivacy.protection import Protected
-from pdprivacy.releases import rows
+from pdprivacy.protection import ROW_STEPS, Protected
+from pdprivacy.release.spec import Asked, Release
 from pdprivacy.releases.bundle import VERBS
 from pdprivacy.schema.released import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
@@ -37,7 +37,7 @@ RETURN = (
     "with the same release_id: what is stored is not charged again."
 )
 
-ADMITTED = {*map(str, VERBS), *rows.__all__, "groupby", "split", "plan"}
+ADMITTED = {*map(str, VERBS), *ROW_STEPS, "groupby", "split", "plan"}
 """What a body may ask of its frame: releases that are charged one by one, and what costs nothing."""
 
 _TOGETHER = "makes several releases of one charge, which a step cannot keep one by one"
@@ -130,18 +130,13 @@ class Opened:
                 "release within the body of the step, or protect the frame for releases outside of it.",
             )
 
-    def keep(
-        self,
-        protected: Protected,
-        method: str,
-        arguments: Mapping[str, Any],
-        make: Callable[[str], Any],
-    ) -> Any:
+    def keep(self, release: Release[Any], asked: Asked, make: Callable[[str], Any]) -> Any:
         """As `Keeper`.
 
         Raises ChangedStepError where a release that is stored was another one; AlreadyCharged where it was
         charged before and is not stored. Nothing is charged then.
         """
+        protected, arguments = release.facts, asked.arguments()
         with self._turn:
             self._check_open()
             if arguments.get("release_id") is not None:
@@ -151,7 +146,7 @@ class Opened:
                 )
             check_labels(protected.domain)
             number = len(self._kept) + 1
-            call = _call(protected, method, arguments)
+            call = _call(protected, asked.function.__qualname__, arguments)
             noted = self._folder.noted(number)
             if noted is None:
                 released, schema = self._make(number, call, make)

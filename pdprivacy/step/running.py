@@ -23,7 +23,6 @@ from pdprivacy.errors import (
 from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find, protect
-from pdprivacy.protection.identity import register
 from pdprivacy.step.folder import STORED, Folder, check_file_name
 from pdprivacy.step.opened import Opened, Purse
 from pdprivacy.step.parquet import check_pyarrow
@@ -316,7 +315,7 @@ class _Run:
         purse = Purse(found.budget)
         opened = Opened(self._folder, purse)
         facts = replace(found, budget=purse, keeper=opened)
-        frame = ProtectedFrame(facts) if isinstance(private, ProtectedFrame) else register(private, facts)
+        frame = ProtectedFrame(facts)
         bound.arguments[self._first] = frame
         try:
             returned = self._body(*bound.args, **bound.kwargs)

@@ -21,11 +21,12 @@ the privacy-utility tradeoff".
 0.295
 """
 
-from pdprivacy.suppression.finite import (
+from pdprivacy.suppression.enumeration import (
     Database,
     Kept,
     Mechanism,
     Suppression,
+    SuppressionBound,
     databases,
     exact_delta,
     exact_epsilon,
@@ -34,13 +35,13 @@ from pdprivacy.suppression.finite import (
     least_epsilon,
     neighbor_pairs,
     output_law,
+    stability_factor,
+    suppression_bound,
     without_replacement,
 )
 from pdprivacy.suppression.outliers import outlier_delta, outlier_epsilon, outlier_floor, outlier_target
-from pdprivacy.suppression.sampling import sampling_epsilon, sampling_target
+from pdprivacy.suppression.sampling import sampling_epsilon, sampling_target, stable_epsilon
 from pdprivacy.suppression.scores import Distance, keep_probabilities, outlier_scores
-from pdprivacy.suppression.stable import stability_factor, stable_epsilon
-from pdprivacy.suppression.theorem import SuppressionBound, suppression_bound
 
 __all__ = [
     "Database",

@@ -30,11 +30,12 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, moved_down, moved_up
 from pdprivacy.privacy import Rational, check_delta, positive, rational, show
-from pdprivacy.suppression.decimals import at_least, at_most, check_epsilon, of, precise
-from pdprivacy.suppression.sampling import amplified, sharpened
+from pdprivacy.suppression.sampling import amplified, check_epsilon, sharpened
 
 __all__ = ["check_spread", "outlier_delta", "outlier_epsilon", "outlier_floor", "outlier_target"]
+__all__ += ["suppressed", "unsuppressed"]
 
 LARGEST_EPSILON = 100
 LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
@@ -42,21 +43,21 @@ LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
 PROOF_ERROR = Fraction(2, 10**7)
 """How far the computation behind the theorem may be off."""
 
+PEAK_ERROR = Decimal(2) ** -100
 SEARCH_ERROR = Fraction(1, 10**20)
-"""More than what the peaks are missed by: l1 and l2 change by less than 1e5 per step in p."""
+"""More than what peaks that are off by this miss: l1 and l2 change by less than 1e5 per step in p."""
 
-HALVINGS = 100
 STEPS = 12
 """Of a search that took seven at most for all parameters that were tried; its result is checked."""
 
-EXACT = precise(120)
+EXACT = decimals(120)
 """e^100 has 44 digits before its point."""
 
 Shape: TypeAlias = tuple[Decimal, Decimal]
 """q and the rest of l, of ln(e^epsilon - (e^epsilon - 1) q) + rest."""
 
 
-def outlier_epsilon(epsilon: Rational, m: Rational, M: Rational) -> Fraction:
+def outlier_epsilon(epsilon: Rational, m: Rational, M: Rational) -> float:
     """The epsilon of the whole when a mechanism of this epsilon is run on what an outlier score has kept.
 
     An upper bound for every mechanism and every distance, 2e-7 above the formula; for neighbours
@@ -71,17 +72,14 @@ def outlier_epsilon(epsilon: Rational, m: Rational, M: Rational) -> Fraction:
     ParameterError : epsilon not in (0, 100], m or M not in [0.01, 0.99], or m above M: the bound is not
         known there.
 
-    >>> round(float(outlier_epsilon(1, 0.5, 0.5)), 4), round(float(outlier_epsilon(1, 0.5, 0.6)), 4)
+    >>> round(outlier_epsilon(1, 0.5, 0.5), 4), round(outlier_epsilon(1, 0.5, 0.6), 4)
     (0.6201, 0.7441)
     """
-    level, low, high = _check_level(epsilon), *check_spread(m, M)
-    if low == high:
-        return amplified(level, 1 - low)
-    return _bound(level, low, high)
+    return float_up(suppressed(_check_level(epsilon), *check_spread(m, M)))
 
 
-def outlier_delta(delta: Rational, m: Rational) -> Fraction:
-    """The delta of the whole, ``delta * (1 - m)``, exactly; the mechanism may have delta / (1 - m) at most.
+def outlier_delta(delta: Rational, m: Rational) -> float:
+    """The delta of the whole, ``delta * (1 - m)``, rounded up; the mechanism has delta / (1 - m) at most.
 
     Goes with `outlier_epsilon`: neighbours ``add_remove``, ``m`` the least probability of suppression.
 
@@ -91,13 +89,13 @@ def outlier_delta(delta: Rational, m: Rational) -> Fraction:
     ------
     ParameterError : delta not in [0, 1), m not in [0.01, 0.99].
 
-    >>> float(outlier_delta(1e-6, 0.1))
+    >>> outlier_delta(1e-6, 0.1)
     9e-07
     """
-    return check_delta(delta) * (1 - _check_chance(m, "m"))
+    return float_up(check_delta(delta) * (1 - _check_chance(m, "m")))
 
 
-def outlier_floor(m: Rational, M: Rational) -> Fraction:
+def outlier_floor(m: Rational, M: Rational) -> float:
     """The epsilon of the suppression itself: what the whole costs, however little the mechanism does.
 
     No target at or below it can be met; it is 0 for m = M. The value of `outlier_epsilon` as its epsilon
@@ -109,18 +107,17 @@ def outlier_floor(m: Rational, M: Rational) -> Fraction:
     ------
     ParameterError : m or M not in [0.01, 0.99], or m above M.
 
-    >>> round(float(outlier_floor(0.1, 0.2)), 4), outlier_floor(0.2, 0.2)
-    (1.0, Fraction(0, 1))
+    >>> round(outlier_floor(0.1, 0.2), 4), outlier_floor(0.2, 0.2)
+    (1.0, 0.0)
     """
-    low, high = check_spread(m, M)
-    return Fraction(0) if low == high else _bound(Fraction(0), low, high)
+    return float_up(suppressed(Fraction(0), *check_spread(m, M)))
 
 
-def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> Fraction:
+def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> float:
     """The epsilon that a mechanism may have, so that the whole has this epsilon; at most 100.
 
-    Rounded down: `outlier_epsilon` of it never exceeds what was asked, and comes as near as 1e-15. The
-    neighbours are those of `outlier_epsilon`.
+    Rounded down: `outlier_epsilon` of it never exceeds what was asked, and comes nearly as near as floats lie
+    apart. The neighbours are those of `outlier_epsilon`.
 
     Source: "The adverse effects of omitting records in differential privacy", Section 6.1.
 
@@ -128,21 +125,33 @@ def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> Fraction:
     ------
     ParameterError : as `outlier_epsilon`; epsilon at or below `outlier_floor`, where no mechanism will do.
 
-    >>> round(float(outlier_target(1, 0.5, 0.6)), 4)
+    >>> round(outlier_target(1, 0.5, 0.6), 4)
     1.362
     >>> outlier_epsilon(outlier_target(1, 0.5, 0.6), 0.5, 0.6) <= 1
     True
     """
     level, low, high = _check_level(epsilon), *check_spread(m, M)
+    if low < high and level <= rational(outlier_floor(low, high), "epsilon"):
+        raise _floor_exceeds(level, low, high)
+    return float_down(unsuppressed(level, low, high))
+
+
+def suppressed(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """At least the epsilon of the whole, of checked numbers; of the suppression alone where epsilon is 0."""
+    if low == high:
+        return amplified(epsilon, 1 - low) if epsilon else epsilon
+    return _bound(epsilon, low, high)
+
+
+def unsuppressed(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """At most the epsilon of a mechanism for which `suppressed` is ``level``; at most 100.
+
+    Raises ParameterError for a level that the suppression alone exceeds.
+    """
     if low == high:
         return min(Fraction(LARGEST_EPSILON), sharpened(level, 1 - low))
-    floor = outlier_floor(low, high)
-    if level <= floor:
-        raise ParameterError(
-            f"An epsilon of {show(level)} cannot be met: suppression with m={show(low)} and M={show(high)} "
-            f"costs {show(floor)} by itself.",
-            "m and M nearer to each other, or a larger epsilon; outlier_floor(m, M) must be below it.",
-        )
+    if level <= suppressed(Fraction(0), low, high):
+        raise _floor_exceeds(level, low, high)
     if _bound(Fraction(LARGEST_EPSILON), low, high) <= level:
         return Fraction(LARGEST_EPSILON)
     found = _solve(level - PROOF_ERROR - SEARCH_ERROR, low, high)
@@ -150,6 +159,14 @@ def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> Fraction:
     while _bound(found, low, high) > level:  # where almost nothing is left above the floor
         found, lower = found * (1 - lower), min(Fraction(1, 2), 4 * lower)
     return found
+
+
+def _floor_exceeds(level: Fraction, low: Fraction, high: Fraction) -> ParameterError:
+    return ParameterError(
+        f"An epsilon of {show(level)} cannot be met: suppression with m={show(low)} and M={show(high)} "
+        f"costs {outlier_floor(low, high)} by itself.",
+        "m and M nearer to each other, or a larger epsilon; outlier_floor(m, M) must be below it.",
+    )
 
 
 def check_spread(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:
@@ -182,11 +199,11 @@ def _check_level(epsilon: Rational) -> Fraction:
 def _bound(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
     """At least the bound of the theorem, for m < M; epsilon may be 0."""
     with localcontext(EXACT):
-        m, M = of(low, EXACT), of(high, EXACT)
-        grows = of(epsilon, EXACT).exp() - 1
+        m, M = decimal(low, EXACT), decimal(high, EXACT)
+        grows = decimal(epsilon, EXACT).exp() - 1
         values = [(1 + grows * (1 - q)).ln() + rest for q, rest in _peaks(grows, m, M)]
         values.append(((1 + grows) / (1 + grows * M)).ln() + _third(m, M))
-        return at_least(max(values)) + PROOF_ERROR + SEARCH_ERROR
+        return moved_up(max(values)) + PROOF_ERROR + SEARCH_ERROR
 
 
 def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
@@ -196,14 +213,14 @@ def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
     so that the solutions fall, and soon by the square of what is missing.
     """
     with localcontext(EXACT):
-        m, M, asked = of(low, EXACT), of(high, EXACT), of(level, EXACT)
+        m, M, asked = (decimal(number, EXACT) for number in (low, high, level))
         grows = Decimal(LARGEST_EPSILON).exp() - 1
         past = (asked - _third(m, M)).exp()
         if past * M < 1:  # else l3 is below what is asked at every epsilon
             grows = min(grows, (past - 1) / (1 - past * M))
         for _ in range(STEPS):
             grows = min(grows, *(((asked - rest).exp() - 1) / (1 - q) for q, rest in _peaks(grows, m, M)))
-        return at_most((1 + grows).ln())
+        return moved_down((1 + grows).ln())
 
 
 def _third(m: Decimal, M: Decimal) -> Decimal:
@@ -228,12 +245,7 @@ def _peak(falls: Callable[[Decimal], Decimal]) -> Decimal:
         return Decimal(0)
     if falls(Decimal(1)) <= 0:
         return Decimal(1)
-    low, width = Decimal(0), Decimal(1)
-    for _ in range(HALVINGS):
-        width /= 2
-        if falls(low + width) < 0:
-            low += width
-    return low
+    return bisect(lambda p: falls(p) >= 0, Decimal(0), Decimal(1), PEAK_ERROR)
 
 
 def _first_slope(g: Decimal, m: Decimal, M: Decimal) -> Callable[[Decimal], Decimal]:

@@ -1,4 +1,4 @@
-"""What sampling does to a privacy loss: the loss of a mechanism that is run on a secret sample.
+"""What sampling, and a fixed rule, do to a privacy loss: that of a mechanism that is run on a part.
 
 Each kind of sampling goes with one kind of neighbours:
 
@@ -15,26 +15,50 @@ The mechanism has its loss for the same neighbours, on every sample. What does n
   releases first and amplify what they cost together, once;
 - a sample that is told, or can be seen by other means: it amplifies nothing.
 
+A rule that keeps or suppresses each record for certain turns neighbours into databases that are some steps
+apart, at most its stability factor. A rule that looks at one record alone (an age above 100 is left out) has
+the factor 1 and costs nothing. A rule that looks at the whole database may have no finite factor: whoever
+leaves out the records that are far from all others, or the furthest tenth, has no privacy at all.
+
 Source: Li, Qardaji, Su (2012), Theorem 1, for Poisson sampling; Balle, Barthe, Gaboardi (2018), Theorems 8
 and 9, for both.
 """
 
 from __future__ import annotations
 
+from decimal import Context
 from fractions import Fraction
 
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss
-from pdprivacy.suppression.decimals import (
-    at_least,
-    at_most,
-    check_epsilon,
-    check_rate,
-    digits,
-    of,
-)
+from pdprivacy.exact import decimal, decimals_of_product, moved_down, moved_up
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
 
-__all__ = ["amplified", "sampling_epsilon", "sampling_target", "sharpened"]
+__all__ = ["amplified", "check_epsilon", "check_rate", "sampling_epsilon", "sampling_target", "sharpened"]
+__all__ += ["stable_epsilon"]
+
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+"""The limits of an epsilon and of a sampling rate."""
+
+
+def check_epsilon(epsilon: Rational, name: str = "epsilon") -> Fraction:
+    """Return an epsilon within the limits; raise ParameterError for any other."""
+    number = positive(epsilon, name)
+    if not SMALLEST <= number <= LARGEST:
+        raise ParameterError(f"{name!r} must be in [1e-300, 1e300] (got {got(epsilon)}).")
+    return number
+
+
+def check_rate(rate: Rational, name: str = "rate") -> Fraction:
+    """Return a sampling rate in (0, 1]; raise ParameterError for any other."""
+    number = rational(rate, name)
+    if not 0 < number <= 1:
+        raise ParameterError(
+            f"{name!r} must be in (0, 1] (got {got(rate)}).", f"{name}='1/3', or {name}=0.1."
+        )
+    if number < SMALLEST:
+        raise ParameterError(f"{name!r} must be at least 1e-300.")
+    return number
 
 
 def sampling_epsilon(epsilon: Rational, rate: Rational, delta: Rational = 0) -> Pure | Approx:
@@ -88,6 +112,41 @@ def sampling_target(epsilon: Rational, rate: Rational, delta: Rational = 0) -> P
     return loss(sharpened(size, share), slack / share)
 
 
+def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pure | Approx:
+    """The loss of the whole when a mechanism of loss (epsilon, delta) is run on what a rule has kept.
+
+    Epsilon ``stability * epsilon``, exactly; delta ``delta * (1 + e^epsilon + ... + e^((stability - 1)
+    epsilon))``, rounded up by less than 1e-28 of it. The rule is deterministic, and turns neighbours into
+    databases that are at most ``stability`` steps of the same kind of neighbours apart. Both are met by some
+    mechanism: this is group privacy. A mechanism that has a smaller loss on what the rule can keep enters
+    with that one.
+
+    Source: "The adverse effects of omitting records in differential privacy", Theorem 5.1 and
+    Proposition B.1.
+
+    Raises
+    ------
+    ParameterError : epsilon not positive or outside [1e-300, 1e300], stability not a whole number of 1 or
+        more, delta not in [0, 1), or a delta of the whole that is not below 1.
+
+    >>> whole = stable_epsilon(0.5, stability=3, delta=1e-6)
+    >>> float(whole.epsilon), float(whole.delta) > 3e-6
+    (1.5, True)
+    """
+    size, slack = check_epsilon(epsilon), check_delta(delta)
+    steps = whole(stability, "stability", 1)
+    if slack and steps > 1:
+        context = decimals_of_product(size)
+        # the last of the added numbers alone; its logarithm does not overflow
+        last = context.add(context.ln(decimal(slack, context)), decimal(size * (steps - 1), context))
+        slack = Fraction(1) if last > 0 else _grown(slack, size, steps, context)
+        if slack >= 1:
+            raise ParameterError(
+                "The delta of the whole is not below 1.", "a smaller delta, or a rule of a smaller stability."
+            )
+    return loss(size * steps, slack)
+
+
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
     """At least ln(1 + rate (e^epsilon - 1)), of checked numbers; epsilon itself at rate 1.
 
@@ -96,11 +155,10 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
     """
     if rate == 1:
         return epsilon
-    context = digits(epsilon, rate)
-    size, share = of(epsilon, context), of(rate, context)
-    rest = of(1 - rate, context)
+    context = decimals_of_product(epsilon, rate)
+    size, share, rest = (decimal(number, context) for number in (epsilon, rate, 1 - rate))
     inner = context.add(share, context.multiply(rest, context.exp(size.copy_negate())))
-    return min(epsilon, at_least(context.add(size, context.ln(inner))))
+    return min(epsilon, moved_up(context.add(size, context.ln(inner))))
 
 
 def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
@@ -111,7 +169,14 @@ def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
     """
     if rate == 1:
         return epsilon
-    context = digits(epsilon, rate)
-    size, share = of(epsilon, context), of(rate, context)
-    inner = context.subtract(1, context.multiply(of(1 - rate, context), context.exp(size.copy_negate())))
-    return at_most(context.add(size, context.ln(context.divide(inner, share))))
+    context = decimals_of_product(epsilon, rate)
+    size, share, rest = (decimal(number, context) for number in (epsilon, rate, 1 - rate))
+    inner = context.subtract(1, context.multiply(rest, context.exp(size.copy_negate())))
+    return moved_down(context.add(size, context.ln(context.divide(inner, share))))
+
+
+def _grown(delta: Fraction, epsilon: Fraction, steps: int, context: Context) -> Fraction:
+    """At least delta (e^(steps epsilon) - 1) / (e^epsilon - 1)."""
+    top = context.subtract(context.exp(decimal(epsilon * steps, context)), 1)
+    bottom = context.subtract(context.exp(decimal(epsilon, context)), 1)
+    return moved_up(context.multiply(decimal(delta, context), context.divide(top, bottom)))

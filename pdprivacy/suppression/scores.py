@@ -23,9 +23,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdprivacy.checks import pair
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.progress import shown
+from pdprivacy.show.progress import shown
 from pdprivacy.suppression.outliers import check_spread
 
 __all__ = ["Distance", "keep_probabilities", "outlier_scores"]
@@ -202,8 +203,8 @@ def _euclidean(table: Floats, pairs: list[tuple[float, float]], progress: bool |
     bits = (SQUARE - (width - 1).bit_length()) // 2
     greatest = math.isqrt(width * 4**bits - 1) + 1  # the root, rounded up
     left, right = np.ones((n, width + 2)), np.ones((width + 2, n))
-    for number, (column, pair) in enumerate(zip(table.T, pairs, strict=True)):
-        left[:, number] = _steps(column, *pair, 2**bits) - 2 ** (bits - 1)
+    for number, (column, ends) in enumerate(zip(table.T, pairs, strict=True)):
+        left[:, number] = _steps(column, *ends, 2**bits) - 2 ** (bits - 1)
     np.multiply(left[:, :width].T, -2, out=right[:width])
     left[:, width] = right[width + 1] = np.square(left[:, :width]).sum(axis=1)
     scores, buffer = np.zeros(n), np.empty(TILE * TILE)
@@ -251,9 +252,7 @@ def _numbers(values: ArrayLike, dimensions: int, name: str = "values") -> Floats
 
 def _pair(bounds: Any) -> tuple[float, float]:
     hint = "bounds=(0, 100), from the declaration and never from the data."
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise ParameterError("'bounds' must be a pair of numbers.", hint)
-    lower, upper = rational(bounds[0], "bounds"), rational(bounds[1], "bounds")
+    lower, upper = (rational(end, "bounds") for end in pair(bounds, "bounds", hint))
     try:
         low, high = float(lower), float(upper)
     except OverflowError:
@@ -268,4 +267,4 @@ def _pairs(bounds: Any, columns: int) -> list[tuple[float, float]]:
         raise ParameterError(
             "'bounds' must be one pair of numbers per column.", "bounds=[(0, 100), (0, 1)] for two columns."
         )
-    return [_pair(pair) for pair in bounds]
+    return [_pair(ends) for ends in bounds]

@@ -64,7 +64,7 @@ def main() -> None:
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         plain = Laplace(epsilon, sensitivity, GRID)
         for bounding in ("truncated", "bit"):
-            bounded = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, moves=1)
+            bounded = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
             taken, ratio = compare(
                 lambda bounded=bounded: bounded.sample(values),
                 lambda plain=plain: plain.sample(values),
@@ -93,7 +93,7 @@ def main() -> None:
     print("\nOne value, microseconds (median)")
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         for bounding in ("truncated", "bit"):
-            one = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, moves=1)
+            one = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
             cost = statistics.median(seconds(lambda one=one: one.sample(values[0])) for _ in range(1000))
             print(f"{f'Laplace {bounding} ({name})':<34}{1e6 * cost:>10.1f}")
     others_draws(values)
@@ -111,7 +111,7 @@ def others_draws(values: np.ndarray) -> None:
     pairs = ((LaplaceBoundedDomain, "truncated"), (LaplaceTruncated, "bit"))
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         for theirs, bounding in pairs:
-            ours = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, moves=1)
+            ours = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
             limits = {"lower": bounds[0], "upper": bounds[1]}
             try:
                 other = theirs(epsilon=epsilon, delta=0.0, sensitivity=sensitivity, **limits)

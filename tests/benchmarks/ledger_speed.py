@@ -33,8 +33,8 @@ import pandera.pandas as pa
 from pdprivacy import Budget, Ledger, Pure
 from pdprivacy.accounting import Event
 from pdprivacy.ledger import Account, Entry
+from pdprivacy.ledger.account import charge_body
 from pdprivacy.ledger.chain import Link
-from pdprivacy.ledger.entry import charge_body
 
 ROUNDS = 9
 LABEL = "mean of age where (age > 30 and region == 'north')"
@@ -80,7 +80,7 @@ class Bare:
 
     def connection(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=60)
-        connection.execute("PRAGMA journal_mode=TRUNCATE")
+        connection.execute("PRAGMA journal_mode=PERSIST")
         connection.execute("PRAGMA synchronous=FULL")
         return connection
 

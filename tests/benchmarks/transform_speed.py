@@ -21,9 +21,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
-from pdprivacy import transform
+from pdprivacy import expressions as transform
 from pdprivacy.domain import Column, Domain
-from pdprivacy.query import parse
 
 MASK = 0.7
 WHOLE = 1.5
@@ -103,10 +102,10 @@ def records(rows: int) -> pd.DataFrame:
 
 def masks(frame: pd.DataFrame, rounds: int) -> None:
     for text in FILTERS:
-        condition = parse(text, DOMAIN)
+        condition = transform.query(DOMAIN, text)
         versus(
             f"mask / DataFrame.query: {text}",
-            lambda condition=condition: condition.mask(frame),
+            lambda condition=condition: condition.keep(frame),
             lambda text=text: frame.query(text),
             MASK,
             rounds,
@@ -116,7 +115,7 @@ def masks(frame: pd.DataFrame, rounds: int) -> None:
 def steps(frame: pd.DataFrame, rounds: int) -> None:
     def line(what: str, step: transform.Transform, theirs: Callable[[], object]) -> None:
         assert step.columns is not None
-        versus(what, lambda: step.columns(frame), theirs, WHOLE, rounds)
+        versus(what, lambda: step.made(frame), theirs, WHOLE, rounds)
 
     numbers = frame[["age", "income"]]
     line(

@@ -101,12 +101,14 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
 def _ask(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
     if name.startswith("groupby."):
         dp, name = dp.groupby("k"), name.partition(".")[2]
+    if name == "plan" and not callable(dp.plan):  # of a batch it is a method
+        dp, (name, *arguments) = dp.plan, arguments
     return getattr(dp, name)(*arguments, **words)
 
 
 def _planned(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
     more = {key: value for key, value in words.items() if key not in ("rng", "progress")}
-    return dp.plan(name, *arguments, **{"epsilon": 0.5, "rows": 24, **more})
+    return getattr(dp.plan, name)(*arguments, **{"epsilon": 0.5, "rows": 24, **more})
 
 
 def _charged_together(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:

@@ -14,12 +14,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pdprivacy import measure, noise
+from pdprivacy import noise
 from pdprivacy.ledger import Budget
 from pdprivacy.mechanism import selection
+from pdprivacy.mechanism.grid import first_step, in_steps, last_step
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import Weights
 from pdprivacy.privacy import ZCDP
+from pdprivacy.release import tasks
 from pdprivacy.releases import clustering
 from pdprivacy.statistic.selection import Quantile
 from tests.support.records import Charge, Coins, Draw, Event, Law, Selection
@@ -52,8 +54,8 @@ def attached(listener: Listener) -> Iterator[None]:
         def replace(owner: Any, name: str, make: Any) -> None:
             stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
 
-        for name in ("_add", "_add_within"):
-            replace(measure, name, lambda own: _adding(own, state))
+        for name in ("add_noise", "add_noise_within"):
+            replace(tasks, name, lambda own: _adding(own, state))
         for name, law in LAWS.items():
             replace(noise, name, lambda own, law=law: _drawing(own, law, state, listener))
         for mechanism in (selection.ExponentialMechanism, selection.PermuteAndFlip):
@@ -141,12 +143,11 @@ def _drawing(own: Any, law: Any, state: dict[str, Any], listener: Listener) -> A
 
 def _draw(law: Law, size: int, distances: Any, whole: Any, part: Any, mechanism: Any, limits: Any) -> Draw:
     integers = [int(number) for number in whole]
-    centers = measure._steps(whole, part, mechanism.grid)
+    centers = in_steps(whole, part.unit, mechanism.grid)
     below = above = None
     if distances is not None:
         below, above = (_finite(side) for side in distances)
-        lower = measure._up if limits is not None else None
-        if lower is not None:
+        if limits is not None:
             centers = [
                 _center(number, one, other, *ends)
                 for number, one, other, ends in zip(
@@ -180,9 +181,7 @@ def _finite(side: Any) -> list[int | None]:
 
 def _ends(limits: Any, grid: Fraction, size: int) -> list[tuple[int | None, int | None]]:
     lower, upper = (np.broadcast_to(np.asarray(limit, object), (size,)).tolist() for limit in limits)
-    return [
-        (measure._up(one, grid), measure._down(other, grid)) for one, other in zip(lower, upper, strict=True)
-    ]
+    return [(first_step(one, grid), last_step(other, grid)) for one, other in zip(lower, upper, strict=True)]
 
 
 def _center(number: int, below: int | None, above: int | None, low: int | None, high: int | None) -> int:

@@ -348,7 +348,7 @@ def errors_of(statistic: str, *args: Any, **words: Any) -> Call:
     """The noise scales of a plan; its errors are another matter."""
 
     def call(dp: Any) -> Any:
-        table = dp.plan(statistic, *args, **{"epsilon": [0.1, 1], "rows": 24, **words})
+        table = getattr(dp.plan, statistic)(*args, **{"epsilon": [0.1, 1], "rows": 24, **words})
         return table["scale"]
 
     return call

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import risk
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.measure import calibrate, released_by
 from pdprivacy.mechanism import Bounding, Bounds
-from pdprivacy.mechanism.law import Law
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, check_cells, columns_of
+from pdprivacy.release.calibration import calibrate, released_by
+from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, unwrapped
 from pdprivacy.request import Request
 from pdprivacy.risk.disclosure import Question, check_question
 from pdprivacy.risk.reading import readings
+from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Cells
 
 __all__ = ["Asked", "Counted", "TableNoise", "by_label", "tables_of"]
@@ -58,7 +58,7 @@ class _Reads:
 class _Normal:
     """Gaussian noise of any scale, within bounds or without."""
 
-    law: Law
+    law: GeneralizedNormal
     limits: Bounds
 
     @property
@@ -111,10 +111,10 @@ class TableNoise:
         if self.name == "gaussian" and self.options["calibration"] in (None, "analytic"):
             # its scale stays finite: by delta = 2 Phi(sensitivity / (2 sigma)) - 1
             half = float(rational(self.options["delta"], "delta")) / 2
-            sigma = math.sqrt(part.l2_squared) / (2 * float(Law.gaussian(1.0).distance(half)))
+            sigma = math.sqrt(part.l2_squared) / (2 * float(GeneralizedNormal.gaussian(1.0).distance(half)))
             ends = (0, math.inf if upper is None else upper)
             limits = Bounds.of(ends, "truncated") if truncated else Bounds.of(None, None)
-            return _Normal(Law.gaussian(sigma), limits)
+            return _Normal(GeneralizedNormal.gaussian(sigma), limits)
         if not truncated:
             return risk.OnlyNoise()
         if upper is None:

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy import display
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, cell_index
+from pdprivacy.releases.columns import Labels, cell_index
 from pdprivacy.releases.disclosure.asked import Asked, tables_of
 from pdprivacy.releases.disclosure.options import DEFAULTS, MARK
+from pdprivacy.show import pages
 
 __all__ = ["Homogeneity", "homogeneity"]
 
@@ -43,7 +43,7 @@ class Homogeneity:
         return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"
 
     def _repr_html_(self) -> str:
-        return display.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
+        return pages.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
 
 
 def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:

@@ -16,7 +16,8 @@ from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, cell_index, spelled
+from pdprivacy.release.spec import spelled
+from pdprivacy.releases.columns import Labels, cell_index
 from pdprivacy.releases.curator import marked
 from pdprivacy.releases.disclosure.asked import Asked
 from pdprivacy.releases.disclosure.options import (
@@ -76,7 +77,7 @@ def dr_ha(
     overall : of several sensitive columns, per cell the largest risk ("max") or the sum of risks ("sum").
     partial, attack, threshold : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
     progress : a bar, which needs tqdm; None: where it is long, and somebody looks
-        (``pdprivacy.progress``).
+        (``pdprivacy.show.progress``).
 
     Returns a float for one epsilon, a Series indexed by epsilon for several; with ``average=None`` a
     Series over the cells (NaN where empty), or a DataFrame, cells by epsilon. "monte_carlo": a DataFrame

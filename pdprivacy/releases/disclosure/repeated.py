@@ -14,8 +14,9 @@ from pdprivacy import accounting, risk
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.privacy import Approx, Pure, loss
-from pdprivacy.protection import Protected, find
-from pdprivacy.releases.call import check_cells, check_flag, spelled
+from pdprivacy.protection import Protected, ProtectedFrame, find
+from pdprivacy.release.spec import spelled
+from pdprivacy.releases.columns import check_cells, check_flag
 from pdprivacy.releases.curator import marked
 from pdprivacy.releases.disclosure.asked import Asked
 from pdprivacy.releases.disclosure.options import DEFAULTS, MARK, Measured, check_average, unwrapped
@@ -165,7 +166,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
 def _facts(protected: Protected, frame: Any) -> Protected:
     if frame is None:
         return protected
-    if not isinstance(frame, pd.DataFrame):
+    if not isinstance(frame, pd.DataFrame | ProtectedFrame):
         raise ParameterError(f"'frame' must be a protected DataFrame (got {type(frame).__name__}).")
     return find(frame)
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive
-from pdprivacy.progress import shown
 from pdprivacy.protection import Protected
-from pdprivacy.releases.call import Labels, check_cells, columns_of, spelled
+from pdprivacy.release.spec import spelled
+from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.releases.disclosure.asked import Asked, Counted, TableNoise, by_label
 from pdprivacy.releases.disclosure.options import (
     DEFAULTS,
@@ -31,6 +31,7 @@ from pdprivacy.releases.disclosure.options import (
     epsilon_range,
     levels_of,
 )
+from pdprivacy.show.progress import shown
 from pdprivacy.utility import batches, distances, marginals, total_variation
 
 __all__ = ["tradeoff", "utility"]
@@ -77,7 +78,12 @@ def _distances(
 
 
 def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
-    orders: Any = order if isinstance(order, int | np.integer) else [*order] if np.iterable(order) else []
+    whole = isinstance(order, int | np.integer)
+    if not whole and not isinstance(order, list | tuple | range):  # other arrays may be cells
+        raise ParameterError(
+            f"'order' must be a whole number or a list of them (got {kind(order)}).", "order=(1, 2, 3)."
+        )
+    orders: Any = order if whole else list(order)
     margins = marginals(range(len(columns)), orders)
     if not margins:
         raise ParameterError(f"'order' must be at most the number of columns ({len(columns)}).")

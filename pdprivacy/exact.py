@@ -1,0 +1,246 @@
+"""Exact arithmetic: decimals of many digits, directed rounding and bisection.
+
+The decimal arithmetic of Python rounds roots, logarithms and exponentials correctly, so that the neighbour
+of a result on one side is a bound. A float is a bound both as the binary number it is and as the shortest
+decimal that it prints, which is what a loss reads it as.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    localcontext,
+)
+from fractions import Fraction
+from typing import Any, TypeVar
+
+__all__ = ["DOWN", "SLIP", "UP", "bisect", "decimal", "decimals", "decimals_of_product", "exp_up"]
+__all__ += ["exponential", "float_down", "float_up", "log_up", "moved_down", "moved_up", "power_below"]
+__all__ += ["power_down", "power_up", "root_above", "root_down", "root_up", "rounded_down", "rounded_up"]
+__all__ += ["smallest"]
+
+T = TypeVar("T", float, Decimal)
+
+LARGEST_EXPONENT = 2000
+"""Of the tenth powers in `UP` and `DOWN`; exponentials beyond are never computed."""
+
+KEPT = 50
+"""Correct digits of a decimal that `moved_up` and `moved_down` take."""
+
+ABOVE = Decimal(f"1.{'0' * 34}1")
+BELOW = Decimal(f"0.{'9' * 20}")
+"""Further away than `ABOVE`, so that a number that was moved down and is computed back stays below."""
+
+SLIP = 3
+"""The largest error of `exponential`, in its last place."""
+
+
+def decimals(digits: int, rounding: str = ROUND_HALF_EVEN) -> Context:
+    """Return a context of this many digits whose exponents have no limits.
+
+    >>> decimals(3).divide(1, 3)
+    Decimal('0.333')
+    """
+    traps = [InvalidOperation, DivisionByZero, Overflow]
+    return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=traps)
+
+
+def _limited(rounding: str) -> Context:
+    context = decimals(KEPT, rounding)
+    context.Emin, context.Emax = -LARGEST_EXPONENT, LARGEST_EXPONENT
+    return context
+
+
+UP, DOWN = _limited(ROUND_CEILING), _limited(ROUND_FLOOR)
+
+
+def decimals_of_product(*factors: Fraction) -> Context:
+    """Return a context for numbers as small as the product of ``factors``, to ``KEPT`` correct digits."""
+    bits = (max(0, one.denominator.bit_length() - one.numerator.bit_length() + 1) for one in factors)
+    return decimals(KEPT + 20 + sum(bits) // 3)
+
+
+def decimal(number: Fraction, context: Context) -> Decimal:
+    """Return ``number`` with the digits and the rounding of ``context``."""
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+# Rounding to a stated side.
+
+
+def rounded_up(number: Fraction, digits: int) -> Fraction:
+    """Round a number up to this many significant digits.
+
+    >>> rounded_up(Fraction(1, 3), 4)
+    Fraction(1667, 5000)
+    """
+    return Fraction(decimal(number, decimals(digits, ROUND_CEILING)))
+
+
+def rounded_down(number: Fraction) -> Fraction:
+    """Round a number down to the digits of `DOWN`."""
+    return Fraction(decimal(number, DOWN))
+
+
+def moved_up(number: Decimal) -> Fraction:
+    """Return a number above a positive one of ``KEPT`` correct digits, by at most 1e-28 of it.
+
+    >>> moved_up(Decimal(1)) > 1
+    True
+    """
+    return Fraction(decimals(30, ROUND_CEILING).multiply(number, ABOVE))
+
+
+def moved_down(number: Decimal) -> Fraction:
+    """Return a number below a positive one of ``KEPT`` correct digits, by 1e-20 of it.
+
+    >>> moved_down(Decimal(1)) < 1
+    True
+    """
+    return Fraction(decimals(30, ROUND_FLOOR).multiply(number, BELOW))
+
+
+def float_up(number: Fraction) -> float:
+    """Return the next float not below ``number``, as it is and as it prints; infinite past all floats.
+
+    >>> float_up(Fraction(1, 10)), float_up(Fraction(1, 3))
+    (0.1, 0.33333333333333337)
+    """
+    try:
+        near = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.nextafter(math.inf, 0)
+    while math.isfinite(near) and Fraction(repr(near)) != number:
+        if min(Fraction(repr(near)), Fraction(near)) >= number:
+            break
+        near = math.nextafter(near, math.inf)
+    return near
+
+
+def float_down(number: Fraction) -> float:
+    """Return the next float not above ``number``, as it is and as it prints.
+
+    >>> float_down(Fraction(1, 10)), float_down(Fraction(1, 3))
+    (0.1, 0.3333333333333333)
+    """
+    return -float_up(-number)
+
+
+# Functions.
+
+
+def log_up(number: Fraction) -> Fraction:
+    """Return an upper bound of the natural logarithm of a positive number."""
+    return Fraction(UP.next_plus(UP.ln(decimal(number, UP))))
+
+
+def exp_up(number: Fraction) -> Fraction:
+    """Return an upper bound of the exponential of a number below 4000."""
+    if number < -4000:  # less than the smallest float
+        return Fraction(1, 10**400)
+    return Fraction(UP.next_plus(UP.exp(decimal(number, UP))))
+
+
+def root_up(number: Fraction) -> Fraction:
+    """Return an upper bound of the square root."""
+    return Fraction(UP.next_plus(UP.sqrt(decimal(number, UP))))
+
+
+def root_down(number: Fraction) -> Fraction:
+    """Return a lower bound of the square root, not negative."""
+    return max(Fraction(0), Fraction(DOWN.next_minus(DOWN.sqrt(decimal(number, DOWN)))))
+
+
+def root_above(square: Fraction) -> Fraction:
+    """Return an upper bound of the square root, of 60 bits."""
+    shift = max(0, 120 - square.numerator.bit_length() + square.denominator.bit_length())
+    shift += shift % 2
+    scaled = -((-square.numerator << shift) // square.denominator)
+    return Fraction(math.isqrt(scaled) + 1, 1 << (shift // 2))
+
+
+def power_down(number: Fraction, count: int) -> Fraction:
+    """Return a lower bound of a whole power, not negative."""
+    power = DOWN.power(decimal(number, DOWN), count)
+    return max(Fraction(0), Fraction(DOWN.next_minus(DOWN.next_minus(power))))
+
+
+def power_up(base: Fraction, exponent: Fraction) -> Fraction:
+    """Return ``base ** exponent`` rounded up to 64 bits, by less than 2**-60 of itself.
+
+    >>> power_up(Fraction(4), Fraction(3, 2)) > 8
+    True
+    """
+    context = decimals(60)
+    logarithm = context.ln(decimal(base, context))
+    power = Fraction(context.exp(context.multiply(logarithm, decimal(exponent, context))))
+    power *= 1 + Fraction(1, 2**100)
+    step = Fraction(2) ** (power.numerator.bit_length() - power.denominator.bit_length() - 64)
+    return math.ceil(power / step) * step
+
+
+def power_below(size: Fraction) -> Fraction:
+    """Return the largest power of two that is at most ``size``."""
+    power = Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
+    return power if power <= size else power / 2
+
+
+def exponential(x: Fraction, bits: int) -> int:
+    """Return an integer e with e <= exp(-x)·2^bits <= e + SLIP, and no error at x = 0."""
+    if x == 0:
+        return 1 << bits
+    if x > bits:
+        return 0
+    # Sixteen and more digits beyond the bits: Decimal.exp is correctly rounded, its argument nearly so.
+    with localcontext(decimals(bits // 3 + 24)):
+        value = (-Decimal(x.numerator) / Decimal(x.denominator)).exp() * Decimal(1 << bits)
+        return max(0, int(value) - 1)
+
+
+# Search.
+
+
+def bisect(
+    meets: Callable[[T], bool], low: T, high: T, tolerance: Any = 0, *, logarithmic: bool = False
+) -> T:
+    """Return the number in (low, high] from which on ``meets`` holds, from the side on which it does.
+
+    ``tolerance``: how far the result may be off, as a share of it; 0: to all digits of a float.
+    ``logarithmic``: for limits that are orders of magnitude apart, both positive.
+    """
+    while high - low > tolerance * high:
+        middle: Any = math.exp((math.log(low) + math.log(high)) / 2) if logarithmic else (low + high) / 2
+        if not low < middle < high:
+            break
+        if meets(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def smallest(meets: Callable[[float], bool]) -> float:
+    """Return the smallest positive number that meets a monotone condition, from the side that meets it."""
+    low, high = 0.0, 1.0
+    while not meets(high):
+        low, high = high, high * 2
+        if math.isinf(high):
+            raise OverflowError
+    if low == 0.0:
+        low = high / 2
+        while meets(low):
+            low, high = low / 2, low
+            if not low:
+                raise OverflowError
+    return bisect(meets, low, high, 2.0**-44)

@@ -1,0 +1,31 @@
+"""Conditions, arithmetic and the declared steps made of them: each treats a record by itself.
+
+An expression is read into one tree, walked with regions and intervals for what is declared of its result,
+and with arrays for its values. Nothing here knows protected frames: `pdprivacy.protection` applies the steps.
+"""
+
+from pdprivacy.expressions.assign import assign
+from pdprivacy.expressions.cells import dense, nulls
+from pdprivacy.expressions.labels import cut, recode
+from pdprivacy.expressions.reader import Reader
+from pdprivacy.expressions.refused import REFUSED, refusal
+from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
+from pdprivacy.expressions.syntax import Syntax
+
+__all__ = [
+    "REFUSED",
+    "Reader",
+    "Syntax",
+    "Transform",
+    "assign",
+    "clip",
+    "cut",
+    "dense",
+    "dropna",
+    "fillna",
+    "nulls",
+    "query",
+    "recode",
+    "refusal",
+    "select",
+]

@@ -1,0 +1,236 @@
+"""Operations on terms: where their results lie, and by which numpy function they are computed.
+
+Whole numbers stay whole as long as every operand and result fits 64 bits, which the declared bounds tell;
+all else is computed in doubles. Numbers are moved into the declared bounds before they are used.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pdprivacy.domain import Column, finite
+from pdprivacy.errors import QueryError
+from pdprivacy.expressions import intervals
+from pdprivacy.expressions.constants import INTEGERS
+from pdprivacy.expressions.intervals import Range, holds_zero
+from pdprivacy.expressions.tree import Term
+
+__all__ = [
+    "OPERATIONS",
+    "absolute",
+    "clipped",
+    "column_term",
+    "combined",
+    "constant",
+    "filled",
+    "negated",
+    "raised",
+    "times",
+]
+
+
+def _fits(within: Range) -> bool:
+    return INTEGERS[0] <= within[0] and within[1] <= INTEGERS[1]
+
+
+def _bounded(within: Range) -> bool:
+    return all(map(math.isfinite, within))
+
+
+def _doubles(term: Term) -> Range:
+    return float(term.within[0]), float(term.within[1])
+
+
+def constant(value: int | float) -> Term | None:
+    """The term of a number; None for one that is not finite.
+
+    >>> constant(3).whole, constant(2**64).whole
+    (True, False)
+    """
+    if not finite(value):
+        return None
+    if isinstance(value, int) and _fits((value, value)):
+        return Term((value, value), True, True, False, value)
+    return Term((float(value), float(value)), False, True, False, float(value))
+
+
+def column_term(column: Column) -> Term:
+    """The term of a declared column.
+
+    Raises
+    ------
+    QueryError : a column of labels.
+    """
+    if column.kind == "category":
+        raise QueryError(
+            f"column {column.name!r} of kind 'category' is no number.",
+            "a condition on it is one: assign(south=\"region == 'south'\")",
+        )
+    if column.kind != "float" and column.lower is not None and column.upper is not None:
+        within: Range = (int(column.lower), int(column.upper))
+        if _fits(within):
+            return Term(within, True, True, column.nullable, column)
+    low = -math.inf if column.lower is None else float(column.lower)
+    high = math.inf if column.upper is None else float(column.upper)
+    # cells without a bound are finite all the same
+    return Term((low, high), False, True, column.nullable, column)
+
+
+def negated(term: Term) -> Term:
+    """``-x``, which rounds nothing."""
+    return _exact(term, intervals.negate, np.negative)
+
+
+def absolute(term: Term) -> Term:
+    """``|x|``, which rounds nothing."""
+    return _exact(term, intervals.absolute, np.absolute)
+
+
+def _exact(term: Term, ends: Callable[[Range], Range], run: Callable[..., Any]) -> Term:
+    within = ends(term.within)
+    whole = term.whole and _fits(within)
+    if not whole:
+        within = ends(_doubles(term))
+    return Term(within, whole, term.finite, term.nullable, run=run, parts=(term,))
+
+
+def clipped(term: Term, lower: int | float | None = None, upper: int | float | None = None) -> Term:
+    """The values moved between two constants; whole numbers stay whole between whole constants."""
+    ends = [end for end in (lower, upper) if end is not None]
+    whole = term.whole and all(isinstance(end, int) and _fits((end, end)) for end in ends)
+    low, high = (
+        min(max(end, -math.inf if lower is None else lower), math.inf if upper is None else upper)
+        for end in term.within
+    )
+    within: Range = (int(low), int(high)) if whole else (float(low), float(high))
+
+    def run(array: Any, dtype: Any = None) -> Any:
+        return np.clip(np.asarray(array, dtype=dtype), lower, upper)
+
+    finite = term.finite or _bounded(within)
+    return Term(within, whole, finite, term.nullable, run=run, parts=(term,))
+
+
+def filled(term: Term, value: int | float) -> Term:
+    """The values with a constant in place of nulls."""
+    if not term.nullable:
+        return term
+    whole = term.whole and isinstance(value, int) and _fits((value, value))
+    low, high = term.within if whole else _doubles(term)
+    within = (min(low, value), max(high, value))
+
+    def run(array: Any, null: Any = None, dtype: Any = None) -> Any:
+        doubles = np.asarray(array, dtype=dtype)
+        return np.where(np.isnan(doubles) if null is None else null, value, doubles)
+
+    return Term(within, whole, term.finite, False, run=run, parts=(term,), fills=True)
+
+
+# ---------------------------------------------------------------- powers
+
+
+def times(base: Any, exponent: int) -> Any:
+    """``base`` to a whole power by multiplication: in doubles, in the same order for every number.
+
+    >>> times(1.5, 3)
+    3.375
+    """
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return result
+
+
+def raised(base: Term, exponent: int) -> Term:
+    """``base ** exponent`` for a whole exponent that is not negative."""
+    if base.whole:
+        within = intervals.power(base.within, exponent, pow)
+        if _fits(within):
+            return replace(
+                base, within=within, leaf=None, run=lambda array: np.power(array, exponent), parts=(base,)
+            )
+    within = intervals.power(_doubles(base), exponent, lambda x, n: times(x, n) if n else 1.0)
+
+    def run(array: Any, dtype: Any) -> Any:
+        doubles = np.asarray(array, dtype=dtype)
+        return times(doubles, exponent) if exponent else np.where(np.isnan(doubles), np.nan, 1.0)
+
+    return Term(within, False, _bounded(within), base.nullable, run=run, parts=(base,))
+
+
+# ---------------------------------------------------------------- operations on two terms
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation on two terms.
+
+    ``ends``: of the results in doubles; ``whole_ends``: of whole numbers, None where these are always made
+    doubles. ``undefined``: whether numbers may have no result, such as 0 / 0.
+    """
+
+    run: np.ufunc
+    ends: Callable[[Range, Range], Range]
+    whole_ends: Callable[[Range, Range], Range] | None
+    undefined: Callable[[Term, Term], bool]
+
+
+def combined(operation: _Operation, one: Term, other: Term) -> Term:
+    """The term of an operation on two terms."""
+    nullable = one.nullable or other.nullable
+    divides = operation.run in (np.floor_divide, np.mod)
+    if operation.whole_ends and one.whole and other.whole and not (divides and holds_zero(other.within)):
+        within = operation.whole_ends(one.within, other.within)
+        if _fits(within):
+            return Term(within, True, True, nullable, run=operation.run, parts=(one, other))
+    within = operation.ends(_doubles(one), _doubles(other))
+    nullable = nullable or operation.undefined(one, other)
+    return Term(within, False, _bounded(within), nullable, run=operation.run, parts=(one, other))
+
+
+def _infinite(term: Term, sign: int) -> bool:
+    """Whether values of the term may be infinite with this sign."""
+    return not term.finite and term.within[sign > 0] == sign * math.inf
+
+
+def _cancel(one: Term, other: Term, same: int) -> bool:
+    """Whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
+    return any(_infinite(one, sign) and _infinite(other, same * sign) for sign in (1, -1))
+
+
+def _zero_times_infinity(one: Term, other: Term) -> bool:
+    return (not one.finite and holds_zero(other.within)) or (not other.finite and holds_zero(one.within))
+
+
+def _zeros(one: Term, other: Term) -> bool:
+    return holds_zero(one.within) and holds_zero(other.within)
+
+
+OPERATIONS: dict[type[ast.operator], _Operation] = {
+    ast.Add: _Operation(np.add, intervals.add, intervals.add, lambda x, y: _cancel(x, y, -1)),
+    ast.Sub: _Operation(np.subtract, intervals.subtract, intervals.subtract, lambda x, y: _cancel(x, y, 1)),
+    ast.Mult: _Operation(np.multiply, intervals.multiply, intervals.multiply, _zero_times_infinity),
+    ast.Div: _Operation(
+        np.divide, intervals.divide, None, lambda x, y: _zeros(x, y) or not (x.finite or y.finite)
+    ),
+    ast.FloorDiv: _Operation(
+        np.floor_divide,
+        intervals.floor_divide,
+        intervals.floor_divide_whole,
+        lambda x, y: _zeros(x, y) or not x.finite,
+    ),
+    ast.Mod: _Operation(
+        np.mod, intervals.modulo, intervals.modulo_whole, lambda x, y: holds_zero(y.within) or not x.finite
+    ),
+}
+"""The binary operators of the grammar, except powers."""

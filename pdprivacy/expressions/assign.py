@@ -1,0 +1,241 @@
+"""New columns from arithmetic and conditions of declared ones."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.domain import Column, Domain, plain
+from pdprivacy.errors import ParameterError, QueryError, got, kind
+from pdprivacy.expressions.cells import BLOCK, column_of
+from pdprivacy.expressions.constants import NUMERIC, number
+from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, Reader
+from pdprivacy.expressions.regions import possible
+from pdprivacy.expressions.steps import Cells, Transform, clip, clipped_column, fillna, own
+from pdprivacy.expressions.syntax import Syntax, read_syntax
+from pdprivacy.expressions.tree import Condition
+from pdprivacy.expressions.values import Read, numbers, truths
+
+__all__ = ["assign"]
+
+
+def assign(
+    domain: Domain,
+    expressions: Mapping[str, str | Syntax],
+    bounds: Mapping[str, Sequence[float | None]] | None = None,
+) -> Transform:
+    """New columns, each of one expression of declared columns and constants; like `DataFrame.assign`.
+
+    An expression is arithmetic (``+ - * / // % **`` with a whole constant exponent, ``abs``, parentheses), a
+    condition as in `query`, or a column. It may use the columns before it in the same call; a name that is
+    declared is replaced. Nulls stay null; a condition is False of a null, as in `query`.
+
+    The bounds are those that the results have for cells within the declared bounds. Whole numbers stay whole
+    where the bounds say that all of them fit 64 bits, save by ``/``; else the column is one of floats. A
+    result that is no number (0 / 0) is null.
+
+    Parameters
+    ----------
+    expressions : new column name to expression.
+    bounds : new column name to ``(lower, upper)``: narrower public bounds, into which the results are
+        moved; needed where the results have none, as with a denominator that may be zero. None leaves an end
+        as it is.
+
+    Raises
+    ------
+    ParameterError : an expression that is no text (a function or a Series may look at other rows), bounds
+        that are none, or declared columns all of which have a tuple as their label.
+    QueryError : anything else in an expression, or a result without bounds.
+    DeclarationError : a name whose role is 'identifier'.
+
+    Source: R. E. Moore, Interval Analysis (1966).
+
+    >>> domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in ("gain", "loss")))
+    >>> step = assign(domain, {"net": "gain - loss"})
+    >>> step.domain["net"].bounds("mean")
+    (-9.0, 9.0)
+    >>> step.apply(pd.DataFrame({"gain": [3, 0], "loss": [0, 2]}))["net"].tolist()
+    [3, -2]
+    """
+    _check_expressions(expressions)
+    asked = _checked_bounds(expressions, bounds)
+    _check_levels(domain, expressions)
+    made: dict[Hashable, Cells] = {}
+    reads: dict[Hashable, None] = {}
+    for name, expression in expressions.items():
+        if name in domain:
+            own(domain[name], "assign")
+        what = f"expression of {name!r}"
+        try:
+            syntax = expression
+            if not isinstance(syntax, Syntax):
+                syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
+            reader = Reader(syntax, domain, what)
+            column, cells = _new(reader, syntax.node, name, asked.get(name))
+        except RecursionError:
+            raise QueryError(f"the {what} is nested too deeply.") from None
+        reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
+        made[name] = cells
+        domain = domain.replace(column) if name in domain else Domain((*domain.columns, column))
+    return Transform(_text(expressions, bounds), domain, tuple(reads), made)
+
+
+def _text(
+    expressions: Mapping[str, str | Syntax], bounds: Mapping[str, Sequence[float | None]] | None
+) -> str:
+    texts = {name: getattr(given, "text", given) for name, given in expressions.items()}
+    if all(name.isidentifier() and not keyword.iskeyword(name) for name in expressions):
+        parts = [f"{name}={text!r}" for name, text in texts.items()]
+    else:
+        parts = [f"**{texts!r}"]
+    if bounds:
+        shown = {name: tuple(map(plain, ends)) for name, ends in bounds.items()}
+        parts.append(f"bounds={shown!r}")
+    return f"assign({', '.join(parts)})"
+
+
+def _check_expressions(expressions: Any) -> None:
+    example = 'private.dp.assign(net="gain - loss")'
+    if not isinstance(expressions, Mapping) or not expressions:
+        raise ParameterError(
+            f"'expressions' must map new columns to expressions (got {got(expressions)}).", example
+        )
+    for name, expression in expressions.items():
+        if not isinstance(name, str) or not name:
+            raise ParameterError(f"the name of a new column must be a string (got {kind(name)}).", example)
+        if type(expression) is str or isinstance(expression, Syntax):  # a text of NumPy may be a cell
+            continue
+        if callable(expression) or hasattr(expression, "__iter__"):
+            raise ParameterError(
+                f"the new column {name!r} must be an expression as text (got {kind(expression)}): a "
+                "function or a column of cells may have looked at other rows.",
+                example,
+            )
+        raise ParameterError(
+            f"the new column {name!r} must be an expression as text (got {kind(expression)}).",
+            f'a constant is one too: private.dp.assign({name}="1")',
+        )
+
+
+def _check_levels(domain: Domain, expressions: Mapping[str, str | Syntax]) -> None:
+    """Refuse new columns beside columns of several levels, among which pandas finds no name of one."""
+    if len(domain) and all(isinstance(name, tuple) for name in domain):
+        raise ParameterError(
+            f"the label of the new column {next(iter(expressions))!r} is a string, and those of all declared "
+            "columns are tuples.",
+            'join them before df.dp.protect(...): df.columns = ["_".join(name) for name in df.columns]',
+        )
+
+
+def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dict[str, tuple[Any, Any]]:
+    example = 'private.dp.assign(rate="gain / hours", bounds={"rate": (0, 100)})'
+    if bounds is None:
+        return {}
+    if not isinstance(bounds, Mapping):
+        raise ParameterError(f"'bounds' must map new columns to (lower, upper) (got {got(bounds)}).", example)
+    for name, ends in bounds.items():
+        if name not in expressions:
+            raise ParameterError(f"'bounds' names {got(name)}, which is no new column.", example)
+        if not isinstance(ends, tuple | list) or len(ends) != 2:
+            raise ParameterError(f"'bounds' of {name!r} must be (lower, upper) (got {got(ends)}).", example)
+    return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
+
+
+def _new(reader: Reader, node: ast.expr, name: str, ends: tuple[Any, Any] | None) -> tuple[Column, Cells]:
+    """A new column: what is declared of it, and its cells."""
+    if (copied := _copied(reader, node)) is not None:
+        column, cells = replace(copied[0], name=name, role=None), copied[1]
+    elif _is_condition(node):
+        condition = reader.condition(node)
+        column = Column(name, "boolean", categories=possible(condition, reader.domain))
+        cells = _outcomes(condition, column)
+    else:
+        return _computed(reader, node, name, ends)
+    if ends is None:
+        return column, cells
+    if column.kind not in NUMERIC:
+        raise ParameterError(f"'bounds' of {name!r} are for numbers (it is of kind {column.kind!r}).")
+    return _computed(reader, node, name, ends)
+
+
+def _is_condition(node: ast.expr) -> bool:
+    match node:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=attribute)):
+            return attribute in NULL_TESTS
+    return False
+
+
+def _copied(reader: Reader, node: ast.expr) -> tuple[Column, Cells] | None:
+    """A declared column, perhaps clipped or filled; None for any other expression."""
+    match node:
+        case ast.Name():
+            column = reader.column(node)
+            return column, lambda read, _: read[column.name]
+        case ast.Call(func=ast.Attribute(value=base, attr=method)) if method in METHODS:
+            if (before := _copied(reader, base)) is not None:
+                return _moved(*before, method, reader.arguments(node))
+    return None
+
+
+def _moved(column: Column, cells: Cells, method: str, constants: dict[str, Any]) -> tuple[Column, Cells]:
+    """A column after ``clip`` or ``fillna``."""
+    domain = Domain((column,))
+    if method == "clip":
+        step = clip(domain, **{end: {column.name: bound} for end, bound in constants.items()})
+    else:
+        step = fillna(domain, {column.name: constants["value"]})
+    if column.name not in step.columns:  # no nulls to fill
+        return column, cells
+    then = step.columns[column.name]
+    return step.domain[column.name], lambda read, index: then({column.name: cells(read, index)}, index)
+
+
+def _outcomes(condition: Condition, column: Column) -> Cells:
+    return lambda read, index: column_of(truths(condition, read), None, column, index)
+
+
+def _computed(
+    reader: Reader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
+) -> tuple[Column, Cells]:
+    term = reader.term(node)
+    low, high = (end if math.isfinite(end) else None for end in term.within)
+    column = Column(name, "integer" if term.whole else "float", term.nullable, lower=low, upper=high)
+    lower, upper = None, None
+    if ends is not None:
+        lower, upper = (
+            None if end is None else number(end, column, f"{what!r} in 'bounds'")
+            for end, what in zip(ends, ("lower", "upper"), strict=True)
+        )
+        if lower is not None and upper is not None and lower > upper:
+            raise ParameterError(f"'lower' in 'bounds' of {name!r} must not be above 'upper'.")
+        column = clipped_column(column, lower, upper)
+    if column.lower is None or column.upper is None:
+        raise QueryError(
+            f"the expression of {name!r} has results without bounds: a column of it has none, a denominator "
+            "may be zero, or a number is too large.",
+            f"state public bounds, into which the results are moved: bounds={{{name!r}: (LOWER, UPPER)}}",
+        )
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        made = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
+        null = np.zeros(len(index), dtype=bool) if term.whole and term.nullable else None
+        for start in range(0, len(index), BLOCK):
+            rows = slice(start, start + BLOCK)
+            found = numbers(term, {one: read[one].iloc[rows] for one in reader.columns})
+            made[rows] = found.array
+            if null is not None and found.null is not None:
+                null[rows] = found.null
+            if lower is not None or upper is not None:
+                np.clip(made[rows], lower, upper, out=made[rows])
+        return column_of(made, null, column, index)
+
+    return column, cells

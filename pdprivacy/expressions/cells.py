@@ -1,0 +1,194 @@
+"""Cells of a declared column as arrays, whatever dtype holds them, and arrays as columns again."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from pdprivacy.domain import Column
+from pdprivacy.expressions.constants import INTEGERS
+
+__all__ = ["BLOCK", "Mask", "codes", "column_of", "dense", "floats", "labelled", "nulls", "whole"]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+BLOCK = 1 << 16
+"""Rows that are computed at a time, so that what lies between stays near the processor."""
+
+
+def dense(values: pd.Series[Any]) -> pd.Series[Any]:
+    """A sparse column with each of its cells, as they are; any other as it is.
+
+    Integers and truth values between which nulls are left out are cells of dtype object: pandas makes them
+    doubles where a null is among them, which rounds large ones.
+    """
+    if not isinstance(values.dtype, pd.SparseDtype):
+        return values
+    array: Any = values.array
+    fill, subtype = array.fill_value, values.dtype.subtype
+    cells = np.empty(len(array), dtype=object if pd.isna(fill) and subtype.kind in "iub" else subtype)
+    one = np.empty(1, dtype=cells.dtype)
+    one[0] = fill  # by place: numpy would spread a tuple over the cells
+    cells[:] = one
+    cells[array.sp_index.to_int_index().indices] = array.sp_values
+    return pd.Series(cells, index=values.index, name=values.name)
+
+
+def nulls(values: pd.Series[Any]) -> Mask:
+    """Which cells are null, whatever stands for it (NaN, None, NA, NaT)."""
+    null = values.isna().to_numpy(dtype=bool)
+    if types.is_float_dtype(values.dtype) and types.is_extension_array_dtype(values.dtype):
+        # Arrow and masked columns may hold NaN beside NA.
+        null = null | np.isnan(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return null
+
+
+def floats(values: pd.Series[Any], column: Column) -> NDArray[np.float64]:
+    """The numbers of a column within its bounds, NaN for a null; for reading only."""
+    array = _doubles(dense(values))
+    low = -np.inf if column.lower is None else float(column.lower)
+    high = np.inf if column.upper is None else float(column.upper)
+    if not len(array) or (low == -np.inf and high == np.inf):
+        return array
+    least, most = array.min(), array.max()
+    if np.isnan(least):  # a minimum is NaN where any value is
+        least, most = np.fmin.reduce(array), np.fmax.reduce(array)
+    return np.clip(array, low, high) if least < low or most > high else array
+
+
+def _doubles(values: pd.Series[Any]) -> NDArray[np.float64]:
+    dtype = values.dtype
+    if dtype.kind in "iufb":
+        if isinstance(dtype, np.dtype):
+            return np.asarray(values.to_numpy(), dtype=np.float64)
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([_double(cell) for cell in values], dtype=np.float64)
+
+
+def _double(cell: Any) -> float:
+    if not isinstance(cell, numbers.Real | Decimal | np.bool_):
+        return np.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+    except (TypeError, ValueError, ArithmeticError):  # a number in name only
+        return np.nan
+
+
+def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | None]:
+    """The integers of a column within its bounds, and which are null; for reading only.
+
+    Of int64, or of Python integers where one is beyond it. A null holds a number within the bounds.
+    """
+    values = dense(values)
+    null = nulls(values) if column.nullable else None
+    array = _integers(values)
+    if array is None:
+        array, found = _python_integers(values)
+        null = found if null is None else null | found
+    low = INTEGERS[0] if column.lower is None else max(int(column.lower), INTEGERS[0])
+    high = INTEGERS[1] if column.upper is None else min(int(column.upper), INTEGERS[1])
+    if array.dtype == object:
+        bounds = [bound for bound in (column.lower, column.upper) if bound is not None]
+        if len(bounds) == 2:
+            array = np.clip(array, int(bounds[0]), int(bounds[1])).astype(np.int64)
+    elif len(array) and not (low <= int(array.min()) and int(array.max()) <= high):
+        array = np.clip(array, low, high)
+    return array, null
+
+
+def _integers(values: pd.Series[Any]) -> NDArray[np.int64] | None:
+    """A column as int64, where its dtype says that all of it are such."""
+    dtype: Any = values.dtype
+    if dtype.kind in "ib" or (dtype.kind == "u" and dtype.itemsize < 8):
+        if isinstance(dtype, np.dtype):
+            return np.asarray(values.to_numpy(), dtype=np.int64)
+        return np.asarray(values.to_numpy(dtype=np.int64, na_value=False if dtype.kind == "b" else 0))
+    if dtype.kind == "f":
+        array = _doubles(values)
+        finite = np.isfinite(array)
+        if (np.abs(array[finite]) < 2.0**63).all() and (finite | np.isnan(array)).all():
+            return np.where(finite, array, 0.0).astype(np.int64)
+    return None
+
+
+def _python_integers(values: pd.Series[Any]) -> tuple[NDArray[Any], Mask]:
+    cells = [_integer(cell) for cell in values]
+    null = np.array([cell is None for cell in cells], dtype=bool)
+    held = [0 if cell is None else cell for cell in cells]
+    fits = all(INTEGERS[0] <= cell <= INTEGERS[1] for cell in held)
+    return np.array(held, dtype=np.int64 if fits else object), null
+
+
+def _integer(cell: Any) -> int | None:
+    if not isinstance(cell, numbers.Real | Decimal | np.bool_):
+        return None
+    try:
+        return int(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError, ArithmeticError):  # a null, or a number in name only
+        return None
+
+
+def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.Index[Any]) -> pd.Series[Any]:
+    """An array as a column of the declared kind.
+
+    float64 with NaN for floats; int64 and bool, or Int64 and boolean where nulls are declared.
+    """
+    values: Any = array
+    if column.kind == "float":
+        values = np.asarray(array, dtype=np.float64)
+        if null is not None and null.any():
+            values = np.where(null, np.nan, values)
+    elif array.dtype == object:
+        values = array.copy()
+        values[null if null is not None else []] = None
+    elif column.nullable or (null is not None and bool(null.any())):
+        null = np.zeros(len(array), dtype=bool) if null is None else null
+        masked = pd.arrays.BooleanArray if column.kind == "boolean" else pd.arrays.IntegerArray
+        values = masked(np.asarray(array), null.copy())
+    return pd.Series(values, index=index)
+
+
+def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
+    values = dense(values)
+    places = {label: place for place, label in enumerate(labels)}
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        found, uniques = values.cat.codes.to_numpy(), values.cat.categories
+    else:
+        try:
+            found, uniques = pd.factorize(values)
+        except Exception:  # cells without a hash, or that raise when compared
+            cells = values.to_numpy(dtype=object)
+            return np.array([_place(cell, places) for cell in cells], dtype=np.int64)
+    table = np.array([*(_place(label, places) for label in uniques), -1], dtype=np.int64)
+    return np.asarray(table[found])
+
+
+def _place(cell: Any, places: dict[Any, int]) -> int:
+    if isinstance(cell, np.datetime64):  # whose hash is its own
+        cell = pd.Timestamp(cell)
+    elif isinstance(cell, np.timedelta64):
+        cell = pd.Timedelta(cell)
+    try:
+        return places.get(cell, -1)
+    except Exception:
+        return -1
+
+
+def labelled(
+    places: NDArray[np.integer[Any]], labels: Sequence[Any], index: pd.Index[Any], *, ordered: bool = False
+) -> pd.Series[Any]:
+    """A category column from places among the labels; -1 is null."""
+    texts = all(type(label) is str for label in labels)
+    dtype = None if texts else object
+    categories: pd.Index[Any] = pd.Index(list(labels), dtype=dtype, tupleize_cols=False)
+    return pd.Series(pd.Categorical.from_codes(places, categories=categories, ordered=ordered), index=index)

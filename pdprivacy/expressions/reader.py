@@ -1,0 +1,416 @@
+"""The reader of conditions and arithmetic; whatever is not record by record is refused here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from datetime import date
+from enum import Enum
+from typing import Any
+
+import pandas as pd
+
+from pdprivacy.domain import Column, Domain, finite
+from pdprivacy.errors import DeclarationError, QueryError
+from pdprivacy.expressions.arithmetic import (
+    OPERATIONS,
+    absolute,
+    clipped,
+    column_term,
+    combined,
+    constant,
+    filled,
+    negated,
+    raised,
+)
+from pdprivacy.expressions.syntax import Syntax
+from pdprivacy.expressions.tree import ORDERINGS, Comparison, Condition, Joined, Negated, Term
+from pdprivacy.hints import nearest
+
+__all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "Reader"]
+
+_SYMBOLS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+NULL_TESTS = {"isna": False, "isnull": False, "notna": True, "notnull": True}
+AGGREGATES = frozenset(
+    [
+        "agg",
+        "aggregate",
+        "all",
+        "any",
+        "autocorr",
+        "corr",
+        "count",
+        "cov",
+        "describe",
+        "first",
+        "idxmax",
+        "idxmin",
+        "kurt",
+        "kurtosis",
+        "last",
+        "max",
+        "mean",
+        "median",
+        "min",
+        "mode",
+        "nlargest",
+        "nsmallest",
+        "nunique",
+        "prod",
+        "product",
+        "quantile",
+        "sem",
+        "size",
+        "skew",
+        "std",
+        "sum",
+        "value_counts",
+        "var",
+    ]
+)
+"""Methods of a column that read all of its rows."""
+
+SHAPE = "a filter compares declared columns with constants, such as age >= 30 and region == 'south'"
+
+ARITHMETIC_SHAPE = (
+    "an expression is arithmetic of declared columns and constants (+ - * / // % **, abs(x)), such as "
+    "capital_gain - capital_loss, or a condition such as age >= 30"
+)
+
+MOST_EXPONENT = 1000
+
+METHODS = {"clip": ("lower", "upper"), "fillna": ("value",)}
+"""Methods of a column or of arithmetic, and the constants that they take."""
+
+
+class Reader:
+    """One pass over one expression: from its syntax to a `Condition` or a `Term`.
+
+    ``what``: the name of the expression in errors. ``columns``: those that were read so far, in order.
+    """
+
+    def __init__(self, syntax: Syntax, domain: Domain, what: str = "filter") -> None:
+        self.what = what
+        self.domain = domain
+        self.columns: dict[Hashable, None] = {}
+        self.show = syntax.show
+        self._names = syntax.names
+        self._labels: dict[Hashable, _Labels] = {}
+
+    def condition(self, node: ast.expr) -> Condition:
+        """The condition of a syntax tree; QueryError for anything else."""
+        match node:
+            case ast.BoolOp(op=ast.And(), values=values):
+                return Joined(tuple(self.condition(value) for value in values), every=True)
+            case ast.BoolOp(values=values):
+                return Joined(tuple(self.condition(value) for value in values), every=False)
+            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+                return Negated(self.condition(operand))
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name() as owner, attr=attribute), args=[], keywords=[]
+            ) if attribute in NULL_TESTS:
+                null = Comparison(self.column(owner).name, "null")
+                return Negated(null) if NULL_TESTS[attribute] else null
+            case ast.Name():
+                column = self.column(node)
+                if column.kind != "boolean":
+                    raise QueryError(
+                        f"column {column.name!r} alone is not a condition (it is of kind {column.kind!r}).",
+                        SHAPE,
+                    )
+                return self._leaf(column, "==", (True,))
+        raise self._refusal(node)
+
+    def _comparison(self, node: ast.Compare) -> Condition:
+        operands = [node.left, *node.comparators]
+        parts = [
+            self._pair(left, operator_, right, node)
+            for left, operator_, right in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        return parts[0] if len(parts) == 1 else Joined(tuple(parts), every=True)
+
+    def _pair(self, left: ast.expr, operator_: ast.cmpop, right: ast.expr, node: ast.Compare) -> Condition:
+        for side in (left, right):
+            if isinstance(side, ast.Constant) and side.value is None:
+                raise QueryError(
+                    f"{self.show(node)!r} compares with None, which nothing equals.",
+                    "write column.isna() or column.notna()",
+                )
+        symbol = _SYMBOLS.get(type(operator_))
+        if symbol is None:
+            raise QueryError(f"'is' is not a comparison of values, in {self.show(node)!r}.", "write == or !=")
+        if not isinstance(left, ast.Name) and isinstance(right, ast.Name) and symbol in _FLIPPED:
+            left, right, symbol = right, left, _FLIPPED[symbol]
+        if not isinstance(left, ast.Name):
+            if isinstance(right, ast.Name) and self._is_constant(left):
+                raise QueryError(
+                    f"the column stands on the left of {symbol!r}, not as in {self.show(node)!r}.",
+                    f"write column {symbol} [CONSTANT, ...]",
+                )
+            for side in (left, right):
+                if not self._is_constant(side):
+                    raise self._refusal(side)
+            raise QueryError(f"{self.show(node)!r} compares constants only.", SHAPE)
+        column = self.column(left)
+        if isinstance(right, ast.Name):
+            self.column(right)
+            raise QueryError(
+                f"{self.show(node)!r} compares two columns; only constants narrow the declaration.", SHAPE
+            )
+        if not self._is_constant(right):
+            raise self._refusal(right)
+        listed = isinstance(right, ast.List | ast.Tuple | ast.Set)
+        if listed != (symbol in ("in", "not in")) and not (listed and symbol in ("==", "!=")):
+            raise QueryError(
+                f"{symbol!r} takes {'one constant, not a list' if listed else 'a list of constants'}, "
+                f"in {self.show(node)!r}.",
+                None if listed else f"write {self.show(left)} {symbol} [{self.show(right)}]",
+            )
+        elements = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
+        return self._leaf(column, symbol, tuple(self._constant(element) for element in elements))
+
+    def _is_constant(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            return isinstance(node.operand, ast.Constant)
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return all(self._is_constant(element) for element in node.elts)
+        return isinstance(node, ast.Constant)
+
+    def _constant(self, node: ast.expr) -> Any:
+        value = None
+        if isinstance(node, ast.Constant):
+            value = node.value
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
+            number = node.operand.value
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                value = -number if isinstance(node.op, ast.USub) else number
+        if not isinstance(value, bool | int | float | str):
+            raise QueryError(f"{self.show(node)!r} is not a number, a string, True or False.", SHAPE)
+        if not isinstance(value, str) and not finite(value):
+            raise QueryError(f"a constant of the {self.what} is not a finite number.")
+        return value
+
+    def column(self, node: ast.Name) -> Column:
+        """The declared column of a name; QueryError where there is none, or it is an identifier."""
+        name = self._names.get(node.id, node.id)
+        column, refused = None, None
+        try:
+            column = self.domain[name]
+        except DeclarationError as error:
+            refused = self._undeclared(name, error)
+        if column is None:
+            assert refused is not None
+            raise refused  # outside the except block: one error, not two
+        if column.role == "identifier":
+            raise QueryError(
+                f"column {name!r} has the role 'identifier': nothing is released by it.",
+                "filter by other columns",
+            )
+        self.columns[name] = None
+        return column
+
+    def _undeclared(self, name: Hashable, error: DeclarationError) -> QueryError:
+        others = [label for label in self.domain.names if not isinstance(label, str)]
+        message, hint = str(error.args[0]).split("\nHint:")[0], error.hint
+        if not others:
+            return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
+        written = str(name).replace(" ", "")
+        meant = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
+        if meant:
+            message = f"the label of column {meant[0]!r} is no string, and a {self.what} names strings only."
+        return QueryError(
+            message,
+            f"only columns with strings as labels can be named in a {self.what}; rename the others before "
+            "df.dp.protect(...): df.columns = [...]",
+        )
+
+    def _leaf(self, column: Column, symbol: str, constants: tuple[Any, ...]) -> Condition:
+        name = column.name
+        for value in constants:
+            fits = {
+                "boolean": isinstance(value, bool),
+                "category": True,
+            }.get(column.kind, not isinstance(value, bool | str))
+            if not fits:
+                raise QueryError(
+                    f"column {name!r} of kind {column.kind!r} cannot be compared with {value!r}.",
+                    "True and False are its constants" if column.kind == "boolean" else None,
+                )
+        if symbol in ORDERINGS:
+            if column.kind in ("boolean", "category"):
+                raise QueryError(
+                    f"column {name!r} of kind {column.kind!r} has no order, so {symbol!r} does not apply.",
+                    f"write {name} in [LABEL, ...]",
+                )
+            return Comparison(name, symbol, constants)
+        if column.categories is not None:
+            if name not in self._labels:
+                self._labels[name] = _Labels(column, column.categories)
+            constants = tuple(map(self._labels[name].meant, constants))
+        among = Comparison(name, "in", constants)
+        return Negated(among) if symbol in ("!=", "not in") else among
+
+    # ---------------------------------------------------------------- arithmetic
+
+    def term(self, node: ast.expr) -> Term:
+        """The arithmetic of a syntax tree; QueryError for anything else."""
+        match node:
+            case ast.Constant(value=bool()):
+                pass
+            case ast.Constant(value=int() | float() as value):
+                number = constant(value)
+                if number is None:
+                    raise QueryError(f"a constant of the {self.what} is not a finite number.")
+                return number
+            case ast.Name():
+                return column_term(self.column(node))
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.term(operand)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return negated(self.term(operand))
+            case ast.Call(func=ast.Name(id="abs"), args=[operand], keywords=[]):
+                return absolute(self.term(operand))
+            case ast.Call(func=ast.Attribute(value=base, attr="clip")):
+                return clipped(self.term(base), **self._numbers(node))
+            case ast.Call(func=ast.Attribute(value=base, attr="fillna")):
+                return filled(self.term(base), **self._numbers(node))
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                return raised(self.term(left), self._exponent(right))
+            case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
+                return combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
+        raise self._refusal(node, arithmetic=True)
+
+    def arguments(self, node: ast.Call) -> dict[str, Any]:
+        """The constants that ``clip`` or ``fillna`` of a column is called with, by name."""
+        assert isinstance(node.func, ast.Attribute)
+        names = METHODS[node.func.attr]
+        given: dict[str | None, ast.expr] = dict(zip(names, node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if len(node.args) > len(names) or not given or not set(given) <= set(names):
+            raise QueryError(
+                f"{node.func.attr!r} takes {' and '.join(names)}, in {self.show(node)!r}.",
+                f"{node.func.attr}({', '.join(f'{name}=CONSTANT' for name in names)})",
+            )
+        return {name: self._constant(given[name]) for name in names if name in given}
+
+    def _numbers(self, node: ast.Call) -> dict[str, int | float]:
+        found = self.arguments(node)
+        if any(isinstance(value, bool | str) for value in found.values()):
+            raise QueryError(f"{self.show(node)!r} needs numbers.", ARITHMETIC_SHAPE)
+        return found
+
+    def _exponent(self, node: ast.expr) -> int:
+        exponent = node.value if isinstance(node, ast.Constant) else None
+        if not isinstance(exponent, int) or isinstance(exponent, bool) or exponent > MOST_EXPONENT:
+            raise QueryError(
+                f"the exponent {self.show(node)!r} is not a whole constant from 0 to {MOST_EXPONENT}.",
+                "a negative power is 1 / x ** n",
+            )
+        return exponent
+
+    # ---------------------------------------------------------------- refusals
+
+    def _refusal(self, node: ast.expr, arithmetic: bool = False) -> QueryError:
+        shown = self.show(node)
+        hint = ARITHMETIC_SHAPE if arithmetic else SHAPE
+        other_rows = "calls a method, which may look at other rows"
+        match node:
+            case _ if (aggregate := self._aggregate(node)) is not None:
+                shown = aggregate
+                if arithmetic:
+                    reason = f"{other_rows}: one record may change the new cells of all others"
+                    hint = (
+                        'a constant in its place, such as a number that was released before, f"age - {mean}"'
+                    )
+                else:
+                    reason = (
+                        f"{other_rows}: a filter against an aggregate has infinite sensitivity, because one "
+                        "record may change which others pass"
+                    )
+                    hint = (
+                        "a filter takes constants: a declared bound, or a number that was released before, "
+                        'f"... {limit}"'
+                    )
+            case ast.Call(func=ast.Attribute()):
+                reason = other_rows
+            case ast.Call() if arithmetic:
+                reason = "calls a function, of which only abs(x) is known"
+            case ast.Call():
+                reason = "calls a function, and a filter has none"
+            case ast.Attribute():
+                reason = "reads an attribute, and an expression reads columns only"
+            case ast.Subscript():
+                reason = "reads by position or label, which may be another row"
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if arithmetic:
+                reason = "is a condition inside arithmetic"
+                hint = 'make it a column first: assign(old="age >= 65", share="old * income")'
+            case ast.BinOp() if not arithmetic:
+                reason = "is arithmetic; only columns themselves are compared"
+                hint = f"{SHAPE}; arithmetic makes a column first, private.dp.assign(new={shown!r})"
+            case _ if arithmetic:
+                reason = "is not arithmetic of declared columns and constants"
+            case _:
+                reason = "is not a comparison of a declared column with a constant"
+        return QueryError(f"{shown!r} {reason}.", hint)
+
+    def _aggregate(self, node: ast.expr) -> str | None:
+        """The part of an expression that is an aggregate of all rows, None where it holds none."""
+        for part in ast.walk(node):
+            match part:
+                case ast.Call(func=ast.Attribute(attr=method)) if method in AGGREGATES:
+                    return self.show(part)
+        return None
+
+
+class _Labels:
+    """The declared categories of a column, to be found by the constants that mean them.
+
+    A constant means the first of those that equal it, are an Enum of this value, or are this date.
+    """
+
+    def __init__(self, column: Column, categories: tuple[Any, ...]) -> None:
+        self.column = column
+        self.categories = categories
+        # True equals 1, and they are different labels
+        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
+        self.values: dict[Any, int] = {}
+        self.dates: dict[pd.Timestamp, int] = {}
+        for place, label in enumerate(categories):
+            if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
+                self.values.setdefault(label.value, place)
+            if isinstance(label, date) and (day := _timestamp(label)) is not None:
+                self.dates.setdefault(day, place)
+
+    def meant(self, value: Any) -> Any:
+        """The label; QueryError where none is meant."""
+        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
+        if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
+            places.append(self.dates.get(day))
+        place = min((place for place in places if place is not None), default=None)
+        if place is not None:
+            return self.categories[place]
+        shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
+        close = nearest(value, self.categories)
+        raise QueryError(
+            f"{value!r} is not a declared category of column {self.column.name!r} (declared: {shown}).",
+            f"one of these, such as {self.categories[0] if close is None else close!r}",
+        )
+
+
+def _timestamp(value: Any) -> pd.Timestamp | None:
+    try:
+        return pd.Timestamp(value)
+    except (ValueError, TypeError):
+        return None

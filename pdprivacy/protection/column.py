@@ -1,0 +1,272 @@
+"""Symbolic columns of a protected frame: expressions in pandas syntax, which hold no cell."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Literal, NoReturn
+
+from pdprivacy.domain import Domain
+from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
+from pdprivacy.expressions import Reader, Syntax
+from pdprivacy.protection.core import Protected
+from pdprivacy.protection.opaque import Opaque
+
+__all__ = ["ProtectedColumn"]
+
+_ENDS: dict[str, tuple[type[ast.cmpop], type[ast.cmpop]]] = {
+    "both": (ast.LtE, ast.LtE),
+    "neither": (ast.Lt, ast.Lt),
+    "left": (ast.LtE, ast.Lt),
+    "right": (ast.Lt, ast.LtE),
+}
+
+
+def _comparison(symbol: type[ast.cmpop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
+    def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
+        return self._condition(ast.Compare(self._node, [symbol()], [self._operand(other)]))
+
+    return method
+
+
+def _arithmetic(
+    symbol: type[ast.operator], swapped: bool = False
+) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
+    def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
+        left, right = self._node, self._operand(other)
+        if swapped:
+            left, right = right, left
+        return self._term(ast.BinOp(left, symbol(), right))
+
+    return method
+
+
+def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
+    def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
+        parts: list[ast.expr] = []
+        for side in (self, other):
+            if not isinstance(side, ProtectedColumn):
+                raise ParameterError(
+                    f"a condition is joined with another condition (got {kind(side)}).",
+                    '(private["age"] >= 18) & (private["age"] < 65)',
+                )
+            node = self._operand(side)
+            if isinstance(node, ast.BoolOp) and isinstance(node.op, symbol):
+                parts.extend(node.values)
+            else:
+                parts.append(side._is_condition())
+        return self._of(ast.BoolOp(symbol(), parts))
+
+    return method
+
+
+def _names(domain: Domain) -> dict[str, Hashable]:
+    """What stands in an expression for the labels that are no Python names; no Python name has backticks."""
+    names: dict[str, Hashable] = {}
+    for label in domain:
+        if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
+            continue
+        key = f"`{label if isinstance(label, str) else repr(label)}`"
+        while key in names:
+            key += "'"
+        names[key] = label
+    return names
+
+
+class ProtectedColumn(Opaque):
+    """A column of a protected frame, or an expression of such columns.
+
+    It holds the expression and no cell. Comparisons and null tests make conditions, which choose records by
+    ``private[condition]``; arithmetic makes columns for ``private.assign``. Operands are columns of the same
+    frame and plain Python values.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+    >>> (private["age"] >= 18) & ~private["age"].isin([20, 21])
+    age >= 18 and (not age in [20, 21])
+    """
+
+    __slots__ = ("__weakref__", "_node", "_protected")
+    _kind = "a protected column"
+
+    _node: ast.expr
+    _protected: Protected
+
+    def __init__(self, protected: Protected, node: ast.expr) -> None:
+        self._protected = protected
+        self._node = node
+
+    @classmethod
+    def named(cls, protected: Protected, name: Hashable) -> ProtectedColumn:
+        """The column of this name."""
+        label = protected.domain[name].name
+        keys = {known: key for key, known in _names(protected.domain).items()}
+        return cls(protected, ast.Name(keys.get(label, str(label))))
+
+    def _declared(self) -> Domain:
+        """The declaration of the column, or of the frame of an expression."""
+        domain = self._protected.domain
+        if not isinstance(self._node, ast.Name):
+            return domain
+        return Domain((domain[_names(domain).get(self._node.id, self._node.id)],))
+
+    def syntax(self) -> Syntax:
+        """The expression, to be read against the declaration of its frame."""
+        try:
+            return Syntax(ast.unparse(self._node), self._node, _names(self._protected.domain))
+        except RecursionError:
+            raise QueryError("the expression is nested too deeply.") from None
+
+    def __repr__(self) -> str:
+        return self.syntax().text
+
+    def _written(self) -> str:
+        """The column as a user writes it."""
+        name = self._declared().names[0]
+        return f'private["{name}"]' if isinstance(name, str) else f"private[{name!r}]"
+
+    # ---------------------------------------------------------------- parts of an expression
+
+    def _of(self, node: ast.expr) -> ProtectedColumn:
+        return ProtectedColumn(self._protected, node)
+
+    def _reader(self) -> Reader:
+        return Reader(self.syntax(), self._protected.domain)
+
+    def _condition(self, node: ast.expr) -> ProtectedColumn:
+        found = self._of(node)
+        found._is_condition()
+        return found
+
+    def _is_condition(self) -> ast.expr:
+        """The node; QueryError where it is no condition."""
+        if not isinstance(self._node, ast.BoolOp):  # whose parts are conditions
+            self._reader().condition(self._node)
+        return self._node
+
+    def _term(self, node: ast.expr) -> ProtectedColumn:
+        found = self._of(node)
+        found._reader().term(node)
+        return found
+
+    def _operand(self, value: Any) -> ast.expr:
+        """A column of the same frame, or a plain Python value, as a node."""
+        if isinstance(value, ProtectedColumn):
+            if value._protected is not self._protected:
+                raise ParameterError(
+                    "the columns belong to different protected frames.",
+                    'take each from the frame that is filtered: adults[adults["age"] < 65].',
+                )
+            return value._node
+        if value is not None and type(value) not in (bool, int, float, str):
+            raise ParameterError(
+                f"a protected column is combined with plain Python values alone (got {kind(value)}).",
+                'private["age"] >= 18; of a released number x, float(x).',
+            )
+        if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+            return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+        return ast.Constant(value)
+
+    # ---------------------------------------------------------------- conditions
+
+    __lt__ = _comparison(ast.Lt)
+    __le__ = _comparison(ast.LtE)
+    __gt__ = _comparison(ast.Gt)
+    __ge__ = _comparison(ast.GtE)
+    __eq__ = _comparison(ast.Eq)  # type: ignore[assignment]
+    __ne__ = _comparison(ast.NotEq)  # type: ignore[assignment]
+    __and__ = __rand__ = _joint(ast.And)
+    __or__ = __ror__ = _joint(ast.Or)
+
+    def __invert__(self) -> ProtectedColumn:
+        return self._of(ast.UnaryOp(ast.Not(), self._is_condition()))
+
+    def isin(self, values: Iterable[bool | float | str]) -> ProtectedColumn:
+        """Whether the value is one of these, as ``Series.isin``; False for nulls."""
+        if not isinstance(values, list | tuple | set | frozenset | range):
+            raise ParameterError(
+                f"'values' must be a list of plain Python values (got {kind(values)}).",
+                'private["region"].isin(["north", "south"])',
+            )
+        listed = ast.List([self._operand(value) for value in values])
+        return self._condition(ast.Compare(self._node, [ast.In()], [listed]))
+
+    def between(
+        self,
+        left: float,
+        right: float,
+        inclusive: Literal["both", "neither", "left", "right"] = "both",
+    ) -> ProtectedColumn:
+        """Whether the value lies between two constants, as ``Series.between``; False for nulls."""
+        check_one_of("inclusive", inclusive, tuple(_ENDS))
+        symbols = [symbol() for symbol in _ENDS[inclusive]]
+        nodes = [self._node, self._operand(right)]
+        return self._condition(ast.Compare(self._operand(left), symbols, nodes))
+
+    def isna(self) -> ProtectedColumn:
+        """Whether the value is null."""
+        return self._condition(ast.Call(ast.Attribute(self._node, "isna"), [], []))
+
+    def notna(self) -> ProtectedColumn:
+        """Whether the value is not null."""
+        return self._condition(ast.Call(ast.Attribute(self._node, "notna"), [], []))
+
+    isnull, notnull = isna, notna
+
+    # ---------------------------------------------------------------- arithmetic
+
+    __add__, __radd__ = _arithmetic(ast.Add), _arithmetic(ast.Add, swapped=True)
+    __sub__, __rsub__ = _arithmetic(ast.Sub), _arithmetic(ast.Sub, swapped=True)
+    __mul__, __rmul__ = _arithmetic(ast.Mult), _arithmetic(ast.Mult, swapped=True)
+    __truediv__, __rtruediv__ = _arithmetic(ast.Div), _arithmetic(ast.Div, swapped=True)
+    __floordiv__, __rfloordiv__ = _arithmetic(ast.FloorDiv), _arithmetic(ast.FloorDiv, swapped=True)
+    __mod__, __rmod__ = _arithmetic(ast.Mod), _arithmetic(ast.Mod, swapped=True)
+    __pow__, __rpow__ = _arithmetic(ast.Pow), _arithmetic(ast.Pow, swapped=True)
+
+    def __neg__(self) -> ProtectedColumn:
+        return self._term(ast.UnaryOp(ast.USub(), self._node))
+
+    def __pos__(self) -> ProtectedColumn:
+        return self._term(ast.UnaryOp(ast.UAdd(), self._node))
+
+    def __abs__(self) -> ProtectedColumn:
+        """The absolute values, as ``Series.abs``."""
+        return self._term(ast.Call(ast.Name("abs"), [self._node], []))
+
+    abs = __abs__
+
+    def clip(self, lower: float | None = None, upper: float | None = None) -> ProtectedColumn:
+        """The values moved between public bounds, as ``Series.clip``; for ``private.assign``."""
+        return self._called("clip", lower=lower, upper=upper)
+
+    def fillna(self, value: bool | float | str) -> ProtectedColumn:
+        """The values with a constant in place of nulls, as ``Series.fillna``; for ``private.assign``."""
+        return self._called("fillna", value=value)
+
+    def _called(self, method: str, **constants: object) -> ProtectedColumn:
+        given = {name: self._operand(value) for name, value in constants.items() if value is not None}
+        call = ast.Call(
+            ast.Attribute(self._node, method), [], [ast.keyword(name, value) for name, value in given.items()]
+        )
+        found = self._of(call)
+        found._reader().arguments(call)
+        return found
+
+    # ---------------------------------------------------------------- refusals
+
+    def __bool__(self) -> NoReturn:
+        raise self._refused(
+            "A truth value",
+            f"{self._written()}.between(18, 65); and for conditions a & b, a | b, ~a",
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise self._refused("Iteration", self._release("histogram"))
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise self._refused("'in'", f"{self._written()}.isin([VALUE, ...]), which makes a condition")
+
+    def __hash__(self) -> int:
+        raise self._refused("A hash", 'the label of the column, "age"')

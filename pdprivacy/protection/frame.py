@@ -1,0 +1,308 @@
+"""The protected frame: its declaration, row steps in pandas syntax, and releases under ``.dp``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
+
+import pandas as pd
+
+from pdprivacy import expressions as steps
+from pdprivacy.domain import Domain, has_hash
+from pdprivacy.errors import NotProtectedError, ParameterError, kind
+from pdprivacy.expressions import Syntax, Transform
+from pdprivacy.hints import told
+from pdprivacy.protection.column import ProtectedColumn
+from pdprivacy.protection.core import Protected
+from pdprivacy.protection.opaque import Opaque
+from pdprivacy.protection.steps import transformed
+
+if TYPE_CHECKING:
+    from pdprivacy.accessor import DataFrameDP
+
+__all__ = ["ROW_STEPS", "ProtectedFrame", "find"]
+
+ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "select")
+"""Methods of a protected frame that treat each record by itself."""
+
+Labels: TypeAlias = Hashable | Sequence[Hashable]
+
+
+class ProtectedFrame(Opaque):
+    """A frame bound to its declaration and a budget, as `pdprivacy.protect` and ``df.dp.protect`` give it.
+
+    It is not a DataFrame and shows no cell: its ``repr`` shows what is declared and spent. Releases are
+    under ``.dp``. Row steps are written as in pandas, with symbolic columns:
+    ``private[private["age"] >= 18]``. Each treats a record by itself, carries the declaration of its
+    result, and costs nothing. Frames of other engines stay there, lazily where that is lazy.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> adults = private[private["age"].between(18, 64)]
+    >>> adults.dp.domain["age"].bounds("mean")
+    (18.0, 64.0)
+    """
+
+    __slots__ = ("__weakref__", "_protected")
+    dp: DataFrameDP  # put here by `pdprivacy.accessor`
+    _protected: Protected
+
+    def __init__(self, protected: Protected) -> None:
+        self._protected = protected
+
+    def __repr__(self) -> str:
+        return repr(self.dp)
+
+    def _repr_html_(self) -> str:
+        return str(self.dp._repr_html_())
+
+    def _declared(self) -> Domain:
+        return self._protected.domain
+
+    @property
+    def columns(self) -> pd.Index[Any]:
+        """The names of the declared columns."""
+        return pd.Index(list(self._protected.domain), tupleize_cols=False)
+
+    def copy(self) -> ProtectedFrame:
+        """The same object, which nothing changes."""
+        return self
+
+    # ---------------------------------------------------------------- row steps
+
+    def _after(self, transform: Transform, condition: str | None = None) -> ProtectedFrame:
+        protected = self._protected.admitted(transform.text.partition("(")[0])
+        return ProtectedFrame(transformed(protected, transform, condition))
+
+    def _filtered(self, condition: str | Syntax) -> ProtectedFrame:
+        text = condition.text if isinstance(condition, Syntax) else condition
+        return self._after(steps.query(self._protected.domain, condition), text)
+
+    def _owned(self, column: ProtectedColumn) -> Syntax:
+        """The expression of a column of this frame."""
+        if column._protected is not self._protected:
+            raise ParameterError(
+                "The columns belong to another protected frame.",
+                'take them from the frame that is changed: adults[adults["age"] < 65].',
+            )
+        return column.syntax()
+
+    @overload
+    def __getitem__(self, key: ProtectedColumn | list[Any]) -> ProtectedFrame: ...
+    @overload
+    def __getitem__(self, key: str | float | tuple[Hashable, ...]) -> ProtectedColumn: ...
+    def __getitem__(self, key: Any) -> ProtectedColumn | ProtectedFrame:
+        """A column by its label, the columns of a list, or the records that meet a condition.
+
+        The number of records that meet a condition is private, whatever was public before.
+
+        Raises
+        ------
+        ParameterError : a mask of cells, a slice, or a condition of another frame.
+        QueryError : no condition, or one that no declared record meets.
+        """
+        if isinstance(key, ProtectedColumn):
+            return self._filtered(self._owned(key))
+        if isinstance(key, list):
+            return self.select(key)
+        if isinstance(key, slice) or not has_hash(key):
+            raise ParameterError(
+                f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
+                'private["age"], private[["age", "region"]], private[private["age"] >= 18].',
+            )
+        return ProtectedColumn.named(self._protected, key)
+
+    @told
+    def query(self, expr: str) -> ProtectedFrame:
+        """The records that meet a condition, as `DataFrame.query`.
+
+        The grammar of `DataFrame.query` cut down to what looks at one record: comparisons of declared
+        columns with constants, ``and``, ``or``, ``not``, ``in``, ``.isna()``. The domain is narrowed
+        accordingly. The number of rows that meet it is private, whatever was public before.
+
+        Raises QueryError for everything else, with the reason.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.query("age >= 30 and age < 65").dp.domain["age"].bounds("mean")
+        (30.0, 64.0)
+        """
+        return self._filtered(expr)
+
+    @told
+    def clip(
+        self,
+        lower: float | Mapping[Hashable, float] | None = None,
+        upper: float | Mapping[Hashable, float] | None = None,
+        *,
+        columns: Labels | None = None,
+    ) -> ProtectedFrame:
+        """Numbers moved into public bounds, as `DataFrame.clip`, and bounds declared so.
+
+        ``lower``, ``upper``: a number for all numeric columns (or ``columns``), or a mapping from column to
+        number. Narrower bounds need less noise, and bias what lies outside.
+
+        Raises ParameterError for bounds that leave nothing, or are not those of the column's kind.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 87]}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.clip(upper=80).dp.domain["age"].bounds("mean")
+        (0.0, 80.0)
+        """
+        return self._after(steps.clip(self._protected.domain, lower, upper, columns=columns))
+
+    @told
+    def assign(
+        self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+    ) -> ProtectedFrame:
+        """New columns of arithmetic or conditions of declared ones, as `DataFrame.assign`.
+
+        ``expressions``: per new column, such as ``private["gain"] - private["loss"]``, or the same as text,
+        ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
+        a condition gives truth values). Functions and Series are refused: they may look at other records.
+        The bounds of a new column follow from those of its columns; ``bounds`` states narrower public ones by
+        column, into which values are clipped, and is needed where a denominator may be zero.
+
+        Raises QueryError for an expression that looks at other records or at undeclared columns.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> pay = pa.Column(float, pa.Check.in_range(0, 100), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"pay": [10.0, 20.0]}), pa.DataFrameSchema({"pay": pay})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.assign(yearly=12 * private["pay"]).dp.domain["yearly"].bounds("mean")
+        (0.0, 1200.0)
+        """
+        given = {
+            name: self._owned(value) if isinstance(value, ProtectedColumn) else value
+            for name, value in expressions.items()
+        }
+        return self._after(steps.assign(self._protected.domain, given, bounds))
+
+    @told
+    def cut(
+        self,
+        column: Hashable,
+        bins: Sequence[float],
+        *,
+        right: bool = True,
+        labels: Sequence[Any] | None = None,
+        include_lowest: bool = False,
+    ) -> ProtectedFrame:
+        """The numbers of a column as the intervals that they are in, as `pandas.cut` with edges.
+
+        Labels are texts such as ``"(18, 30]"``, or ``labels``. A number in no interval becomes null. A
+        number of bins is refused, because pandas takes their edges from the data.
+
+        Raises ParameterError for edges that are not increasing, labels that do not fit, a column without
+        numbers.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.cut("age", [0, 40, 120]).dp.domain["age"].labels("count")
+        ('(0, 40]', '(40, 120]')
+        """
+        made = steps.cut(
+            self._protected.domain, column, bins, right=right, labels=labels, include_lowest=include_lowest
+        )
+        return self._after(made)
+
+    @told
+    def recode(self, column: Hashable, mapping: Mapping[Any, Any]) -> ProtectedFrame:
+        """The labels of a column replaced by others; those that are not in ``mapping`` stay.
+
+        A label that is mapped to None becomes null. The declared labels are what they are mapped to.
+
+        Raises ParameterError for labels that are not declared.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> region = pa.Column(str, pa.Check.isin(["north", "south"]), metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=2)
+        >>> private.recode("region", {"north": "up"}).dp.domain["region"].categories
+        ('up', 'south')
+        """
+        return self._after(steps.recode(self._protected.domain, column, mapping))
+
+    @told
+    def fillna(self, value: Any) -> ProtectedFrame:
+        """Nulls replaced by public constants, as `DataFrame.fillna`.
+
+        ``value``: a constant for all columns that may hold nulls, or a mapping from column to constant. It
+        widens bounds and labels that do not hold it. A mean or a mode of the data is no constant.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(float, pa.Check.in_range(0, 120), nullable=True, metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, None]}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.fillna({"age": 40}).dp.domain["age"].nullable
+        False
+        """
+        return self._after(steps.fillna(self._protected.domain, value))
+
+    @told
+    def dropna(self, subset: Labels | None = None, *, how: Literal["any", "all"] = "any") -> ProtectedFrame:
+        """The records without nulls, as `DataFrame.dropna`; how many there are is private.
+
+        ``subset``: columns to look at, by default all that are declared. ``how``: "any" or "all".
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(float, pa.Check.in_range(0, 120), nullable=True, metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, None]}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.dropna("age").dp.domain["age"].nullable
+        False
+        """
+        return self._after(steps.dropna(self._protected.domain, subset, how))
+
+    @told
+    def select(self, columns: Labels) -> ProtectedFrame:
+        """These declared columns, in this order.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> flag = pa.Column(bool, metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+        >>> list(private.select(["ill"]).columns)
+        ['ill']
+        """
+        return self._after(steps.select(self._protected.domain, columns))
+
+    # ---------------------------------------------------------------- refusals
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise ParameterError(
+            "A protected frame is not changed in place.", 'private.assign(yearly="12 * income")'
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise self._refused("Iteration", "for name in private.columns: ...")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise self._refused("'in'", "name in private.columns")
+
+    def __bool__(self) -> NoReturn:
+        raise self._refused("A truth value", self._release("count"))
+
+
+def find(frame: Any) -> Protected:
+    """What stands behind a protected frame.
+
+    Raises
+    ------
+    NotProtectedError : the frame is not protected.
+    """
+    if isinstance(frame, ProtectedFrame):
+        return frame._protected
+    raise NotProtectedError(
+        "The frame is not protected: nothing is declared about it.",
+        'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1). '
+        '"python -m pdprivacy declare data.csv" writes a schema to fill in.',
+    )

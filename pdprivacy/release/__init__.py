@@ -1,0 +1,1 @@
+"""Releases as values, the one function that executes them, and the objects that are published."""

@@ -1,0 +1,91 @@
+"""Assumed sufficient statistics: what a plan takes in place of the records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
+
+__all__ = ["Assumption"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A table of ``rows`` records without nulls, spread evenly over all cells.
+
+    ``at``: the mean of each number, or its variance where variances are asked for. By default
+    the middle of the bounds, and the variance of uniform values; covariances are zero.
+    """
+
+    rows: int
+    at: float | None = None
+
+    def answer(self, read: Read) -> Any:
+        """Return the answer to a read, of this table; ParameterError where ``at`` is out of bounds."""
+        match read.name, read.args:
+            case ("rows", ()) | ("present", _):
+                return self.rows
+            case "table", (columns, method):
+                return self._cells(math.prod(column.cells(method) for column in columns))
+            case "bins", (column, edges):
+                return self._cells(len(edges) - 1 + int(column.nullable))
+            case "sum", (quantity,):
+                return self.rows, self.rows * self._mean(quantity)
+            case "moments", (quantities,):
+                return self._moments(quantities)
+        quantities, keys, method = read.args
+        return self._grouped(quantities, keys, method, products=dict(read.options)["products"])
+
+    def _cells(self, cells: int) -> NDArray[np.int64]:
+        if self.at is not None:
+            return np.full(cells, round(self.at))
+        counts = np.full(cells, self.rows // cells)
+        counts[: self.rows % cells] += 1
+        return counts
+
+    def _mean(self, quantity: Quantity) -> int:
+        if self.at is None:
+            return 0 if quantity.low <= 0 <= quantity.high else (quantity.low + quantity.high) // 2
+        _check(self.at, quantity.lower, quantity.upper)
+        steps = round((self.at - quantity.center) / quantity.grid)
+        return min(max(steps, quantity.low), quantity.high)
+
+    def _square(self, quantity: Quantity) -> int:
+        """The mean square about the centre, in steps."""
+        if self.at is not None:
+            _check(self.at, 0.0, (quantity.upper - quantity.lower) ** 2 / 2)
+        variance = (quantity.high - quantity.low) ** 2 / 12 if self.at is None else self.at / quantity.grid**2
+        return round(min(variance, quantity.reach**2))
+
+    def _moments(self, quantities: Sequence[Quantity]) -> Moments:
+        size = len(quantities)
+        products = [[0] * size for _ in range(size)]
+        for place, quantity in enumerate(quantities):
+            products[place][place] = max(self.rows - 1, 0) * self._square(quantity)
+        return Moments(self.rows, [0] * size, products)
+
+    def _grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums:
+        groups = math.prod(key.cells(method) for key in keys)
+        rows = Assumption(self.rows)._cells(groups).tolist()
+        sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
+        squares = {
+            (i, j): [n * self._square(quantities[i]) if i == j else 0 for n in rows]
+            for i in range(len(quantities))
+            for j in range(i, len(quantities))
+        }
+        return GroupedSums(rows, sums, squares if products else {})
+
+
+def _check(at: float, lower: float, upper: float) -> None:
+    if not lower <= at <= upper:
+        raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")

@@ -1,0 +1,210 @@
+"""How far off released numbers may be: the error of the noise, and what keeping bounds makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.distributions import Distribution, GeneralizedNormal
+from pdprivacy.mechanism import Bounds, Gaussian
+from pdprivacy.mechanism.bounds import bias_between, mse_between
+from pdprivacy.release.calibration import PartMechanism
+from pdprivacy.release.spec import Price
+from pdprivacy.request import Bounding
+from pdprivacy.statistic import Answer
+
+__all__ = ["LEVEL", "Errors", "own_half", "pairs_as_json"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LEVEL = 0.95
+
+WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of released numbers, each broadcastable to their shape.
+
+    ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
+    released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
+    released number; and the largest of both over all statistics within the bounds, where each number
+    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers.
+    """
+
+    standard_error: Any
+    plus_minus: Any
+    bias: Any = None
+    rmse: Any = None
+    worst_bias: Any = None
+    worst_rmse: Any = None
+    lower: Any = -math.inf
+    upper: Any = math.inf
+
+    @classmethod
+    def of(
+        cls,
+        answer: Answer,
+        price: Price,
+        offsets: tuple[float, ...] | None,
+        bounding: Bounding | None,
+        *,
+        bias_known: bool = True,
+    ) -> Errors:
+        """The errors of an answer; ``offsets`` as of a statistic. ``bias_known``: if only to first order."""
+        half = _plus_minus(answer, price, own=offsets is not None)
+        found: tuple[Any, ...] = ()
+        if bounding is not None and not bias_known:
+            found = (math.nan, math.nan)
+        elif bounding is not None and offsets is None:
+            found = _made(answer, price, bounding)
+        elif bounding is not None and offsets is not None:
+            found = _own(answer, price, offsets, bounding)
+        made = cls(answer.standard_error, half, *found)
+        return replace(made, lower=answer.lower, upper=answer.upper)
+
+    @classmethod
+    def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
+        """The errors of several releases of these shapes, as columns."""
+
+        def together(name: str) -> Any:
+            if getattr(each[0][1], name) is None:
+                return None
+            spread = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in each]
+            return np.column_stack(spread)
+
+        return cls(*(together(name) for name in cls.__dataclass_fields__))
+
+    def reordered(self, order: NDArray[np.int64]) -> Errors:
+        """The errors of the numbers in another order of rows."""
+        return Errors(
+            *(
+                value[order] if np.ndim(value := getattr(self, name)) else value
+                for name in self.__dataclass_fields__
+            )
+        )
+
+    def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """As in the metadata of a frame of this shape."""
+
+        def plain(value: Any) -> Any:
+            return as_json(np.broadcast_to(np.asarray(value, np.float64), shape))
+
+        stored = {
+            "level": LEVEL,
+            "standard_error": plain(self.standard_error),
+            "plus_minus": plain(self.plus_minus),
+        }
+        if self.bias is None:
+            return stored
+        worst = None
+        if self.worst_bias is not None:
+            worst = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
+        return {**stored, "bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": worst}
+
+
+def as_json(values: Floats) -> Any:
+    """Numbers as JSON: one number where all are the same, None where one is not finite."""
+    if not np.isfinite(values).any():
+        return None
+    if values.size and bool(np.all(values == values.flat[0])):
+        return float(values.flat[0]) if math.isfinite(values.flat[0]) else None
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None  # JSON has no NaN
+    return plain.tolist()
+
+
+def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
+    """[lower, upper] of all numbers of a frame of this shape, or of each; None for an end that is open."""
+    ends = [np.broadcast_to(np.asarray(side, np.float64), shape) for side in (lower, upper)]
+    pairs = np.stack(ends, axis=-1)
+    if pairs.size and all(bool(np.all(end == end.flat[0])) for end in ends):
+        pairs = pairs.reshape(-1, 2)[0]
+    plain = pairs.astype(object)
+    plain[~np.isfinite(pairs)] = None
+    return plain.tolist()
+
+
+def _plus_minus(answer: Answer, price: Price, *, own: bool) -> Any:
+    """Half the width of the interval around each released number.
+
+    A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
+    Else the distance to the farther end of its interval. Rounding comes on top.
+    """
+    if own:
+        return own_half(price.mechanisms, LEVEL) + answer.rounding
+    if answer.interval is None:
+        return np.full(np.shape(answer.values), np.nan)
+    lower, upper = answer.interval(LEVEL)
+    return np.maximum(upper - answer.values, answer.values - lower) + np.asarray(answer.rounding)
+
+
+def own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
+    """Half the interval of noisy numbers of their own, one per part: exactly the quantile of their noise."""
+    halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
+    return np.array(halves) if len(halves) > 1 else halves[0]
+
+
+def _own(
+    answer: Answer, price: Price, offsets: tuple[float, ...], bounding: Bounding
+) -> tuple[Any, Any, Any, Any]:
+    """Bias and root mean squared error at the released numbers, and the largest, of noisy numbers."""
+    values = np.asarray(answer.values, np.float64)
+    columns: list[tuple[Any, Any, float, float]] = []
+    parts = list(zip(price.parts, price.mechanisms, offsets, strict=True))
+    for place, (part, mechanism, offset) in enumerate(parts):
+        statistic = (values if len(parts) == 1 else values[..., place]) - offset
+        columns.append(_bounded(mechanism, part.bounds, bounding, statistic))
+    if len(columns) == 1:
+        return columns[0]
+    return tuple(np.stack(field, axis=-1) for field in zip(*columns, strict=True))  # type: ignore[return-value]
+
+
+def _bounded(
+    mechanism: PartMechanism, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
+) -> tuple[Any, Any, float, float]:
+    """Bias and root mean squared error for these statistics, and the largest within the bounds."""
+    if ends == (-math.inf, math.inf):
+        return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
+    # in units of the scale: its square may be more than a double holds, or less
+    law, unit = mechanism.distribution.standard
+    low, high = (float(end) for end in ends)
+    within = np.clip(statistic, low, high)
+    distances = (within - low) / unit, (high - within) / unit
+    bias, mse = bias_between(law, bounding, *distances), mse_between(law, bounding, *distances)
+    width = None
+    if math.isfinite(low) and math.isfinite(high):
+        width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
+    largest, worst = _worst(law, Bounds(Fraction(0), width, bounding))
+    return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
+
+
+# The worst cases take a search, and are the same for every release of a statistic.
+
+
+@lru_cache(maxsize=256)
+def _worst(law: Distribution, bounds: Bounds) -> tuple[float, float]:
+    return bounds.worst_bias(law), bounds.worst_mse(law)
+
+
+def _made(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
+    """The same to first order, where numbers are made of several noisy ones.
+
+    As if the number had noise of its standard error, of the order of the parts' noise (Laplace or
+    Gaussian), and were bounded itself.
+    """
+    error, values = np.asarray(answer.standard_error, np.float64), np.asarray(answer.values, np.float64)
+    law = GeneralizedNormal.of(2 if isinstance(price.mechanisms[0], Gaussian) else 1, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = error / law.std
+        below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
+        below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
+    bias, mse = bias_between(law, bounding, below, above), mse_between(law, bounding, below, above)
+    return bias * scale, np.sqrt(mse) * scale

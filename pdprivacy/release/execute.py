@@ -1,0 +1,134 @@
+"""The gate: the only place where private data meets noise.
+
+The order is the guarantee: sensitivities and scales from declared facts, then the charge, then the data, then
+the noise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, ParamSpec, TypeVar
+
+from pdprivacy import noise
+from pdprivacy.accounting import Events
+from pdprivacy.ledger import Entry
+from pdprivacy.noise import Source
+from pdprivacy.privacy import Approx, Pure
+from pdprivacy.protection import Protected
+from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
+from pdprivacy.show.progress import shown
+from pdprivacy.statistic import Engine, Read
+
+__all__ = ["charge", "execute", "executed", "measured"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def execute(release: Release[R], asked: Asked | None = None) -> R:
+    """Charge a release, read, draw, and return the published object.
+
+    The frame of a pipeline step gives back what was stored of a release that was ``asked`` for before.
+
+    Raises
+    ------
+    ParameterError : a mechanism that does not fit. Nothing is charged.
+    BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. What fails later stays charged.
+    """
+    keeper = release.facts.keeper
+    if keeper is None:
+        return _execute(release)
+
+    def make(release_id: str) -> R:
+        return _execute(replace(release, call=replace(release.call, release_id=release_id)))
+
+    return keeper.keep(release, asked, make)  # type: ignore[no-any-return]
+
+
+@tells_charges
+def _execute(release: Release[R]) -> R:
+    source = noise.source(release.call.rng)
+    price, entry = charge(
+        release.facts, release.task.cost, release.task.price, release.label, release.call.release_id
+    )
+    released, risk = measured(release, price, entry, source, release_id=release.call.release_id)
+    release.facts.budget.answered(entry.number, risk)
+    return released
+
+
+def charge(
+    facts: Protected,
+    cost: Pure | Approx,
+    price_of: Callable[[Pure | Approx], Price],
+    label: str,
+    release_id: str | None,
+) -> tuple[Price, Entry]:
+    """Charge a release of this cost, and return its price with the entry: one atomic step.
+
+    A release of a secret part may have another loss than the whole pays, which depends on earlier releases.
+    """
+
+    def enter(loss: Pure | Approx, taken_place: Events, times: int = 1) -> Entry:
+        return facts.budget.charge(
+            loss,
+            label,
+            price.title,
+            count=times,
+            events=taken_place,
+            release_id=release_id,
+            unit=facts.unit,
+        )
+
+    if facts.secret is None:
+        price = price_of(cost)
+        return price, enter(price.cost, price.events, price.times)
+    with facts.secret.turn():
+        price = price_of(facts.secret.within(cost))
+        return price, facts.secret.charged(price.cost.times(price.times), cost, enter)
+
+
+def measured(
+    release: Release[R],
+    price: Price,
+    entry: Entry,
+    source: Source,
+    answers: Mapping[Read, Any] | None = None,
+    release_id: str | None = None,
+) -> tuple[R, float | None]:
+    """Read and draw a release that was charged; return the published object and its disclosure risk.
+
+    ``answers``: exact answers that were read ahead, for several releases at once. ``release_id``: that of the
+    charge.
+    """
+    engine, first, outcomes = release.facts.engine, release.task, []
+    ahead = answers or {}
+    exact: Any = None
+    task: Task | None = first
+    turns = shown(range(first.rounds), first.rounds, release.call.statistic, release.progress, long=True)
+    with closing(turn for turn in turns) as each:  # no interrupt leaves a bar behind
+        for _ in each:
+            assert task is not None
+            if task.fresh:
+                exact = task.exact([_read(read, engine, ahead) for read in task.reads])
+            outcomes.append(task.draw(exact, price, source))
+            task = task.after(outcomes[-1])
+    drawn = Drawn(price, first.cost, outcomes, source.seeded, entry, release_id)
+    return release.publish(drawn)
+
+
+def _read(read: Read, engine: Engine, ahead: Mapping[Read, Any]) -> Any:
+    return ahead[read] if ahead and read in ahead else read.on(engine)
+
+
+def executed(function: Callable[P, Release[R]]) -> Callable[P, R]:
+    """A function that makes a release, as the method that executes it."""
+
+    @functools.wraps(function)
+    def method(*args: P.args, **kwargs: P.kwargs) -> R:
+        return execute(function(*args, **kwargs), Asked(function, args, kwargs))
+
+    return method

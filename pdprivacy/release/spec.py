@@ -1,0 +1,263 @@
+"""A release as a value: what is asked, what it may cost, what is read, and what shape the answer has.
+
+A method of ``private.dp`` makes a `Release`, and `pdprivacy.release.execute` charges, reads and draws. Plans,
+batches and steps of pipelines look at such values, group them or execute them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from pdprivacy.accounting import Events
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.ledger import Entry
+from pdprivacy.noise import RandomState, Source
+from pdprivacy.privacy import Approx, Pure, Rational
+from pdprivacy.protection import Protected
+from pdprivacy.request import MechanismName, Options, Request
+from pdprivacy.statistic import Part, Read
+
+__all__ = [
+    "Asked",
+    "Call",
+    "Drawn",
+    "Price",
+    "Release",
+    "Task",
+    "labelled",
+    "noised",
+    "spelled",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+MAX_CELLS = 10**8
+DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The mechanisms of a release and its privacy loss, from declared facts alone.
+
+    ``times``: how many such losses are charged. ``parts``: what the noise of each mechanism is added to.
+    """
+
+    cost: Pure | Approx
+    title: str
+    events: Events
+    mechanisms: tuple[Any, ...] = ()
+    parts: tuple[Part, ...] = ()
+    times: int = 1
+
+
+class Task:
+    """One round of a release: what is read, and how noise is drawn.
+
+    `draw` is the only function that is given exact numbers together with a source of noise; `after` makes the
+    next round of released outcomes alone.
+    """
+
+    __slots__ = ()
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of the whole release, as it was asked for."""
+        raise NotImplementedError
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are from this one on."""
+        return 1
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this round reads the table, and not the exact numbers of the round before."""
+        return True
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What is read of the table."""
+        raise NotImplementedError
+
+    def price(self, cost: Pure | Approx) -> Price:
+        """Return the mechanisms of the whole release at this cost, from declared facts alone."""
+        raise NotImplementedError
+
+    def exact(self, found: Sequence[Any]) -> Any:
+        """Return the exact numbers that noise is drawn for, made of the answers to `reads`."""
+        return found[0]
+
+    def draw(self, exact: Any, price: Price, source: Source) -> Any:
+        """Return the outcome of this round."""
+        raise NotImplementedError
+
+    def after(self, outcome: Any) -> Task | None:  # noqa: ARG002
+        """Return the next round; None after the last one."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The outcomes of all rounds of a release, and the charge that paid for them (None in a plan).
+
+    ``cost``: as it was asked for; the price may differ, of a secret part or by the published calibration.
+    """
+
+    price: Price
+    cost: Pure | Approx
+    outcomes: list[Any]
+    seeded: bool = False
+    entry: Entry | None = None
+    release_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The method that made a release, and its arguments."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return all arguments but the first by name, defaults included; of groups their keys, too."""
+        bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
+        bound.apply_defaults()
+        (_, first), *named = bound.arguments.items()
+        if isinstance(first, Protected):
+            return dict(named)
+        return {**dict(named), "by": [key.name for key in first.keys], "selected": first.selected}
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[R]):
+    """A release that is asked for and not made yet.
+
+    Attributes
+    ----------
+    facts : the protected records.
+    call : what is asked of them.
+    label : the release as the budget lists it.
+    task : the first round.
+    publish : what makes the released object of what was drawn, and the disclosure risk that the budget notes.
+    progress : whether a bar shows the rounds; None where they take long.
+    """
+
+    facts: Protected = field(repr=False)
+    call: Call
+    label: str
+    task: Task = field(repr=False)
+    publish: Callable[[Drawn], tuple[R, float | None]] = field(repr=False)
+    progress: bool | None = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a release is asked: its name, noise and bounds, and the columns once they are known."""
+
+    statistic: str
+    request: Request
+    bounds: Any = None
+    rng: RandomState = None
+    columns: tuple[Column, ...] = ()
+    by: tuple[Column, ...] = ()
+    constraint: str | None = None
+    normalize: str | None = None
+    margins: bool = False
+    release_id: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        statistic: str,
+        epsilon: Rational,
+        noise: Options,
+        columns: tuple[Column, ...] = (),
+        by: tuple[Column, ...] = (),
+        constraint: str | None = None,
+    ) -> Call:
+        """Return the call of a release with these keywords."""
+        request = Request(
+            epsilon,
+            noise.get("delta", 0),
+            mechanism=noise["mechanism"],
+            p=noise.get("p"),
+            calibration=noise.get("calibration"),
+            bounding=noise.get("bounding"),
+            releases=noise.get("releases", 1),
+        )
+        bounds = noise.get("bounds")
+        if bounds is not None and request.bounding is None:
+            raise ParameterError(
+                "'bounds' need a 'bounding', which says how they are kept.",
+                'bounding="truncated" or bounding="bit".',
+            )
+        named = noise.get("release_id")
+        return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint, release_id=named)
+
+    def label(self, facts: Protected) -> str:
+        """Return the release as the budget lists it."""
+        text = self.statistic
+        if self.columns:
+            text += " of " + ", ".join(str(column.name) for column in self.columns)
+        if self.by:
+            text += " by " + ", ".join(str(column.name) for column in self.by)
+        text = labelled(text, facts.filters, facts.brief)
+        if self.request.releases > 1:
+            text += f", {self.request.releases} releases"
+        return text
+
+
+def labelled(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
+    """Return what is released, with the steps that led to the records."""
+    if filters:
+        text += " where " + " and ".join(f"({condition})" for condition in filters)
+    return text + " after " + ", ".join(steps) if steps else text
+
+
+def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+    """A function whose last parameter, ``**noise`` or the like, stands for these keywords of a TypedDict.
+
+    The signature spells them out with their ``defaults``, in that order, the docstring explains them,
+    and any other keyword is a TypeError.
+    """
+    hints: dict[str, Any] = keywords.__annotations__
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=getattr(hints[name], "__forward_arg__", hints[name]),
+        )
+        for name, default in defaults.items()
+    ]
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        *named, _ = signature.parameters.values()
+        whole = signature.replace(parameters=[*named, *more])
+
+        @functools.wraps(function)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name not in whole.parameters:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **{**defaults, **kwargs})
+
+        method.__signature__ = whole  # type: ignore[attr-defined]
+        method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
+        return cast("F", method)
+
+    return decorate
+
+
+def noised(mechanism: MechanismName) -> Callable[[F], F]:
+    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism."""
+    given = {**DEFAULTS, "mechanism": mechanism}
+    return spelled(Options, {name: given.get(name) for name in Options.__annotations__})

@@ -1,0 +1,324 @@
+"""The kinds of releases: noisy numbers, rounds of them, selections, and walks of selections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.accounting import Event, Events
+from pdprivacy.errors import ParameterError, TableTooLargeError
+from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
+from pdprivacy.mechanism.selection import SELECTIONS, Choosing
+from pdprivacy.noise import Source
+from pdprivacy.noise.choice import Rest
+from pdprivacy.privacy import Approx, Pure
+from pdprivacy.release.calibration import (
+    PartMechanism,
+    add_noise,
+    add_noise_within,
+    calibrate,
+    events,
+    total_cost,
+)
+from pdprivacy.release.spec import MAX_CELLS, Price, Task
+from pdprivacy.request import Request
+from pdprivacy.statistic import Clusters, Labels, Medians, Noisy, Quantile, Ranks, Read, Statistic, Whole
+from pdprivacy.statistic.confidence import Tail
+
+__all__ = ["Choice", "ChoiceMechanism", "NoisyNumbers", "Rounds", "Selections", "Swaps", "noiseless"]
+
+Choice: TypeAlias = Labels | Quantile
+ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | PartMechanism
+Selected: TypeAlias = list[tuple[int, ...]]
+
+HARDLY = 100 * math.log(2)
+"""Candidates that all together have a probability below exp(-HARDLY) are looked at only if one is drawn."""
+
+
+def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Source) -> tuple[Noisy, ...]:
+    """All parts with their noise, one after the other.
+
+    The bounds of a part may depend on the noisy parts before it, never on exact ones.
+    """
+    noisy: list[Noisy] = []
+    for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
+        limits = None if request.bounding is None else part.within(noisy)
+        if request.bounding == "truncated" and limits is not None:
+            values = add_noise_within(whole, part, mechanism, limits, source)
+        else:
+            values = add_noise(whole, part, mechanism, source)
+        if limits is not None:
+            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
+        noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
+    return tuple(noisy)
+
+
+def noiseless(exact: Sequence[Whole], price: Price, request: Request) -> tuple[Noisy, ...]:
+    """All parts without noise, for a plan: of assumed numbers, never of the records."""
+    noisy: list[Noisy] = []
+    for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
+        values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
+        if request.bounding is not None:
+            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
+        noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
+    return tuple(noisy)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyNumbers(Task):
+    """A statistic that is read once, and gets noise once per release. The outcome lists all releases."""
+
+    statistic: Statistic
+    request: Request
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of all releases together."""
+        return self.request.cost
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The reads of the statistic."""
+        return self.statistic.reads
+
+    def price(self, cost: Pure | Approx) -> Price:
+        """Return the noise of each part, and what all releases cost.
+
+        Raises ParameterError where a mechanism does not fit, TableTooLargeError for too many numbers.
+        """
+        request, parts = self.request.costing(cost), self.statistic.parts
+        size = sum(part.size for part in parts) * request.releases
+        if size > MAX_CELLS:
+            raise TableTooLargeError(
+                f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",
+                "fewer releases, or fewer columns at once.",
+            )
+        mechanisms = calibrate(parts, request)
+        spent = total_cost(mechanisms, request)
+        return Price(spent, request.mechanism, events(parts, mechanisms, request), mechanisms, parts)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        """Return the whole numbers of each part."""
+        return self.statistic.exact(found)
+
+    def draw(self, exact: list[Whole], price: Price, source: Source) -> Any:
+        """Return the noisy parts of each release."""
+        return [_noisy(exact, price, self.request, source) for _ in range(self.request.releases)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds(NoisyNumbers):
+    """Clusters that are read anew in each round, around the centres that the round before released.
+
+    All rounds have the same parts, and so the same noise; ``request.releases`` counts them all, and ``left``
+    those from this one on. The outcome of a round is its noisy parts.
+    """
+
+    statistic: Clusters
+    left: int
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are from this one on."""
+        return self.left
+
+    def draw(self, exact: list[Whole], price: Price, source: Source) -> tuple[Noisy, ...]:
+        """Return the noisy parts of this round."""
+        return _noisy(exact, price, self.request, source)
+
+    def after(self, outcome: tuple[Noisy, ...]) -> Rounds | None:
+        """Return the next round, around what this one released."""
+        if self.left == 1:
+            return None
+        return replace(self, statistic=self.statistic.after(outcome), left=self.left - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Selections(Task):
+    """Selections by scores, one round per choice; the choices share the loss by their weights.
+
+    Several labels of one choice share its part equally, one selected after the other; of noisy counts, all of
+    them are taken at once. The outcome of a round is what each release selected: places of labels, or a step.
+    """
+
+    choices: tuple[Choice, ...]
+    asked: Choosing
+    place: int = 0
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of all releases together."""
+        return self.asked.cost
+
+    @property
+    def rounds(self) -> int:
+        """How many choices there are from this one on."""
+        return len(self.choices) - self.place
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the choice before has other scores: several quantiles of a column are read once."""
+        return self.place == 0 or self.choices[self.place].read != self.choices[self.place - 1].read
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The scores of this choice."""
+        return (self.choices[self.place].read,)
+
+    def price(self, cost: Pure | Approx) -> Price:
+        """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
+        asked = self.asked.costing(cost)
+        mechanisms, taken_place = selectors(self.choices, asked)
+        return Price(asked.cost, asked.title, taken_place, mechanisms)
+
+    def draw(self, exact: Any, price: Price, source: Source) -> Selected:
+        """Return what each release selected."""
+        choice, mechanism = self.choices[self.place], price.mechanisms[self.place]
+        if isinstance(choice, Labels):
+            return [_best(choice, mechanism, exact, source) for _ in range(self.asked.releases)]
+        assert isinstance(mechanism, ExponentialMechanism)
+        return [(step,) for step in _ranked(choice, mechanism, exact, self.asked.releases, source)]
+
+    def after(self, outcome: Any) -> Selections | None:  # noqa: ARG002
+        """Return the next choice."""
+        return None if self.rounds == 1 else replace(self, place=self.place + 1)
+
+
+def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
+    """Return the mechanism of each selection, from declared facts alone, and what takes place as events.
+
+    Raises ParameterError where a mechanism does not fit.
+    """
+    each = asked.each
+    if asked.drawn in ("geometric", "gaussian"):
+        if not all(isinstance(choice, Labels) for choice in choices):
+            raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
+        parts = tuple(choice.counts for choice in choices if isinstance(choice, Labels))
+        request = Request(
+            asked.cost.epsilon,
+            asked.cost.delta,
+            mechanism="gaussian" if asked.drawn == "gaussian" else "geometric",
+            releases=asked.releases,
+        )
+        noisy = calibrate(parts, request)
+        return noisy, events(parts, noisy, request)
+    found, taken_place = [], []
+    for choice in choices:
+        times = choice.count if isinstance(choice, Labels) else 1
+        epsilon = each.epsilon * choice.weight / times
+        mechanism = SELECTIONS[asked.drawn](epsilon, choice.sensitivity, choice.monotone)
+        found.append(mechanism)
+        taken_place.append((Event(mechanism.loss), times * asked.releases))
+    return tuple(found), tuple(taken_place)
+
+
+def _best(
+    choice: Labels, mechanism: ChoiceMechanism, counts: NDArray[np.int64], source: Source
+) -> tuple[int, ...]:
+    """The places of as many labels as the choice asks for; null is none of them."""
+    size = choice.candidates
+    if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
+        # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
+        noisy = add_noise(counts, choice.counts, mechanism, source)[:size]
+        return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
+    left = np.arange(size)
+    scores = counts[:size]
+    found = []
+    for _ in range(choice.count):
+        place = mechanism.select(scores, source)
+        found.append(int(left[place]))
+        left, scores = np.delete(left, place), np.delete(scores, place)
+    return tuple(found)
+
+
+def _ranked(
+    choice: Quantile, mechanism: ExponentialMechanism, ranks: Ranks, releases: int, source: Source
+) -> list[int]:
+    """One grid step per release: a run of steps of equal score, then any of them with the same probability.
+
+    Only records near the target are sorted; all others together are one candidate, which nearly no draw hits.
+    """
+    reach = math.ceil((HARDLY + math.log(choice.candidates)) * mechanism.scale) + 1
+    runs, others, least, beyond = choice.near(ranks, mechanism.scale, reach)
+
+    def load() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        nonlocal runs
+        more = beyond()
+        runs = runs.followed_by(more)
+        return more.lengths, more.deficits
+
+    rest = Rest(others, least, load) if others else None
+    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts, rest)
+    found = []
+    for _ in range(releases):
+        run = weights.draw(source)
+        found.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Swaps(Task):
+    """The walk of k-medians: swaps selected one after the other, and at last one of all sets that were there.
+
+    All selections have an equal share of the loss. ``sets``: those that were there so far. The outcome of a
+    round is the place of what was selected.
+    """
+
+    walk: Medians
+    asked: Choosing
+    sets: tuple[tuple[int, ...], ...]
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of all selections together."""
+        return self.asked.cost
+
+    @property
+    def rounds(self) -> int:
+        """How many selections there are."""
+        return self.walk.selections
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was selected yet."""
+        return len(self.sets) == 1
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The records at each point of the universe."""
+        return (self.walk.read,)
+
+    def price(self, cost: Pure | Approx) -> Price:
+        """Return the mechanism of each selection."""
+        asked, walk = self.asked.costing(cost), self.walk
+        each = asked.cost.epsilon / walk.selections
+        mechanism = SELECTIONS[asked.drawn](each, walk.sensitivity, walk.monotone)
+        return Price(asked.cost, asked.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))
+
+    def exact(self, found: Sequence[Any]) -> Any:
+        """Return distances and weights of the points that hold records."""
+        (table,) = found
+        return self.walk.exact(table)
+
+    def draw(self, exact: Any, price: Price, source: Source) -> int:
+        """Return the place of the swap or set that was selected."""
+        selected: int = price.mechanisms[0].select(-self.walk.costs(exact, self.sets), source)
+        return selected
+
+    def after(self, outcome: int) -> Swaps | None:
+        """Return the selection after this swap; None after the selection of a set."""
+        if len(self.sets) == self.walk.selections:
+            return None
+        return replace(self, sets=(*self.sets, self.walk.swapped(self.sets[-1], outcome)))
+
+    def chosen(self, outcomes: Sequence[int]) -> tuple[int, ...]:
+        """Return the set that the last selection took."""
+        sets = [self.sets[0]]
+        for place in outcomes[:-1]:
+            sets.append(self.walk.swapped(sets[-1], place))
+        return sets[outcomes[-1]]

@@ -1,0 +1,102 @@
+"""The columns of a release: which are chosen, their shares of the loss, and their labels as an index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from pdprivacy import accounting
+from pdprivacy.checks import flag
+from pdprivacy.domain import Column, declaration_hint, has_hash
+from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError
+from pdprivacy.hints import EXAMPLES
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected, declared
+from pdprivacy.release.spec import MAX_CELLS
+
+Labels: TypeAlias = Hashable | Sequence[Hashable]
+Split: TypeAlias = Mapping[Hashable, Rational] | None
+
+
+def columns_of(protected: Protected, columns: Labels | None, method: str) -> tuple[Column, ...]:
+    """The declared columns of these labels; all numeric ones with bounds where None."""
+    domain = protected.domain
+    if columns is None:
+        chosen = tuple(
+            column
+            for column in domain.columns
+            if declared(protected, column.name) and column.lower is not None and column.upper is not None
+        )
+        if not chosen:
+            raise DeclarationError(
+                f"{method!r} found no declared column with bounds.",
+                declaration_hint(next(iter(domain), "age"), "float", "bounds"),
+            )
+        return chosen
+    names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
+    if not names:
+        raise ParameterError(f"{method!r} needs at least one column.")
+    if isinstance(columns, pd.Index) and not all(name in domain for name in names):
+        raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
+    if not all(has_hash(name) for name in names):
+        raise ParameterError(
+            f"{method!r} takes a column label or a list of labels.",
+            EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
+        )
+    if len(set(names)) < len(names):
+        raise ParameterError(f"{method!r} got a column twice.")
+    return tuple(domain[name] for name in names)
+
+
+def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:
+    """Each column's share of the loss."""
+    if split is None:
+        return accounting.shares([1] * len(columns))
+    names = [column.name for column in columns]
+    if not isinstance(split, Mapping) or set(split) != set(names):
+        named = ", ".join(repr(name) for name in names)
+        raise ParameterError(f"'split' must map each column of the call to its weight ({named}).")
+    return accounting.shares([split[name] for name in names])
+
+
+def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:
+    """The declared cells as an index: one level per column, the null cell last."""
+    levels = []
+    for column in columns:
+        labels = list(column.labels(method))
+        levels.append([*labels, None] if column.nullable else labels)
+    if len(columns) == 1:
+        single: pd.Index[Any] = pd.Index(levels[0], name=columns[0].name, tupleize_cols=False)
+        return single
+    return pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
+
+
+def check_cells(columns: Sequence[Column], method: str) -> None:
+    """Refuse a table of more than `MAX_CELLS` declared cells."""
+    cells = math.prod(column.cells(method) for column in columns)
+    if cells > MAX_CELLS:
+        raise TableTooLargeError(
+            f"The table has {cells} declared cells, more than {MAX_CELLS}.",
+            "release fewer columns at once, or declare coarser bins.",
+        )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False before it is used as one."""
+    flag(value, name)
+
+
+def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str) -> None:
+    """Refuse a column that is both a value and a key, and keys with too many cells."""
+    if {column.name for column in chosen} & {key.name for key in keys}:
+        raise ParameterError(f"{method!r} got a column both as a value and as a key.")
+    if keys:
+        check_cells(keys, method)
+
+
+def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
+    """The labels of the columns as an index."""
+    return pd.Index([column.name for column in columns], tupleize_cols=False)

@@ -1,0 +1,121 @@
+"""A budget, and the budgets of a ledger, as text and as HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pdprivacy.privacy import ZCDP, show
+from pdprivacy.show import markup
+from pdprivacy.show.numbers import percent
+
+if TYPE_CHECKING:
+    from pdprivacy.ledger import Account, Entry
+
+__all__ = ["MOST_ROWS", "heading", "page", "plain", "reached", "shelf"]
+
+MOST_ROWS = 1000
+"""Charges that are shown one by one."""
+
+Row = tuple[str, str, str]
+
+
+def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
+    """Return the summary and a line per charge; of a named budget, also which charges are not answered."""
+    lines = [_head(account, name)]
+    lines += [
+        f"  {what:<6} {amount:<18} {delta}".rstrip() for what, amount, delta in _summary(account, entries)
+    ]
+    if account.charges > len(entries):
+        return "\n".join([*lines, f"  {account.charges:,} charges, listed by .entries"])
+    costs = [_cost(entry) for entry in entries]
+    labels = max((len(entry.label) for entry in entries), default=0)
+    amounts = max((len(amount) for amount, _ in costs), default=0)
+    for entry, (amount, delta) in zip(entries, costs, strict=True):
+        waiting = "  not answered" if name and not entry.answered else ""
+        line = f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{max(amounts, 16)}} {delta:<14} "
+        lines.append(f"{line}{entry.mechanism}{waiting}".rstrip())
+    return "\n".join(lines)
+
+
+def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
+    """Return the same as an HTML table."""
+    named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
+    head = ["", named, "delta", "mechanism"]
+    rows = [
+        [what, _value(amount, named), _value(delta, "delta")]
+        for what, amount, delta in _summary(account, entries)
+    ]
+    for entry in entries:
+        amount, delta = _cost(entry)
+        waiting = " (not answered)" if name and not entry.answered else ""
+        text = f"{entry.number}. {entry.label}{waiting}"
+        rows.append([text, _value(amount, named), _value(delta, "delta"), entry.mechanism])
+    if account.charges > len(entries):
+        rows = [*rows[:3], [f"{account.charges:,} charges, listed by .entries"]]
+    return markup.table(head, rows, caption=_head(account, name), text={3})
+
+
+def shelf(address: str, budgets: pd.DataFrame) -> str:
+    """Return the budgets of a ledger as an HTML table; ``budgets``: as of `Ledger.budgets`."""
+    head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
+    rows = []
+    for name, one in budgets.to_dict("index").items():
+        amounts = [f"{one['currency']} {one[what]:.12g}" for what in head[1:4]]
+        if one["currency"] != "rho":
+            deltas = (one[f"{what}_delta"] for what in head[1:4])
+            amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
+        unit = one["neighbors"] if isinstance(one["neighbors"], str) else ""  # none before it is used
+        rows.append([name, *amounts, one["accounting"], unit, f"{one['charges']:,}"])
+    return markup.table(head, rows, caption=f"Ledger {address}", text={4, 5})
+
+
+def _head(account: Account, name: str) -> str:
+    terms = account.terms
+    unit = "" if terms.unit is None else f", neighbors {terms.unit}"
+    accounting = "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
+    return f"{heading(name)}{unit}{accounting}"
+
+
+def heading(name: str) -> str:
+    """Return the heading of a budget, with its name in a ledger if it has one."""
+    return f"Privacy budget {name!r}" if name else "Privacy budget"
+
+
+def _summary(account: Account, entries: Sequence[Entry]) -> list[Row]:
+    """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
+    terms = account.terms
+    amounts = [account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent)]
+    named = "rho" if isinstance(terms.total, ZCDP) else "epsilon"
+    rows = [
+        (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
+        for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
+    ]
+    known = [risk for risk in reached(entries)[-1:] if not math.isnan(risk)]
+    return [*rows, *(("risk", f"{percent(risk)} of records, cumulative (dr_ha)", "") for risk in known)]
+
+
+def _cost(entry: Entry) -> tuple[str, str]:
+    epsilon, delta, rho = entry.amounts
+    if epsilon is None or delta is None:
+        return f"rho {show(rho)}", ""
+    return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+
+
+def _value(named: str, expected: str) -> str:
+    """The number of ``epsilon 0.1``; the whole text if it begins with another word than expected."""
+    name, _, number = named.partition(" ")
+    return number if name in (expected, "delta") else named
+
+
+def reached(entries: Sequence[Entry]) -> list[float]:
+    """Return the largest risk up to each entry; NaN before the first entry with a risk."""
+    risks, most = [], math.nan
+    for entry in entries:
+        if entry.dr_ha is not None and not entry.dr_ha <= most:
+            most = entry.dr_ha
+        risks.append(most)
+    return risks

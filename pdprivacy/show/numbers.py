@@ -1,0 +1,200 @@
+"""Numbers as people read them, in prompts, notebooks, plots, tables and reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.show.markup import MOST_TEXT, printable
+
+__all__ = [
+    "cost",
+    "half_width",
+    "label",
+    "listed",
+    "loss_text",
+    "many",
+    "paired",
+    "percent",
+    "percent_up",
+    "plain",
+    "span",
+]
+
+LARGE = 1e15
+MOST_DIGITS = 12
+DIGITS = 2
+"""Significant digits of an error."""
+
+EXACT = Context(prec=400)
+
+
+def paired(value: float, half: float) -> tuple[str, str]:
+    """Format a number and its margin of error, rounded so that the interval shown contains the exact one.
+
+    The margin of error has two significant digits, or those before the point, and the number ends at the
+    same place. A whole number stays whole. Without a known error: as `plain`, and an empty string.
+
+    >>> paired(38.950947, 0.083526), paired(1112, 6.0), paired(0.07, math.nan)
+    (('38.951', '0.085'), ('1,112', '6'), ('0.07', ''))
+    """
+    if not math.isfinite(value) or not math.isfinite(half):
+        return plain(value), ""
+    whole = isinstance(value, int)
+    error = half_width(half, whole)
+    if whole:
+        return f"{value:,}", error
+    value = float(value) + 0.0  # no negative zero
+    if half == 0 or abs(value) >= LARGE or "e" in error:
+        return repr(value).removesuffix(".0"), error
+    step = Decimal(1).scaleb(-len(error.partition(".")[2]))
+    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, EXACT)
+    return f"{shown if shown else abs(shown):,f}", error
+
+
+def half_width(half: float, whole: bool = False) -> str:
+    """Format a margin of error, rounded up; of a number that is not whole, by its own rounding, too.
+
+    It depends on nothing else, so that equal errors look equal wherever they are shown.
+
+    >>> half_width(0.083526), half_width(6.0, whole=True), half_width(0.0)
+    ('0.085', '6', '0')
+    """
+    if half == 0:
+        return "0"
+    error = Decimal(repr(float(half)))
+    places = DIGITS - 1 - error.adjusted()
+    if half >= LARGE or places > MOST_DIGITS:
+        return f"{Context(prec=DIGITS, rounding=ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
+    if whole and error == error.to_integral_value():
+        places = 0
+    step = Decimal(1).scaleb(-max(places, 0))
+    if not whole:
+        error += step / 2
+    return f"{error.quantize(step, ROUND_CEILING, EXACT):,f}"
+
+
+def span(halves: NDArray[np.float64], whole: bool = False) -> str:
+    """Format the margins of error of several numbers: one, or the smallest to the largest.
+
+    >>> span(np.array([2.4, 6.0, math.nan]), whole=True), span(np.array([math.nan]))
+    ('± 2.4 to 6', '')
+    """
+    known = halves[np.isfinite(halves)]
+    if not known.size:
+        return ""
+    low, high = half_width(float(known.min()), whole), half_width(float(known.max()), whole)
+    return f"± {low}" if low == high else f"± {low} to {high}"
+
+
+def plain(value: object) -> str:
+    """Format a number without a known error to six significant digits, or any other cell.
+
+    Whole numbers keep all digits.
+
+    >>> plain(0.25), plain(38.950947), plain(12345), plain(1.5e-9), plain(True), plain(None)
+    ('0.25', '38.9509', '12,345', '1.5e-09', 'True', 'NaN')
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return label(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value}"
+    if value and not 1e-4 <= abs(value) < LARGE:
+        return f"{value:.6g}"
+    places = max(5 - Decimal(repr(value)).adjusted(), 0)
+    text = f"{value + 0.0:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def label(value: Any, most: int | None = MOST_TEXT) -> str:
+    """Format a label of an axis, or a cell that is no number; at most so many characters.
+
+    >>> label("north"), label(2025.0), label(None)
+    ('north', '2025', 'NaN')
+    """
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return "NaN"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)  # pandas makes floats of integers beside a null
+    return printable(value, most)
+
+
+def percent(share: float) -> str:
+    """Format a share in percent; one that is not quite 0 or 1 is never written as 0 % or 100 %.
+
+    >>> percent(0.0625), percent(0.99999), percent(0.0001)
+    ('6.25 %', '> 99.9 %', '< 0.1 %')
+    """
+    text = f"{100 * share:.3g}"
+    if text == "100" and share < 1:
+        return "> 99.9 %"
+    return "< 0.1 %" if 0 < share < 0.001 else f"{text} %"
+
+
+def percent_up(share: float) -> str:
+    """Format an upper limit of a share, rounded up; one below 1 is never written as 100 %.
+
+    >>> percent_up(0.66818), percent_up(1.0), percent_up(0.99999), percent_up(0.0)
+    ('66.9 %', '100 %', 'nearly 100 %', '0 %')
+    """
+    if 0.999 < share < 1:
+        return "nearly 100 %"
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
+
+
+def cost(number: Fraction | float, digits: int = 6) -> str:
+    """Format a privacy loss in so many significant digits, rounded up.
+
+    >>> cost(0.7), cost(Fraction(1, 3)), cost(Fraction(1, 10**6))
+    ('0.7', '0.333334', '1e-06')
+    """
+    exact = number if isinstance(number, Fraction) else Fraction(repr(float(number)))
+    if exact <= 0:  # what is left where sums were rounded
+        return "0"
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
+    if -5 < rounded.adjusted() < 9:
+        return f"{rounded:f}"
+    mantissa, _, power = f"{rounded:e}".partition("e")
+    return f"{mantissa}e{int(power):+03d}"
+
+
+def loss_text(epsilon: Fraction | float, delta: Fraction | float) -> str:
+    """Format a privacy loss; a delta of zero is left out.
+
+    >>> loss_text(0.5, 0), loss_text(0.5, 1e-6)
+    ('epsilon 0.5', 'epsilon 0.5, delta 1e-06')
+    """
+    return f"epsilon {cost(epsilon)}" + (f", delta {cost(delta)}" if delta else "")
+
+
+def listed(names: Iterable[object], most: int | None = None) -> str:
+    """Join names in a sentence; of more than ``most``, the last ones are counted.
+
+    >>> listed("ab"), listed("abcd", most=3)
+    ('a and b', 'a, b and 2 more')
+    """
+    texts = [str(name) for name in names]
+    if most is not None and len(texts) > most:
+        texts = [*texts[: most - 1], f"{len(texts) - most + 1} more"]
+    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
+def many(number: int, noun: str) -> str:
+    """Format how many there are of something.
+
+    >>> many(1, "release"), many(2000, "release")
+    ('1 release', '2,000 releases')
+    """
+    return f"{number:,} {noun}{'s'[: number != 1]}"

@@ -1,0 +1,92 @@
+"""Pictures of releases, plans and budgets, and of confidential frames, which say that they are.
+
+matplotlib (the extra ``plot``) is imported when something is drawn; none of its settings is changed. Colours
+are those of Okabe and Ito; dashes, markers, hatches and shades tell the same things apart in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pdprivacy.errors import MetadataError
+from pdprivacy.show.plots.bars import draw_counts
+from pdprivacy.show.plots.budget_plot import draw_budget
+from pdprivacy.show.plots.canvas import MARK
+from pdprivacy.show.plots.confidential import PAINTERS
+from pdprivacy.show.plots.cube import Cube
+from pdprivacy.show.plots.heat import draw_matrix, draw_table
+from pdprivacy.show.plots.plan_plot import draw_plan
+from pdprivacy.show.plots.points import draw_numbers
+from pdprivacy.show.recognition import recognized
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MARK", "draw", "draw_budget"]
+
+MATRICES = ("corr", "cov", "pooled_cov")
+COUNTS = ("value_counts", "histogram")
+
+
+def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
+    """Draw a release, a plan, or a confidential frame, on ``ax`` or in a new figure.
+
+    numbers : (mean, sum, quantile, ...) points with their margins of error, the columns on separate axes
+        within ``ax``, because their units differ. Selected numbers have no margin of error.
+    counts of one column : bars with their margins of error; bins at their edges. If the widths of bins
+        differ, the areas are the counts.
+    counts of several columns : a heat map with the counts and their margins of error.
+    corr, cov : a heat map around 0; of correlations from -1 to 1.
+    plan : root mean squared error and bias against epsilon, by bounding.
+    risk_curve : the risk against epsilon, a line per column; dashed, its limits (the rows 0 and inf).
+    utility : box plots over the marginals of each order, at each epsilon.
+    tradeoff : the risk and the mean distances against epsilon; shaded, the recommended rows.
+    compare_sampling : the error against the rate, a line with its 95 % band per epsilon; dotted, that of all
+        records.
+    compare_suppression : the error with its interval at each (m, M); dotted, that of all records.
+
+    The last five are marked CONFIDENTIAL. Several releases are drawn side by side.
+
+    Raises
+    ------
+    MetadataError : an unsupported frame, numbers that were changed or moved, or labels (`mode`, `top_k`).
+    ParameterError : ``ax`` is not a matplotlib axes.
+    MissingExtraError : matplotlib is not installed.
+
+    >>> import pandas as pd
+    >>> draw(pd.DataFrame({"cells": [0.25, 1.0]}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    pdprivacy.errors.MetadataError: This frame has no picture.
+    Hint: ...private.dp.mean(...).dp.plot()...
+    """
+    known = recognized(frame)
+    drawn: Axes
+    if known.kind in PAINTERS and isinstance(frame, pd.DataFrame):
+        drawn = PAINTERS[known.kind](frame, known.facts, ax)
+    elif known.what == "release" and isinstance(known.facts.get("error"), Mapping):
+        drawn = _released(Cube.of(frame), ax)
+    elif known.what == "plan" and isinstance(frame, pd.DataFrame):
+        drawn = draw_plan(frame, known.facts, ax)
+    else:
+        raise MetadataError(
+            "This frame has no picture.",
+            "these have: private.dp.mean(...).dp.plot() and other releases, "
+            "private.dp.plan.mean(...).dp.plot(), "
+            + ", ".join(f"private.dp.{name}(...).dp.plot()" for name in PAINTERS)
+            + ", on the objects as they were returned; private.dp.plot() draws the budget.",
+        )
+    return drawn
+
+
+def _released(cube: Cube, ax: Axes | None) -> Any:
+    """Draw a release by its statistic and shape."""
+    statistic = cube.view.facts.statistic
+    if statistic in MATRICES:
+        return draw_matrix(cube, ax)
+    counted = statistic in COUNTS or (statistic == "count" and cube.view.by)
+    if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):
+        return draw_table(cube, ax)
+    return draw_counts(cube, ax) if counted else draw_numbers(cube, ax)

@@ -1,0 +1,182 @@
+"""The numbers of a release as plots read them, and what plots say of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.errors import MetadataError
+from pdprivacy.metadata import Metadata
+from pdprivacy.show import numbers
+from pdprivacy.show.numbers import paired
+from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
+
+__all__ = ["Cube", "cut", "edges_of", "label_of", "records_text"]
+
+LONGEST = 40
+"""Characters of a label; a longer one is cut."""
+
+EDGE = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
+
+
+@dataclass(frozen=True)
+class Cube:
+    """Released numbers, (R, C, M): by row, column (one if ``columns`` is None) and release.
+
+    ``half``: margins of error, NaN where they are not known. ``bounds``: the lower and upper limits of each
+    number, as far as they were kept or are declared of the values of a mean; NaN for none.
+    """
+
+    view: View
+    columns: pd.Index[Any] | None
+    values: Floats
+    half: Floats
+    bounds: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, released: Released) -> Cube:
+        """Read a release.
+
+        Raises
+        ------
+        MetadataError : no release, numbers that were changed, or labels.
+        """
+        view = View.of(released)
+        if not view.unchanged:
+            raise MetadataError(
+                "The numbers are not those that were released: there is no picture of them, because their "
+                "errors are not known.",
+                "released.dp.plot() on the object as it was returned, before it is rounded or sorted.",
+            )
+        if view.facts.statistic in LABELS:
+            raise MetadataError(
+                f"{view.facts.statistic!r} releases labels and no numbers, so it has no picture.",
+                "private.dp.value_counts(column, epsilon=...).dp.plot() draws counts, at their own cost.",
+            )
+        try:
+            values = view.table.to_numpy(dtype=np.float64)
+        except (TypeError, ValueError):
+            raise MetadataError("The release holds labels or objects, so it has no picture.") from None
+        if not values.size:
+            raise MetadataError("The release holds no number, so it has no picture.")
+        lower, upper = _bounds(view.facts, released.shape)
+        columns, order = _order(released, view.facts)
+        return cls(view, columns, order(values), order(_half(view)), (order(lower), order(upper)))
+
+    @property
+    def rows(self) -> pd.Index[Any]:
+        """The row labels."""
+        return self.view.released.index
+
+    @property
+    def many(self) -> int:
+        """The number of releases side by side."""
+        return int(self.values.shape[2])
+
+    @property
+    def lower(self) -> Floats:
+        """The lower ends of the intervals."""
+        return self.values - self.half
+
+    @property
+    def upper(self) -> Floats:
+        """The upper ends of the intervals."""
+        return self.values + self.half
+
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Whether the interval of each number contains 0."""
+        return (np.abs(self.values) <= self.half) & (self.half > 0)
+
+    @property
+    def noise(self) -> str:
+        """What the margins of error cover."""
+        return f"{self.view.level} margin of error, noise only"
+
+    def text(self, value: float, half: float, error: bool = False) -> str:
+        """Format a number to the digits that its error leaves; with ``error``, followed by this."""
+        whole = self.view.whole and bool(np.isfinite(value))
+        parts = paired(int(value) if whole else float(value), float(half))
+        return " ± ".join(filter(None, parts if error else parts[:1]))
+
+    def notes(self, noise: str) -> list[str]:
+        """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
+        facts = self.view.facts
+        together = f", {facts.releases} releases together" if facts.releases > 1 else ""
+        notes = [
+            f"{self.view.cost}, {mechanism_text(facts.mechanism, facts.p)}{together}",
+            records_text(self.view.conditions, self.view.steps),
+            noise,
+        ]
+        if facts.bounding:
+            notes.append(f"bounding {facts.bounding!r} biases numbers near their bounds")
+        if facts.constraint:
+            notes.append(f"errors are those before constraint={facts.constraint!r}")
+        notes.append(SEEDED if facts.seeded else "")
+        return [cut(note, 200) for note in notes if note]
+
+
+def _half(view: View) -> Floats:
+    try:
+        return view.half
+    except (TypeError, ValueError):
+        raise MetadataError("The release metadata does not hold the error of each number.") from None
+
+
+def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Lower and upper bound of each number, NaN if there is none."""
+    stored = facts.bounds or facts.value_bounds
+    try:
+        pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
+    except (TypeError, ValueError):
+        raise MetadataError("The release metadata does not hold the bounds of each number.") from None
+    return pairs[..., 0].reshape(shape[0], -1), pairs[..., 1].reshape(shape[0], -1)
+
+
+def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, Any]:
+    """The columns of one release, and what brings numbers to (R, C, M)."""
+    rows = len(released)
+    if isinstance(released, pd.Series):
+        return None, lambda values: values.reshape(rows, 1, 1)
+    many, names = facts.releases, released.columns
+    whole = isinstance(many, int) and many > 1 and len(names) % many == 0
+    if not whole or names.names[0] != "release":
+        return names, lambda values: values.reshape(rows, -1, 1)
+    first = names[: len(names) // many]
+    inner = first.droplevel(0) if isinstance(first, pd.MultiIndex) else None
+    return inner, lambda values: values.reshape(rows, many, -1).transpose(0, 2, 1)
+
+
+def edges_of(label: object) -> tuple[float, float] | None:
+    """Return the edges of a bin such as ``[16, 30)``; None for another label."""
+    found = BIN.match(label) if isinstance(label, str) else None
+    return None if found is None else (float(found[2]), float(found[3]))
+
+
+def cut(text: object, most: int = LONGEST) -> str:
+    """Return a text on one line, cut after ``most`` characters."""
+    line = "".join(one if one.isprintable() else " " for one in str(text))
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def label_of(label: object, most: int = LONGEST) -> str:
+    """Return a label of an axis: its levels joined, the edges of a bin shortened."""
+    if isinstance(label, tuple):
+        parts = [label_of(part, most) for part in label if not (isinstance(part, str) and part == "")]
+        return cut(", ".join(parts), most)
+    found = BIN.match(label) if isinstance(label, str) else None
+    if found is not None:
+        return cut(f"{found[1]}{float(found[2]):.6g}, {float(found[3]):.6g}{found[4]}", most)
+    return cut(f"{label:.6g}" if isinstance(label, float) and label == label else numbers.label(label), most)
+
+
+def records_text(conditions: str, steps: str) -> str:
+    """Return of which records a number is; empty for all."""
+    parts = [f"where {conditions}" if conditions else "", f"after {steps}" if steps else ""]
+    return " ".join(filter(None, parts))

@@ -1,0 +1,367 @@
+"""The total cost of releases: by the budget that paid for them, or as the sum of their metadata."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pdprivacy.accounting import Spent, zcdp_epsilon
+from pdprivacy.accounting.rules import Amount
+from pdprivacy.checks import check_name
+from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
+from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
+from pdprivacy.ledger.audit import audit
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.chain import Chain
+from pdprivacy.metadata import Metadata
+from pdprivacy.privacy import ZCDP, Unit
+from pdprivacy.show.numbers import cost, loss_text
+from pdprivacy.show.report.exhibits import Table
+from pdprivacy.show.report.guarantee import Guarantee
+from pdprivacy.show.report.inputs import Edition, Release
+
+__all__ = ["Charges", "Part", "Total", "charges_of", "totals"]
+
+DELTA = Fraction(1, 10**6)
+"""The delta at which a limit in rho is converted."""
+
+OUTLIERS = "suppress_outliers("
+PLAN = "plan: "
+RUN = re.compile(r"([1-9][0-9]{0,8}) x ", re.ASCII)
+
+TRY = 'pdprivacy.report(releases, ledger="budget.db", name="survey-2026").'
+
+
+@dataclass(frozen=True)
+class Charges:
+    """A budget at one moment.
+
+    ``fault``: what an audit found, in which case the rest may be missing. ``audited``: None of a budget in
+    memory.
+    """
+
+    name: str
+    account: Account | None
+    entries: tuple[Entry, ...]
+    audited: Audit | None = None
+    fault: str | None = None
+
+    @property
+    def allowed(self) -> str:
+        """The limit of the budget."""
+        assert self.account is not None
+        return _amount(self.account, self.account.total)
+
+    @property
+    def amounts(self) -> list[str]:
+        """What the budget allows, has counted, and has left."""
+        assert self.account is not None
+        spent, rule = self.account.spent, self.account.terms.rule
+        amounts = {"limit": self.account.total, "spent": rule.spent(spent), "left": rule.left(spent)}
+        return [f"{what} {_amount(self.account, amount)}" for what, amount in amounts.items()]
+
+
+def _amount(account: Account, amount: Amount) -> str:
+    return f"rho {cost(amount.amount)}" if account.terms.in_rho else loss_text(amount.amount, amount.delta)
+
+
+def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | None:
+    """Read a budget.
+
+    Raises ParameterError for another object, LedgerError if the budget cannot be read, and in the public
+    edition TamperedLedgerError if the records of the ledger were changed.
+    """
+    if ledger is None:
+        if name is not None:
+            raise ParameterError("'name' is of a budget in a ledger, and there is no 'ledger'.", TRY)
+        return None
+    if isinstance(ledger, Budget):
+        return _of_budget(ledger, name, edition)
+    if name is None:
+        raise ParameterError("'name' is missing: a ledger keeps a budget per name.", TRY)
+    checked = check_name(name, "name")
+    if isinstance(ledger, Ledger):
+        return _of_chain(ledger.chain, checked, edition)
+    if not isinstance(ledger, str | os.PathLike):
+        raise ParameterError(
+            f"'ledger' must be a Ledger, its path or URL, or a Budget (got {got(ledger)}).", TRY
+        )
+    with Ledger(ledger) as opened:
+        return _of_chain(opened.chain, checked, edition)
+
+
+def _of_budget(budget: Budget, name: str | None, edition: Edition) -> Charges:
+    if name is not None and name != budget.name:
+        raise ParameterError(
+            "'name' is not that of the 'ledger', which is a budget by itself.", "leave it out."
+        )
+    if budget.of_group:
+        raise ParameterError(
+            "The 'ledger' is the budget of a group of partition(), and not that of all records.",
+            "ledger=private.dp.budget of the whole table.",
+        )
+    book = budget._book
+    if isinstance(book, StoredBook):
+        return _of_chain(book.chain, book.name, edition)
+    account, entries = book.entries()
+    return Charges("", account, tuple(entries))
+
+
+def _of_chain(chain: Chain, name: str, edition: Edition) -> Charges:
+    """Read a budget of a ledger, after an audit of all its records."""
+    book = StoredBook(chain, name)
+    try:
+        audited = audit(chain)
+        account, entries = book.entries()
+    except TamperedLedgerError as error:
+        if edition == "public":
+            raise
+        return _damaged(book, name, str(error).partition("\n")[0])
+    return Charges(name, account, tuple(entries), audited)
+
+
+def _damaged(book: StoredBook, name: str, fault: str) -> Charges:
+    """Read what is left of a ledger that was changed, for the curator."""
+    try:
+        account, entries = book.entries()
+    except LedgerError:
+        return Charges(name, None, (), None, fault)
+    return Charges(name, account, tuple(entries), None, fault)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a total: what, and its epsilon and delta, or rho."""
+
+    what: str
+    epsilon: Fraction | None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Total:
+    """The total cost of the releases that compare the same neighbouring datasets.
+
+    ``epsilon``, ``delta``: all releases together are (epsilon, delta)-private; None if that is not known, and
+    ``why``. ``from_budget``: whether the budget vouches for it, with everything else charged to it.
+    ``outside``: the releases of the report that the budget is not known to have paid.
+    """
+
+    unit: Unit
+    releases: tuple[Release, ...]
+    parts: tuple[Part, ...]
+    epsilon: Fraction | None
+    delta: Fraction
+    why: str = ""
+    from_budget: bool = False
+    outside: tuple[Release, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The total in words."""
+        return "not known" if self.epsilon is None else loss_text(self.epsilon, self.delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the total guarantees."""
+        assert self.epsilon is not None
+        return Guarantee(self.unit, self.epsilon, self.delta)
+
+    @property
+    def latest(self) -> float | None:
+        """The largest epsilon that a release says was spent when it was made; None unless above the total."""
+        spent = [
+            float(one.facts.budget["spent"][0])
+            for one in self.releases
+            if one.facts.budget.get("currency") is None and one.facts.budget.get("accounting") is None
+        ]
+        most = max(spent, default=0.0)
+        return most if self.epsilon is not None and most > float(self.epsilon) * (1 + 1e-9) else None
+
+    def table(self) -> Table:
+        """Return the parts of the total."""
+        rows = [
+            [
+                part.what,
+                cost(part.epsilon or 0) if part.rho is None else f"rho {cost(part.rho)}",
+                cost(part.delta),
+            ]
+            for part in self.parts
+        ]
+        closed = self.epsilon is not None and len(rows) > 1
+        if closed and self.epsilon is not None:
+            rows.append(["Together, at most", cost(self.epsilon), cost(self.delta)])
+        return Table("Total cost", ["What", "epsilon", "delta"], rows, last=closed)
+
+
+def totals(releases: Sequence[Release], charges: Charges | None) -> list[Total]:
+    """Return a total per kind of neighbours: losses of different kinds do not add up."""
+    units = list(dict.fromkeys(one.unit for one in releases))
+    account = None if charges is None else charges.account
+    spent_by = None if account is None else account.terms.unit
+    found = []
+    for unit in units:
+        held = tuple(one for one in releases if one.unit == unit)
+        if charges is not None and charges.fault is not None:
+            why = "the records of the ledger were changed"
+            found.append(Total(unit, held, (), None, Fraction(0), why))
+        elif charges is not None and account is not None and spent_by == unit:
+            found.append(_by_budget(unit, held, charges, account))
+        else:
+            found.append(_by_sum(unit, held, outside=held if charges is not None else ()))
+    return found
+
+
+def _sum(releases: Sequence[Release]) -> Spent:
+    return Spent.of([one.loss for one in releases])
+
+
+def _unclear(releases: Sequence[Release]) -> str:
+    """Return why the stated losses do not add up; empty if they do."""
+    named = [one.name for one in releases if any(OUTLIERS in step for step in one.facts.lineage)]
+    if not named:
+        return ""
+    return (
+        "records left by suppress_outliers are charged as a whole, which only the budget knows "
+        f"({', '.join(named)})"
+    )
+
+
+def _closed(total: Total) -> Total:
+    """Return the total, unless its deltas leave no guarantee."""
+    if total.epsilon is None or total.delta < 1:
+        return total
+    why = "the deltas add up to one or more, which guarantees nothing"
+    return Total(
+        total.unit, total.releases, total.parts, None, total.delta, why, total.from_budget, total.outside
+    )
+
+
+def _by_sum(unit: Unit, releases: tuple[Release, ...], outside: tuple[Release, ...]) -> Total:
+    spent = _sum(releases)
+    parts = (Part("Sum of the releases of this report", spent.epsilon, spent.delta),)
+    if why := _unclear(releases):
+        return Total(unit, releases, (), None, Fraction(0), why, outside=outside)
+    return _closed(Total(unit, releases, parts, spent.epsilon, spent.delta, outside=outside))
+
+
+def _by_budget(unit: Unit, releases: tuple[Release, ...], charges: Charges, account: Account) -> Total:
+    """Return what the budget counted, plus what it is not known to have paid."""
+    used = payments(releases, charges.entries)
+    outside = tuple(one for one in releases if one.place not in used)
+    terms, spent = account.terms, account.spent
+    parts = []
+    if isinstance(terms.total, ZCDP):
+        cap = Fraction(repr(zcdp_epsilon(terms.total.rho, DELTA)))
+        epsilon, delta = cap, DELTA
+        parts.append(Part("Limit of the budget", None, rho=terms.total.rho))
+        parts.append(Part("The same in epsilon, at this delta", epsilon, delta))
+    elif terms.accounting != "basic":
+        epsilon, delta = terms.total.epsilon, terms.total.delta
+        parts.append(Part("Limit of the budget", epsilon, delta))
+    else:
+        epsilon, delta = spent.epsilon, spent.delta
+        parts += _listed(charges, used, epsilon, delta)
+    if outside:
+        more = _sum(outside)
+        if why := _unclear(outside):
+            return Total(unit, releases, tuple(parts), None, delta, why, True, outside)
+        parts.append(Part("Releases not known to be charged to the budget", more.epsilon, more.delta))
+        epsilon, delta = epsilon + more.epsilon, delta + more.delta
+    return _closed(Total(unit, releases, tuple(parts), epsilon, delta, "", True, outside))
+
+
+def _listed(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fraction) -> list[Part]:
+    """Return the charges for releases of the report, and the sum of all others."""
+    paid = Spent()
+    for number in set(used.values()):
+        entry = charges.entries[number - 1]
+        paid = paid.add(entry.loss, entry.count)
+    return [
+        Part("Charged for releases of this report", paid.epsilon, paid.delta),
+        Part("Charged for anything else from the same data", epsilon - paid.epsilon, delta - paid.delta),
+    ]
+
+
+def payments(releases: Sequence[Release], entries: Sequence[Entry]) -> dict[int, int]:
+    """Return the number of the charge that paid for each release; a release without one is left out.
+
+    A charge pays for one release, or for those of a plan. That two releases say the same of their budget
+    does not make them one: equal numbers may come of different noise.
+    """
+    found: dict[int, int] = {}
+    room: dict[int, int] = {}
+    waiting: dict[str, list[Entry]] = {}
+    stated = {(one.facts.epsilon, one.facts.delta) for one in releases}
+    for entry in entries:
+        if _is_plan(entry) or _stated(entry) in stated:  # what stands after each of them takes long to tell
+            room[entry.number] = _pays_for(entry)
+            waiting.setdefault(_key(entry.after.to_json()), []).append(entry)
+    for release in releases:
+        for entry in waiting.get(_key(release.facts.budget), []):
+            if room[entry.number] and _paid_by(release, entry):
+                found[release.place] = entry.number
+                room[entry.number] -= 1
+                break
+    return found
+
+
+def _stated(entry: Entry) -> tuple[float, float] | None:
+    """Return the cost of a charge as the metadata of its release states it."""
+    if isinstance(entry.loss, ZCDP):
+        return None
+    return float(entry.loss.epsilon * entry.count), float(entry.loss.delta * entry.count)
+
+
+def _pays_for(entry: Entry) -> int:
+    """Return how many releases a charge pays for: one, or those of a plan."""
+    if not _is_plan(entry):
+        return 1
+    runs = entry.label.removeprefix(PLAN).split("; ")
+    return sum(int(found[1]) if (found := RUN.match(run)) else 1 for run in runs)
+
+
+def _key(budget: Any) -> str:
+    """Return the state of the budget that a release and its charge both hold."""
+    sums = [[float(one) for one in budget[name]] for name in ("total", "spent")]
+    return repr((sums, budget.get("accounting"), budget.get("currency")))
+
+
+def _is_plan(entry: Entry) -> bool:
+    return entry.label.startswith(PLAN)
+
+
+def _paid_by(release: Release, entry: Entry) -> bool:
+    """Whether a charge is of this release, by what both say of statistic, columns and records."""
+    facts = release.facts
+    if facts.mechanism not in entry.mechanism:
+        return False
+    if _is_plan(entry):
+        runs = [RUN.sub("", run, 1) for run in entry.label.removeprefix(PLAN).split("; ")]
+        losses = [event.loss for event, _ in entry.events]
+        stated = {(float(one.epsilon), float(one.delta)) for one in losses if not isinstance(one, ZCDP)}
+        return (facts.epsilon, facts.delta) in stated and any(_is_label(facts, run) for run in runs)
+    same = _stated(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
+    return same and _is_label(facts, entry.label)
+
+
+def _is_label(facts: Metadata, label: str) -> bool:
+    """Whether this is the label of a release in a budget; its columns are keys first, then values."""
+    after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
+    end = re.escape(f" where {' and '.join(f'({one})' for one in facts.filters)}" if facts.filters else "")
+    end += f" after {', '.join(after)}" if after else ""
+    end += f", {facts.releases} releases" if facts.releases > 1 else ""
+    end += "(?:, [0-9]+ (?:iteration|step)s?)?"  # of clusters
+    for keys in range(len(facts.columns) + 1):
+        by, of = facts.columns[:keys], facts.columns[keys:]
+        start = facts.statistic
+        start += f" of {', '.join(of)}" if of else ""
+        start += f" by {', '.join(by)}" if by else ""
+        if re.fullmatch(re.escape(start) + end, label):
+            return True
+    return False

@@ -1,0 +1,323 @@
+"""One view of a release: title, cost, mechanism, numbers with errors, risk and lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import metadata
+from pdprivacy.metadata import Metadata
+from pdprivacy.show.markup import printable
+from pdprivacy.show.numbers import cost, half_width, label, listed, loss_text, paired, percent, span
+
+__all__ = ["ALTERED", "SEEDED", "Floats", "Released", "View", "mechanism_text", "neighbors_text", "title_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+
+SEEDED = "seeded: not private"
+ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
+
+LABELS = ("mode", "top_k")
+"""Statistics whose values are labels."""
+
+NOT_GROUPED = ("proportion", "value_counts", "histogram")
+"""Statistics whose rows are labels of what is counted, not of groups."""
+
+TITLES = {
+    "count": "Count",
+    "sum": "Sum",
+    "mean": "Mean",
+    "var": "Variance",
+    "std": "Standard deviation",
+    "describe": "Summary",
+    "cov": "Covariance",
+    "corr": "Correlation",
+    "pooled_var": "Pooled variance",
+    "pooled_cov": "Pooled covariance",
+    "proportion": "Proportion",
+    "quantile": "Quantiles",
+    "median": "Median",
+    "min": "Minimum",
+    "max": "Maximum",
+    "mode": "Mode",
+    "top_k": "Most frequent labels",
+    "value_counts": "Counts",
+    "histogram": "Histogram",
+    "crosstab": "Contingency table",
+    "kmeans": "k-means centres",
+    "kmedian": "k-median centres",
+}
+SHARES = {"all": "shares of all", "index": "shares of each row", "columns": "shares of each column"}
+MECHANISMS = {
+    "laplace": "Laplace noise",
+    "geometric": "geometric noise",
+    "gaussian": "Gaussian noise",
+    "generalized_gaussian": "generalized Gaussian noise",
+    "exponential": "exponential mechanism",
+    "permute_and_flip": "permute-and-flip",
+}
+NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record with other values"}
+UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
+MOST_NAMES = 6
+
+
+def title_of(
+    statistic: str, columns: Iterable[object], by: Sequence[str] = (), normalize: str | None = None
+) -> str:
+    """Return the title of a release; ``by``: those of its columns that are keys of groups.
+
+    >>> title_of("mean", ["hours", "income"], ["income"]), title_of("corr", ["age", "hours"])
+    ('Mean of hours by income', 'Correlation of age and hours')
+    """
+    names = [printable(name, None) for name in columns]
+    of = [name for name in names if name not in by]
+    text = TITLES.get(statistic, statistic.replace("_", " "))
+    text += f" of {listed(of, MOST_NAMES)}" if of else ""
+    text += f" by {listed(by, MOST_NAMES)}" if by else ""
+    return text + (f" ({SHARES[normalize]})" if normalize in SHARES else "")
+
+
+def mechanism_text(name: str, p: float | None = None) -> str:
+    """Return the name of a mechanism in words; ``p``: the order of generalized Gaussian noise.
+
+    >>> mechanism_text("laplace"), mechanism_text("generalized_gaussian", 3)
+    ('Laplace noise', 'generalized Gaussian noise of order 3')
+    """
+    text = MECHANISMS.get(name, name.replace("_", " "))
+    return text if p is None else f"{text} of order {p:g}"
+
+
+def neighbors_text(named: str, unit: str | None) -> str:
+    """Return how neighbouring datasets differ.
+
+    >>> neighbors_text("add_remove", None)
+    'add_remove: one record more or less'
+    """
+    if unit is None:
+        return f"{named}: {NEIGHBORS[named]}" if named in NEIGHBORS else str(named)
+    return f"{named}: all records of one {unit} {UNITS.get(named, '')}".rstrip()
+
+
+@dataclass(frozen=True)
+class View:
+    """A release as people see it; ``unchanged``: whether its numbers are those that were released."""
+
+    released: Released
+    facts: Metadata
+    unchanged: bool
+
+    @classmethod
+    def of(cls, released: Released) -> View:
+        """Read a release. Raises MetadataError if the frame is none."""
+        facts = metadata.read(released)
+        return cls(released, facts, facts.fingerprint == metadata.fingerprint(released))
+
+    @cached_property
+    def by(self) -> list[str]:
+        """The released columns that are keys of groups."""
+        facts, index = self.facts, self.released.index
+        known = [str(name) for name in facts.columns]
+        if facts.statistic in NOT_GROUPED:
+            return []
+        if facts.statistic.startswith("pooled"):
+            labels = set(map(str, index))
+            return [name for name in known if name not in labels]
+        names = [str(name) for name in index.names if name is not None]
+        return names if len(names) == index.nlevels and set(names) <= set(known) else []
+
+    @property
+    def title(self) -> str:
+        """What was released, such as "Mean of hours by region"."""
+        facts = self.facts
+        return title_of(facts.statistic, facts.columns, self.by, facts.normalize)
+
+    @property
+    def cost(self) -> str:
+        """The privacy loss of the release."""
+        return loss_text(self.facts.epsilon, self.facts.delta)
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism, and how it was asked for."""
+        facts = self.facts
+        asked = [("calibration", facts.calibration), ("bounding", facts.bounding)]
+        asked.append(("constraint", facts.constraint))
+        said = [f"{name} {value}" for name, value in asked if value is not None]
+        return ", ".join([mechanism_text(str(facts.mechanism), facts.p), *said])
+
+    @property
+    def conditions(self) -> str:
+        """The conditions that the records meet."""
+        filters = [str(one) for one in self.facts.filters]
+        return filters[0] if len(filters) == 1 else " and ".join(f"({one})" for one in filters)
+
+    @property
+    def steps(self) -> str:
+        """The steps between the raw records and the release."""
+        return ", ".join(map(str, self.facts.lineage))
+
+    @property
+    def selected(self) -> bool:
+        """Whether the values were selected among candidates, so that errors are ranks or counts."""
+        return "below_best" in self.facts.error
+
+    @property
+    def level(self) -> str:
+        """The probability of the margins of error."""
+        level = self.facts.error.get("level")
+        return f"{100 * level:g} %" if isinstance(level, int | float) else "an unknown probability"
+
+    @cached_property
+    def half(self) -> Floats:
+        """(R, C) margins of error; NaN where they are not known."""
+        shape = self.released.shape
+        stored = self.facts.error.get("plus_minus", np.nan)
+        half = np.broadcast_to(np.asarray(stored, dtype=np.float64), shape)
+        return half.reshape(shape[0], -1)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The numbers as a frame."""
+        return self.released.to_frame() if isinstance(self.released, pd.Series) else self.released
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all numbers are whole by their dtype, so that their rounding moves nothing."""
+        return all(dtype.kind in "iu" for dtype in self.table.dtypes)
+
+    def pairs(self, rows: Sequence[int], columns: Sequence[int]) -> list[list[tuple[str, str]]]:
+        """Return the numbers at some places with their margins of error, as texts."""
+        cells = [self.table.iloc[list(rows), column].tolist() for column in columns]
+        return [
+            [self._pair(cells[at][place], row, column) for at, column in enumerate(columns)]
+            for place, row in enumerate(rows)
+        ]
+
+    def _pair(self, value: Any, row: int, column: int) -> tuple[str, str]:
+        if self.facts.statistic in LABELS or isinstance(value, bool) or not isinstance(value, int | float):
+            return label(value), ""
+        return paired(value, float(self.half[row, column]))
+
+    @property
+    def span(self) -> str:
+        """The margins of error of all numbers; empty if none is known."""
+        return span(self.half, self.whole)
+
+    @property
+    def error(self) -> str:
+        """What is known of the error, in a sentence."""
+        if self.selected:
+            return self._selection_error()
+        if not self.span:
+            return "not known"
+        more = "" if np.isfinite(self.half).all() else "; not known of all numbers"
+        each = f"{self.level} margin of error of each number, of the noise and not of a population"
+        return f"{self.span}: {each}{more}"
+
+    def _selection_error(self) -> str:
+        error, statistic = self.facts.error, self.facts.statistic
+        most = _by_name(error["below_best"])
+        if not most:
+            return "not known"
+        start = f"With {self.level} probability"
+        if statistic == "kmedian":
+            return (
+                f"{start} these centres cost at most {most} more than the best ones that were tried, in "
+                "lengths of a column range."
+            )
+        if statistic in LABELS:
+            return f"{start} the count of each label is at most {most} below that of the best label left."
+        told = f"{start} the released value is within {most} ranks of the true {self._sought()}."
+        cut = error.get("cut")
+        if cut is True or (isinstance(cut, Mapping) and any(one is True for one in cut.values())):
+            told += " There were too few public records for this rank: the value may lie beyond all records."
+        return told
+
+    def _sought(self) -> str:
+        """What the values of a selection by rank estimate."""
+        rank = _by_name(self.facts.error.get("rank"))
+        if not rank:
+            return "quantile"
+        return f"{TITLES[self.facts.statistic].lower()}, at rank {rank} from the end"
+
+    @property
+    def bias(self) -> str:
+        """By how much bounding moves the numbers; empty without bounding."""
+        error = self.facts.error
+        if self.facts.bounding is None:
+            return ""
+        if "note" in error:
+            return str(error["note"])
+        if (here := _largest(error.get("bias"))) is None:
+            return "not known"
+        rmse, worst = _largest(error.get("rmse")), error.get("worst_case")
+        told = f"at most {here}" + (f" (root mean squared error {rmse})" if rmse else "")
+        told += " if the true numbers are the released ones"
+        most = _largest(worst.get("bias")) if isinstance(worst, Mapping) else None
+        return told if most is None else f"{told}; at most {most} for any data"
+
+    @property
+    def budget(self) -> str:
+        """What was spent of the budget after the release."""
+        stored = self.facts.budget
+        (spent, spent_delta), (total, total_delta) = stored["spent"], stored["total"]
+        after = f", accounting {stored['accounting']}" if "accounting" in stored else ""
+        if stored.get("currency") == "rho":
+            return f"rho {cost(spent)} of {cost(total)} spent{after}"
+        delta = f", delta {cost(spent_delta)} of {cost(total_delta)}"
+        return f"epsilon {cost(spent)} of {cost(total)}{delta} spent{after}"
+
+    @property
+    def risk(self) -> str:
+        """The estimated disclosure risk; empty without an estimate."""
+        found = self.facts.dr_ha
+        if found is None:
+            return ""
+        return f"{percent(float(found['by_records']))} of records (dr_ha, estimated from the released counts)"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """The facts of the release, by name."""
+        facts = self.facts
+        rows = [
+            ("error", self.error),
+            ("cost", self.cost),
+            ("mechanism", self.mechanism),
+            ("neighbors", neighbors_text(facts.neighbors, facts.unit)),
+            ("budget", self.budget),
+            ("bias", self.bias),
+            ("risk", self.risk),
+            ("releases", f"{facts.releases}, which share the cost" if facts.releases > 1 else ""),
+            ("rows", "" if facts.rows is None else f"{facts.rows:,} (public)"),
+            ("where", self.conditions),
+            ("after", self.steps),
+            ("release id", facts.release_id),
+        ]
+        return [(name, printable(text)) for name, text in rows if text]
+
+
+def _by_name(stored: Any) -> str:
+    """Format numbers of records, one for all or one per name; empty if none is known."""
+    if not isinstance(stored, Mapping):
+        return "" if stored is None else half_width(float(stored), whole=True)
+    known = {name: half_width(float(one), whole=True) for name, one in stored.items() if one is not None}
+    if len(set(known.values())) == 1 and len(known) == len(stored):
+        return next(iter(known.values()))
+    return listed(f"{number} ({name})" for name, number in known.items())
+
+
+def _largest(numbers: Any) -> str | None:
+    """Format the largest size of several numbers; None if none is known."""
+    try:
+        found = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
+    except (TypeError, ValueError):
+        return None
+    known = found[np.isfinite(found)]
+    return half_width(float(known.max()), whole=True) if known.size else None

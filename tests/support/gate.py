@@ -1,0 +1,68 @@
+"""Releases of statistics that a test makes up, executed by the gate of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from pdprivacy import Unit
+from pdprivacy.release.execute import execute
+from pdprivacy.release.spec import Call, Drawn, Release
+from pdprivacy.release.tasks import NoisyNumbers, Selections
+from pdprivacy.request import Request
+
+__all__ = ["Measured", "drawn", "exact", "measured", "selected"]
+
+
+def exact(statistic: Any, engine: Any) -> list[Any]:
+    """The whole numbers of a statistic, read from an engine."""
+    return statistic.exact([read.on(engine) for read in statistic.reads])
+
+
+def drawn(
+    task: Any, engine: Any, budget: Any, label: str = "a release", rng: Any = 1, unit: Unit | None = None
+) -> Drawn:
+    """What the gate draws of a task, charged to this budget."""
+    facts: Any = SimpleNamespace(
+        engine=engine, budget=budget, unit=Unit() if unit is None else unit, secret=None, keeper=None
+    )
+    call = Call("a statistic", Request(1, mechanism="laplace"), rng=rng)
+    return execute(Release(facts, call, label, task, lambda found: (found, None)))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One release: its parts and mechanisms, the noisy parts, and the charge."""
+
+    parts: tuple[Any, ...]
+    mechanisms: tuple[Any, ...]
+    noisy: tuple[Any, ...]
+    cost: Any
+    seeded: bool
+    entry: Any
+
+
+def measured(
+    statistic: Any,
+    engine: Any,
+    budget: Any,
+    request: Request,
+    rng: Any = 1,
+    label: str = "a release",
+    unit: Unit | None = None,
+) -> list[Measured]:
+    """The releases of a statistic."""
+    found = drawn(NoisyNumbers(statistic, request), engine, budget, label, rng, unit)
+    price = found.price
+    return [
+        Measured(price.parts, price.mechanisms, noisy, price.cost, found.seeded, found.entry)
+        for noisy in found.outcomes[0]
+    ]
+
+
+def selected(choices: Sequence[Any], engine: Any, budget: Any, asked: Any, rng: Any) -> list[Any]:
+    """What each release selected of each choice."""
+    found = drawn(Selections(tuple(choices), asked), engine, budget, rng=rng)
+    return [tuple(one) for one in zip(*found.outcomes, strict=True)]

@@ -1,0 +1,15 @@
+"""The records behind a protected frame, which it shows nobody."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pdprivacy import ProtectedFrame
+from pdprivacy.protection import find
+
+__all__ = ["records_of"]
+
+
+def records_of(private: ProtectedFrame) -> pd.DataFrame:
+    """The declared columns of a protected pandas frame."""
+    return find(private).snapshot

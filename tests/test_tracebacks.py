@@ -1,0 +1,172 @@
+"""What a traceback of an error of this package shows: the message, the user's own frame, and no cell."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import traceback
+
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy import Column, Domain
+from pdprivacy.errors import BudgetExceeded, PrivacyError
+from pdprivacy.show.tracebacks import DEBUG, short_traceback
+
+CODE = """
+import pandas as pd, pdprivacy
+from pdprivacy import Column, Domain
+
+town = Column("town", "category", categories=("up", "down"))
+domain = Domain((town, Column("age", "integer", lower=0, upper=99)))
+
+def protected():
+    labels = [f"canary1{row}" for row in range(50)]
+    frame = pd.DataFrame({"town": ["up"] * 50, "age": [77] * 50}, index=labels)
+    return frame.dp.protect(domain, epsilon=1).dp
+
+dp = protected()
+"""
+CALLS = ['dp.mean("age", epsilon=5)', 'dp.mean("canary", epsilon=0.1)', 'dp.query("age > town")']
+
+
+@pytest.fixture
+def dp():
+    domain = Domain((Column("age", "integer", lower=0, upper=99),))
+    return pd.DataFrame({"age": [77] * 50}).dp.protect(domain, epsilon=1).dp
+
+
+def frames_of(error):
+    """The files of the frames of this package."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return [file for file in files if "pdprivacy" in file.replace("\\", "/").split("/")[:-1]]
+
+
+def test_at_most_one_frame_of_the_package_remains(dp):
+    with pytest.raises(BudgetExceeded) as caught:
+        dp.mean("age", epsilon=5)
+    assert len(frames_of(caught.value)) <= 1
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_the_error_that_the_caller_handles_is_kept(dp):
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        with pytest.raises(BudgetExceeded) as caught:
+            dp.mean("age", epsilon=5)
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+    assert not caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("call", ["protect", "groups", "plan", "batch"])
+def test_no_frame_of_the_package_shows_records(dp, call):
+    domain = Domain((Column("age", "integer", lower=0, upper=99), Column("ill", "boolean")))
+    raw = pd.DataFrame({"age": [77, 4242] * 5, "ill": [True, False] * 5})
+    private = raw.assign(age=77).dp.protect(domain, epsilon=1)
+
+    def batched():
+        with private.dp.batch() as batch:
+            batch.mean("age", epsilon=5)
+
+    calls = {
+        "protect": lambda: pdprivacy.protect(raw, domain, epsilon=1),
+        "groups": lambda: private.dp.groupby("ill").mean("age", epsilon=5),
+        "plan": lambda: private.dp.plan_releases([("mean", "age", {"epsilon": 5})]).release(),
+        "batch": batched,
+    }
+    with pytest.raises(PrivacyError) as caught:
+        calls[call]()
+    assert len(frames_of(caught.value)) <= 1
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    inner = shown[shown.index("pdprivacy/") :] if "pdprivacy/" in shown else ""
+    assert "4242" not in inner
+
+
+def test_a_switch_keeps_all_frames(dp, monkeypatch):
+    monkeypatch.setenv(DEBUG, "1")
+    with pytest.raises(BudgetExceeded) as caught:
+        dp.mean("age", epsilon=5)
+    assert len(frames_of(caught.value)) > 3
+
+
+def test_other_errors_and_signatures_are_left_alone():
+    @short_traceback
+    def called(number: int) -> int:
+        """Return the reciprocal."""
+        return 1 // number
+
+    assert called(1) == 1
+    assert called.__doc__ == "Return the reciprocal."
+    with pytest.raises(ZeroDivisionError):
+        called(0)
+
+
+def test_causes_do_not_show_either():
+    @short_traceback
+    def called() -> None:
+        try:
+            raise ValueError("canary")
+        except ValueError as error:
+            raise PrivacyError("No.") from error
+
+    with pytest.raises(PrivacyError) as caught:
+        called()
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_verbose_ipython_shows_the_message_and_the_line_of_the_user(call, capsys):
+    interactive = pytest.importorskip("IPython.core.interactiveshell", reason="IPython is not installed")
+    config = pytest.importorskip("traitlets.config")
+    settings = config.Config()
+    settings.HistoryManager.enabled = False
+    shell = interactive.InteractiveShell.instance(config=settings)
+    try:
+        shell.run_cell(CODE)
+        shell.InteractiveTB.set_mode("Verbose")
+        capsys.readouterr()
+        result = shell.run_cell(call)
+    finally:
+        interactive.InteractiveShell.clear_instance()
+    told = re.sub(r"\x1b\[[0-9;]*m", "", "".join(capsys.readouterr()))
+    lines = told.splitlines()
+    assert isinstance(result.error_in_exec, PrivacyError)
+    assert str(result.error_in_exec).splitlines()[0] in told
+    assert call in told
+    assert len(lines) < 30
+    assert not [line for line in lines if "pdprivacy" in line and ".py" in line]
+    assert "canary1" not in told
+
+
+SUITE = """
+def test_called():
+    {call}
+"""
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_pytest_with_locals_shows_no_frame_of_the_package(call, tmp_path):
+    file = tmp_path / "test_of_user.py"
+    file.write_text(CODE + SUITE.format(call=call))
+    command = [sys.executable, "-m", "pytest", "--showlocals", "-p", "no:cacheprovider", "-q", str(file)]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path)], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert "1 failed" in done.stdout
+    assert call in done.stdout
+    assert "accessor.py" not in done.stdout
+    assert "canary1" not in done.stdout
+
+
+def test_rich_with_locals_shows_no_frame_of_the_package(dp):
+    console = pytest.importorskip("rich.console", reason="rich is not installed")
+    rich = pytest.importorskip("rich.traceback", reason="rich is not installed")
+    with pytest.raises(BudgetExceeded) as caught:
+        dp.mean("age", epsilon=5)
+    told = console.Console(record=True, width=200)
+    error = caught.value
+    told.print(rich.Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True))
+    assert "accessor.py" not in told.export_text()
