@@ -160,7 +160,8 @@ def misuse(
 ) -> ArgumentError | None:
     """What does not fit a signature, with a valid call, which Python does not say; None where all fits.
 
-    To be asked after a TypeError, so that a call that is right costs nothing more.
+    The first parameter is what the method belongs to, and is not mentioned. To be asked after a TypeError,
+    so that a call that is right costs nothing more.
     """
     try:
         signature.bind(*args, **kwargs)
@@ -169,7 +170,7 @@ def misuse(
     else:
         return None
     hint = _example(name, prefix)
-    known = [one for one in signature.parameters if one != "self"]
+    _, *known = signature.parameters
     if missing := re.search(r"missing a required .*'(\w+)'", text):
         costs = ", what the call may cost" if missing[1] == "epsilon" else ""
         return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)

@@ -541,19 +541,19 @@ def test_a_word_of_pandas_is_told_by_what_is_offered_for_it():
 
 
 def test_a_function_that_is_told_is_the_same_function():
-    def added(first: int, *, second: int = 2) -> int:
+    def added(facts: int, first: int, *, second: int = 2) -> int:
         """Of two numbers."""
-        return first + second
+        return facts + first + second
 
     same = told(added)
-    assert same(1, second=3) == 4
+    assert same(10, 1, second=3) == 14
     assert (same.__name__, same.__doc__) == ("added", "Of two numbers.")
     assert inspect.signature(same) == inspect.signature(added)
     with pytest.raises(ArgumentError, match="'added' takes 'first' by place, and all else by name"):
-        same(1, 2)
+        same(10, 1, 2)
     with pytest.raises(ArgumentError, match="multiple values for argument 'first'"):
-        same(1, first=2)
-    assert misuse("added", inspect.signature(added), (1,), {"second": 2}) is None
+        same(10, 1, first=2)
+    assert misuse("added", inspect.signature(added), (10, 1), {"second": 2}) is None
 
 
 def test_a_column_called_dp_can_still_be_grouped_by_pandas():

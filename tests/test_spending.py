@@ -702,7 +702,8 @@ def test_sums_of_many_different_gaussian_releases_stay_short(survey, schema):
     for place in range(150):
         epsilon = Fraction(1000 + place, 100_000)
         call = ("mean", "age", {"epsilon": epsilon, "delta": 1e-7, "mechanism": "gaussian"})
-        ((event, _),) = private.dp.plan_releases([call], delta=1e-6, accounting="basic")._prices[0].events
+        ((_, price),) = private.dp.plan_releases([call], delta=1e-6, accounting="basic")._releases
+        ((event, _),) = price.events
         exact += 1 / (2 * event.noise.multiplier**2)
         private.dp.budget.charge(event.loss, "x", events=[(event, 1)])
     rho = private.dp.budget.account.spent.rho

@@ -17,8 +17,15 @@ from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.publish import Released
-from pdprivacy.release.spec import Release
-from pdprivacy.releases.bundle import VERBS, ReleasePlan, paid_as_a_whole, planned, priced, release_of
+from pdprivacy.releases.bundle import (
+    VERBS,
+    Priced,
+    ReleasePlan,
+    paid_as_a_whole,
+    planned,
+    planned_release,
+    priced,
+)
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.request import MechanismName
 from pdprivacy.show.tracebacks import short_traceback
@@ -57,7 +64,7 @@ class Batch:
     ) -> None:
         self._protected, self._facts = protected, paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
-        self._releases: list[Release[Any]] = []
+        self._releases: list[Priced] = []
         self._waiting: list[Pending] = []
         self._open = self._used = False
 
@@ -94,10 +101,9 @@ class Batch:
     def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
-        release = release_of((verb, *args, options), self._facts)
-        priced(release)  # refused here, where it is asked
+        release = planned_release((verb, *args, options), self._facts)
+        self._releases.append(priced(release))  # refused here, where it is asked
         pending = Pending(release.label)
-        self._releases.append(release)
         self._waiting.append(pending)
         return pending
 
@@ -105,7 +111,7 @@ class Batch:
         """What has been asked so far, and what it costs together; nothing is charged."""
         if not self._releases:
             raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
-        return planned(self._protected, tuple(self._releases), self._delta, self._accounting)
+        return planned(self._protected, self._releases, self._delta, self._accounting)
 
 
 def batch(
@@ -184,7 +190,7 @@ def marginals(
     state = rng if rng is None else simulator(rng)
     options = {"epsilon": each, "delta": slack, "mechanism": mechanism, "rng": state, "sort": False}
     facts = paid_as_a_whole(protected)
-    calls = tuple(release_of(("value_counts", list(key), options), facts) for key in keys)
+    calls = [priced(planned_release(("value_counts", list(key), options), facts)) for key in keys]
     released = planned(protected, calls, None, "basic").release(release_id)
     return cast("dict[tuple[Hashable, ...], pd.Series[Any]]", dict(zip(keys, released, strict=True)))
 

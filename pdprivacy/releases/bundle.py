@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from pdprivacy import accounting, noise
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
 from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.hints import misuse
+from pdprivacy.hints import told
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import charge, measured
@@ -34,7 +33,9 @@ from pdprivacy.statistic import Read
 __all__ = ["ReleasePlan", "plan_releases"]
 
 CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
-VERBS = {**PLANNED, **SELECTORS, **CLUSTERINGS}
+VERBS = {name: told(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
+
+Priced: TypeAlias = tuple[Release[Any], Price]
 
 LEAST = Fraction(1, 10**9)
 """The smallest epsilon of a plan; at a large delta none is needed."""
@@ -55,8 +56,7 @@ class ReleasePlan:
     """
 
     _facts: Protected = field(repr=False)
-    _releases: tuple[Release[Any], ...] = field(repr=False)
-    _prices: tuple[Price, ...] = field(repr=False)
+    _releases: tuple[Priced, ...] = field(repr=False)
     cost: Pure | Approx
     apart: Pure | Approx
 
@@ -95,21 +95,21 @@ class ReleasePlan:
         Raises what the releases raise: BudgetExceeded, where nothing is charged; what fails later stays
         charged.
         """
-        title = ", ".join(dict.fromkeys(price.title for price in self._prices))
-        taken_place = [pair for price in self._prices for pair in price.events]
+        title = ", ".join(dict.fromkeys(price.title for _, price in self._releases))
+        taken_place = [pair for _, price in self._releases for pair in price.events]
         runs = [(label, sum(1 for _ in run)) for label, run in groupby(label for label, _ in self._labels)]
         label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
-        sources = [noise.source(release.call.rng) for release in self._releases]
+        sources = [noise.source(release.call.rng) for release, _ in self._releases]
         _, entry = charge(
             self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
         )
         answers: dict[Read, Any] = {}
         if isinstance(self._facts.records, Source):
-            reads = [read for release in self._releases for read in _first_reads(release)]
+            reads = [read for release, _ in self._releases for read in _first_reads(release)]
             answers = self._facts.records.ahead(dict.fromkeys(reads))
         made = [
             measured(release, price, entry, source, answers, release_id)
-            for release, price, source in zip(self._releases, self._prices, sources, strict=True)
+            for (release, price), source in zip(self._releases, sources, strict=True)
         ]
         self._facts.budget.answered(
             entry.number, max((risk for _, risk in made if risk is not None), default=None)
@@ -118,9 +118,7 @@ class ReleasePlan:
 
     @property
     def _labels(self) -> list[tuple[str, Pure | Approx]]:
-        return [
-            (release.label, price.cost) for release, price in zip(self._releases, self._prices, strict=True)
-        ]
+        return [(release.label, price.cost) for release, price in self._releases]
 
 
 def _first_reads(release: Release[Any]) -> tuple[Read, ...]:
@@ -128,7 +126,7 @@ def _first_reads(release: Release[Any]) -> tuple[Read, ...]:
     return release.task.reads if isinstance(release.task, NoisyNumbers) else ()
 
 
-def release_of(call: Any, facts: Protected) -> Release[Any]:
+def planned_release(call: Any, facts: Protected) -> Release[Any]:
     """Return the release that a tuple spells out: its name, its arguments, and a mapping of its keywords.
 
     Raises ParameterError for anything else, ArgumentError for arguments that do not fit, and what the
@@ -153,21 +151,8 @@ def release_of(call: Any, facts: Protected) -> Release[Any]:
         )
     # later changes of what was given change nothing
     fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
-    try:
-        release: Release[Any] = VERBS[name](facts, *copy.deepcopy(arguments), **fixed)
-    except TypeError:
-        wrong = misuse(name, _as_method(VERBS[name]), (facts, *arguments), options)
-        if wrong is None:
-            raise
-    else:
-        return release
-    raise wrong  # outside the except block: one error, not two
-
-
-def _as_method(verb: Callable[..., Any]) -> inspect.Signature:
-    signature = inspect.signature(verb)
-    first, *others = signature.parameters.values()
-    return signature.replace(parameters=[first.replace(name="self"), *others])
+    release: Release[Any] = VERBS[name](facts, *copy.deepcopy(arguments), **fixed)
+    return release
 
 
 def paid_as_a_whole(protected: Protected) -> Protected:
@@ -218,24 +203,25 @@ def plan_releases(
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     facts = paid_as_a_whole(protected)
-    return planned(protected, tuple(release_of(one, facts) for one in calls), delta, accounting)
+    releases = [priced(planned_release(one, facts)) for one in calls]
+    return planned(protected, releases, delta, accounting)
 
 
 def planned(
-    protected: Protected, releases: tuple[Release[Any], ...], delta: Rational | None, accounting: Method
+    protected: Protected, releases: Sequence[Priced], delta: Rational | None, accounting: Method
 ) -> ReleasePlan:
     """The plan of these releases; see `plan_releases`. ``delta``: None for that of the releases alone."""
-    prices = tuple(priced(release) for release in releases)
+    prices = [price for _, price in releases]
     apart = loss(sum(price.cost.epsilon for price in prices), sum(price.cost.delta for price in prices))
     slack = apart.delta if delta is None else delta
     cost = _together([pair for price in prices for pair in price.events], apart, slack, accounting)
-    return ReleasePlan(protected, releases, prices, cost, apart)
+    return ReleasePlan(protected, tuple(releases), cost, apart)
 
 
-def priced(release: Release[Any]) -> Price:
-    """Return what a release costs; refuses what the release would, before anything is charged."""
+def priced(release: Release[Any]) -> Priced:
+    """Return a release with its price; refuses what the release would, before anything is charged."""
     noise.source(release.call.rng)
-    return release.task.price(release.task.cost)
+    return release, release.task.price(release.task.cost)
 
 
 def _rounded_up(epsilon: float) -> Fraction:

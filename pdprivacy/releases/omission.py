@@ -366,7 +366,7 @@ class _Asked:
 
     def check(self, facts: Protected, cost: Pure | Approx) -> None:
         """Refuse what the releases would refuse, and those that cost more than is asked for."""
-        prices = [priced(release).cost for release in self._releases(facts, cost, 0)]
+        prices = [priced(release)[1].cost for release in self._releases(facts, cost, 0)]
         epsilon, delta = (sum(getattr(price, name) for price in prices) for name in ("epsilon", "delta"))
         if epsilon > cost.epsilon or delta > cost.delta:
             raise ParameterError(

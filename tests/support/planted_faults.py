@@ -584,14 +584,14 @@ FAULTS = (
         "releases of a plan made at the price of the first",
         "releases/bundle.py",
         "            measured(release, price, entry, source, answers, release_id)",
-        "            measured(release, self._prices[0], entry, source, answers, release_id)",
+        "            measured(release, self._releases[0][1], entry, source, answers, release_id)",
         ("tests/test_spending.py::test_a_plan_makes_its_releases_in_their_order",),
     ),
     PlantedFault(
         "batch charges its first call alone",
         "releases/batch.py",
-        "        return planned(self._protected, tuple(self._releases), self._delta, self._accounting)",
-        "        return planned(self._protected, tuple(self._releases[:1]), self._delta, self._accounting)",
+        "        return planned(self._protected, self._releases, self._delta, self._accounting)",
+        "        return planned(self._protected, self._releases[:1], self._delta, self._accounting)",
         ("tests/test_batch.py::test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once",),
     ),
     PlantedFault(
