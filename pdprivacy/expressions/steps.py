@@ -242,7 +242,7 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
 
 
 def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any = None) -> Transform:
-    """Numbers moved to the nearest of two public bounds, as `DataFrame.clip`; nulls stay.
+    """Trim numbers at public bounds, as `DataFrame.clip` does; nulls stay.
 
     The declared bounds move in the same way, categories too, and bins are cropped to them. Bounds of
     integer columns must be whole numbers: a bound in between would be a cell that is none.

@@ -24,9 +24,9 @@ Read: TypeAlias = Mapping[Hashable, "pd.Series[Any]"]
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers of all rows: int64 with the nulls beside, or doubles with NaN for them.
+    """The numbers of all rows: int64 with a mask of nulls, or float64 with NaN.
 
-    Of no dimension where all rows have one number.
+    A constant is an array without dimensions.
     """
 
     array: NDArray[Any]
