@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import ParameterError, got, kind
 
 __all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "pair", "path"]
-__all__ += ["printable", "real", "reals", "whole"]
+__all__ += ["printable", "proportion", "real", "reals", "whole"]
 
 T = TypeVar("T")
 
@@ -59,16 +59,32 @@ def real(
     >>> real(1, "level", 0, 1)
     1.0
     """
-    if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):  # a NaN that signals, a number beyond doubles
-            number = math.nan
-        if math.isfinite(number) and least <= number <= most:
-            return number
+    number = _real(value)
+    if math.isfinite(number) and least <= number <= most:
+        return number
     ends = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
     ends = f" of at least {least:g}" if math.isfinite(least) and not ends else ends
     raise ParameterError(f"{name!r} must be a finite number{ends} (got {got(value)}).", hint)
+
+
+def proportion(value: Any, name: str, hint: str | None = None) -> float:
+    """A number strictly between 0 and 1, as a double.
+
+    >>> proportion(0.95, "level")
+    0.95
+    """
+    if 0 < (number := _real(value)) < 1:
+        return number
+    raise ParameterError(f"{name!r} must be strictly between 0 and 1 (got {got(value)}).", hint)
+
+
+def _real(value: Any) -> float:
+    """A number as a double; NaN for what is no number or beyond doubles."""
+    try:
+        number = isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
+        return float(value) if number else math.nan
+    except (ValueError, OverflowError):  # a NaN that signals, a number beyond doubles
+        return math.nan
 
 
 def fractions(*, width: Any = None, **given: Any) -> None:

@@ -35,7 +35,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pdprivacy.checks import flag, instance, pair, real, whole
+from pdprivacy.checks import flag, instance, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 
@@ -580,8 +580,7 @@ def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterati
            [0.7607, 1.    , 0.7607],
            [0.1573, 0.7607, 1.    ]])
     """
-    if not 0 < real(tolerance, "tolerance", 0, 1) < 1:
-        raise ParameterError(f"'tolerance' must be strictly between 0 and 1 (got {got(tolerance)}).")
+    proportion(tolerance, "tolerance")
     rounds = whole(iterations, "iterations", 0)
     unit = _symmetric(matrix, "matrix")
     np.fill_diagonal(unit, 0.0)

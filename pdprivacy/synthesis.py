@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy import metadata
+from pdprivacy.checks import proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
 
 __all__ = ["Pooled", "combine", "pool"]
@@ -55,7 +56,7 @@ class Pooled:
         """
         from scipy.special import ndtri, stdtrit
 
-        _check_level(level)
+        proportion(level, "level")
         # the lower tail: (1 - level) / 2 keeps its digits where (1 + level) / 2 would round to 1
         tail = (1 - level) / 2
         df = np.asarray(self.degrees_of_freedom)
@@ -192,7 +193,7 @@ def combine(
     >>> combine(five, rows=150, variance=300).columns[:4].tolist()
     ['estimate', 'variance', 'standard_error', 'degrees_of_freedom']
     """
-    _check_level(level)
+    proportion(level, "level")
     if noise is not None and not (isinstance(noise, str) and noise in ("between", "known")):
         raise ParameterError(f"'noise' must be 'between', 'known' or None (got {got(noise)}).")
     sets = _collected(released)
@@ -594,9 +595,3 @@ def _floats(name: str, given: object) -> Floats:
     if array.dtype.kind not in "iuf":
         raise ParameterError(f"{name!r} must be numbers (got {got(given)}).")
     return array.astype(np.float64)
-
-
-def _check_level(level: Any) -> None:
-    number = isinstance(level, numbers.Rational | float | np.floating) and not isinstance(level, bool)
-    if not number or not 0 < level < 1:
-        raise ParameterError(f"'level' must be strictly between 0 and 1 (got {got(level)}).")

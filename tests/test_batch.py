@@ -243,6 +243,6 @@ def test_marginals_of_one_seed_have_noise_of_their_own():
 
 @pytest.mark.parametrize("order", [0, 4, True, 1.0, None])
 def test_an_order_out_of_range_is_refused_for_free(private, order):
-    with pytest.raises(ParameterError, match="'order' must be from 1 to the number of columns, 3"):
+    with pytest.raises(ParameterError, match="'order' must be a whole number from 1 to 3"):
         private.dp.marginals(["region", "health", "member"], order=order, epsilon=1)
     assert private.dp.budget.spent == (0, 0)

@@ -1091,7 +1091,7 @@ def test_a_sum_of_risks_may_be_limited_above_one(private):
     if math.isfinite(chosen):
         here, beyond = private.dp.dr_ha(BY, ["ill", "job"], [chosen, chosen * 1.001], overall="sum")
         assert here <= 1.2 < beyond
-    with pytest.raises(ParameterError, match=r"'max_risk' must be between 0 and 1 \(got 1.2\)"):
+    with pytest.raises(ParameterError, match=r"'max_risk' must be strictly between 0 and 1 \(got 1.2\)"):
         private.dp.choose_epsilon(BY, ["ill", "job"], 1.2)
 
 

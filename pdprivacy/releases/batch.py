@@ -11,8 +11,9 @@ from typing import Any, cast
 import pandas as pd
 
 from pdprivacy.accounting.reports import Method
+from pdprivacy.checks import whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, got
+from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.protection import Protected, declared
@@ -180,10 +181,7 @@ def marginals(
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     chosen = _with_cells(protected) if columns is None else columns_of(protected, columns, "marginals")
-    if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= len(chosen):
-        raise ParameterError(
-            f"'order' must be from 1 to the number of columns, {len(chosen)} (got {got(order)})."
-        )
+    order = whole(order, "order", 1, len(chosen), "a table has one column at least, and all at most.")
     keys = list(combinations([column.name for column in chosen], order))
     each, slack = positive(epsilon, "epsilon") / len(keys), rational(delta, "delta") / len(keys)
     # one generator for all: a seed for each would give all tables the same noise

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.checks import whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import Calibration
 from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.noise import RandomState, Source
@@ -120,16 +121,16 @@ def kmeans(
     chosen = columns_of(protected, columns, "kmeans")
     quantities = tuple(quantity(column, "kmeans") for column in chosen)
     check_one_of("mechanism", mechanism, get_args(RoundNoise))
-    rounds = _whole("iterations", iterations, MAX_ITERATIONS)
-    size = _whole("k", k, max(min(MAX_CENTERS, MAX_COORDINATES // len(chosen)), 1))
+    rounds = whole(iterations, "iterations", 1, MAX_ITERATIONS)
+    size = whole(k, "k", 1, max(min(MAX_CENTERS, MAX_COORDINATES // len(chosen)), 1))
     distinct = math.prod(_distinct(column) for column in chosen)
     if size > distinct:
         raise ParameterError(f"'k' must be at most the {distinct} points that are declared (got {size}).")
     asked = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
-    whole = Request(epsilon, delta, mechanism=mechanism, calibration=calibration)
+    together = Request(epsilon, delta, mechanism=mechanism, calibration=calibration)
     # one generator for the start and the noise: a seed twice over would give both the same bits
     state = rng if rng is None else noise.simulator(rng)
-    call = Call("kmeans", whole, rng=state, columns=chosen, release_id=release_id)
+    call = Call("kmeans", together, rng=state, columns=chosen, release_id=release_id)
     start = _start(quantities, size, noise.source(state))
     share = count_share(len(chosen), gaussian=mechanism == "gaussian")
     first = Clusters(quantities, start, share, protected.scope)
@@ -218,8 +219,8 @@ def kmedian(
         )
     if points < 2:
         raise ParameterError("The columns declare one point only.")
-    size = _whole("k", k, min(points - 1, MAX_SWAPS // points))
-    swaps = math.ceil(6 * size * math.log(points)) if steps is None else _whole("steps", steps, MAX_STEPS)
+    size = whole(k, "k", 1, min(points - 1, MAX_SWAPS // points))
+    swaps = math.ceil(6 * size * math.log(points)) if steps is None else whole(steps, "steps", 1, MAX_STEPS)
     if swaps * points**2 > MAX_WORK:
         raise ParameterError(
             f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
@@ -253,13 +254,6 @@ def kmedian(
 
     label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
     return Release(protected, call, label, task, publish, progress)
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    """A whole number from 1 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise ParameterError(f"{name!r} must be a whole number from 1 to {most} (got {got(value)}).")
-    return int(value)
 
 
 def _distinct(column: Column) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got, warn
 from pdprivacy.noise import RandomState
@@ -200,17 +201,16 @@ def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
 
 
 def _sample_size(protected: Protected, n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ParameterError(f"'n' must be a positive whole number (got {got(n)}).")
+    size = whole(n, "n", 1)
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:
         raise ParameterError(
             "'n' needs a public number of records, and that of these is private.",
             "sample the frame before it is filtered.",
         )
-    if n > scope.rows:
+    if size > scope.rows:
         raise ParameterError(f"'n' must be at most the number of records (got {got(n)}).")
-    return int(n)
+    return size
 
 
 def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.mechanism import ExponentialMechanism, Gaussian, PermuteAndFlip
@@ -160,8 +161,7 @@ def top_k(
     ['north', 'south']
     """
     chosen = columns_of(protected, columns, "top_k")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(f"'k' must be a positive whole number (got {got(k)}).")
+    k = whole(k, "k", 1)
     for column in chosen:
         if k > len(column.labels("top_k")):
             raise ParameterError(

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy.checks import whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
 from pdprivacy.releases.columns import Labels, cell_index
@@ -67,8 +68,7 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     m              True        1    1.0
     f             False        2    0.5
     """
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise ParameterError(f"'top' must be a positive whole number (got {got(top)}).")
+    top = whole(top, "top", 1)
     asked = Asked.of(protected, by, sensitive, "homogeneity", DEFAULTS)
     if len(asked.sensitive) > 1:
         raise ParameterError("'sensitive' must be one column here.")

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import risk
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import proportion
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import Calibration
 from pdprivacy.privacy import Confidential, Rational, positive
 from pdprivacy.request import Bounding, CalibrationName, MechanismName
@@ -144,10 +145,6 @@ def check_average(average: object) -> None:
 def check_share(name: str, value: Any, overall: object = "max") -> float:
     """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
     check_one_of("overall", overall, get_args(Overall))
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if overall == "sum":
-        if not number or not 0 < value < np.inf:
-            raise ParameterError(f"{name!r} must be positive and finite (got {got(value)}).")
-    elif not number or not 0 < value < 1:
-        raise ParameterError(f"{name!r} must be between 0 and 1 (got {got(value)}).", f"{name}=0.4 is 40 %.")
-    return float(value)
+        return float(positive(value, name))
+    return proportion(value, name, f"{name}=0.4 is 40 %.")
