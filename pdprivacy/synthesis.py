@@ -5,7 +5,6 @@ Everything here is post-processing: it reads released numbers and their metadata
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -15,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy import metadata
-from pdprivacy.checks import proportion
+from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
 
 __all__ = ["Pooled", "combine", "pool"]
@@ -92,13 +91,13 @@ def pool(estimates: ArrayLike, within: ArrayLike) -> Pooled:
     >>> [round(float(part), 4) for part in (pooled.estimate, pooled.variance, pooled.degrees_of_freedom)]
     [0.5, 0.0133, 32.0]
     """
-    values = _floats("estimates", estimates)
+    values = doubles(estimates, "'estimates'")
     if values.ndim == 0 or len(values) < 2:
         raise ParameterError(
             "'estimates' needs at least two sets along its first axis: one has no variance between sets.",
             "combine(released) takes the noise of a single release from its metadata.",
         )
-    sampling = _floats("within", within)
+    sampling = doubles(within, "'within'")
     if bool(np.any(sampling < 0)) or bool(np.any(np.isinf(sampling))):
         raise ParameterError("'within' must be finite variances of at least 0.")
     try:
@@ -411,26 +410,20 @@ def _read(released: Released) -> _Sets:
 
     values = split(flat)
 
-    def spread(array: Floats) -> Floats | None:
+    def spread(array: Floats | None) -> Floats | None:
         """A number for all, numbers in the shape of the object, or in the shape of one release."""
-        if array.ndim == 0:
-            return np.full(values.shape, float(array))
+        if array is None or array.ndim == 0:
+            return None if array is None else np.full(values.shape, float(array))
         if array.shape == flat.shape:
             return split(array)
         return np.broadcast_to(array, values.shape) if array.shape == values.shape[1:] else None
 
-    error, wide = (
-        view.error.get(name) if isinstance(view.error, Mapping) else None
-        for name in ("standard_error", "plus_minus")
-    )
-    errors = None if error is None else _stored(error)
-    halves = None if wide is None else _stored(wide)
-    ends = stored.get("value_bounds")
-    bounds = None if ends is None else _stored(ends)
-    pair = None
-    if bounds is not None and bounds.ndim > 0 and bounds.shape[-1] == 2:
-        lower, upper = spread(bounds[..., 0]), spread(bounds[..., 1])
-        pair = None if lower is None or upper is None else (lower, upper)
+    error = view.error if isinstance(view.error, Mapping) else {}
+    ends = _stored(stored.get("value_bounds"))
+    bounds = None
+    if ends is not None and ends.ndim > 0 and ends.shape[-1] == 2:
+        lower, upper = spread(ends[..., 0]), spread(ends[..., 1])
+        bounds = None if lower is None or upper is None else (lower, upper)
     public = stored.get("rows")
     asked = (view.statistic, list(view.columns), *(stored.get(name) or None for name in SAME))
     return _Sets(
@@ -439,19 +432,19 @@ def _read(released: Released) -> _Sets:
         released.index,
         tops,
         values,
-        None if errors is None else spread(errors),
-        pair,
+        spread(_stored(error.get("standard_error"))),
+        bounds,
         float(public) if isinstance(public, int | float) else None,
         stored.get("normalize") == "all" and not stored.get("margins"),
-        None if halves is None else spread(halves),
+        spread(_stored(error.get("plus_minus"))),
         stored.get("bounding") is not None or stored.get("constraint") is not None,
     )
 
 
-def _stored(numbers_: Any) -> Floats | None:
-    """Numbers out of JSON, NaN for null; None where they are no array of numbers."""
+def _stored(given: Any) -> Floats | None:
+    """Numbers out of JSON, NaN for null among them; None where there is no array of numbers."""
     try:
-        return np.asarray(numbers_, dtype=np.float64)
+        return None if given is None else np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         return None
 
@@ -522,7 +515,7 @@ def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
             )
         rows = sets.rows
     if isinstance(rows, pd.Series) and len(rows) == 1:
-        rows = float(_floats("rows", rows.to_numpy())[0])  # a released count, labelled "rows"
+        rows = float(doubles(rows, "'rows'")[0])  # a released count, labelled "rows"
     return _aligned("rows", rows, sets, least=1)
 
 
@@ -533,19 +526,13 @@ def _aligned(name: str, given: Numbers, sets: _Sets, *, least: int) -> Floats:
     if isinstance(given, pd.Series):
         found = _by_label(name, given, sets)
     elif isinstance(given, pd.DataFrame):
-        order = (
-            (None, None)
-            if sets.tops is None
-            else (
-                _order(given.index, sets.index),
-                _order(given.columns, sets.tops),
-            )
-        )
+        rows = _order(given.index, sets.index)
+        tops = None if sets.tops is None else _order(given.columns, sets.tops)
         found = None
-        if order[0] is not None and order[1] is not None:
-            found = _floats(name, given.to_numpy())[np.ix_(order[0], order[1])]
+        if rows is not None and tops is not None:
+            found = doubles(given, repr(name))[np.ix_(rows, tops)]
     else:
-        found = _floats(name, given)
+        found = doubles(given, repr(name))
         if found.ndim == 0:
             found = np.full(cells, float(found))
     if found is None or found.shape != cells:
@@ -563,7 +550,7 @@ def _aligned(name: str, given: Numbers, sets: _Sets, *, least: int) -> Floats:
 
 def _by_label(name: str, given: pd.Series[Any], sets: _Sets) -> Floats | None:
     """A Series in the shape of one release: by cell, or of a table by row or by column."""
-    array = _floats(name, given.to_numpy())
+    array = doubles(given, repr(name))
     order = _order(given.index, sets.labels())
     if order is not None:
         return array[order].reshape(sets.values.shape[1:])
@@ -580,18 +567,3 @@ def _by_label(name: str, given: pd.Series[Any], sets: _Sets) -> Floats | None:
     if by_column is not None:
         return np.broadcast_to(array[by_column], sets.values.shape[1:])
     return None
-
-
-def _floats(name: str, given: object) -> Floats:
-    """Numbers as an array of floats; text, booleans and ragged lists are none."""
-    if isinstance(given, numbers.Real) and not isinstance(given, bool | np.bool_):
-        return np.asarray(float(given))
-    try:
-        array = np.asarray(given)
-        if array.dtype.kind == "O" and not any(isinstance(one, str | bytes | bool) for one in array.flat):
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.asarray("")
-    if array.dtype.kind not in "iuf":
-        raise ParameterError(f"{name!r} must be numbers (got {got(given)}).")
-    return array.astype(np.float64)
