@@ -299,7 +299,7 @@ def test_intervals_of_numbers_are_students(watched):
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 50, 199])
-def test_students_law_is_bisected_exactly(watched, freedom):
+def test_intervals_of_any_number_of_repetitions_are_students(watched, freedom):
     repetitions = freedom + 1
     given = [0.0] * freedom + [100.0]
     watched("mean", constant(given))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from itertools import product
-from statistics import NormalDist
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -26,14 +24,14 @@ from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
-from pdprivacy.releases import clustering, moments, selection, tables
+from pdprivacy.releases import clustering
 from pdprivacy.releases.bundle import priced
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.disclosure.options import MARK, levels_of
+from pdprivacy.releases.omission_errors import STATISTICS, UNKNOWN, Estimate
 from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
-from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
 from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
 from pdprivacy.suppression.sampling import check_rate
@@ -43,233 +41,8 @@ __all__ = ["compare_sampling", "compare_suppression"]
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
-Score: TypeAlias = Callable[[Any, Fraction], float]
-"""The error of what was released, of about this share of the records."""
 
-LEVEL = 0.95
-Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 MOST_REPETITIONS = 10**6
-
-
-def _sum_and_count(
-    facts: Protected,
-    column: Labels,
-    *,
-    epsilon: Rational,
-    delta: Rational = 0,
-    mechanism: Any = "laplace",
-    **options: Any,
-) -> tuple[Release[Any], ...]:
-    half = {
-        "epsilon": positive(epsilon, "epsilon") / 2,
-        "delta": loss(epsilon, delta).delta / 2,
-        "mechanism": mechanism,
-        **options,
-    }
-    return moments.sum(facts, column, **half), tables.count(facts, column, **half)
-
-
-def _noisy_average(total: Any, rows: Any) -> float:
-    """A noisy sum over a noisy count (at least 1), of half the cost each, and not centred.
-
-    Source: "The adverse effects of omitting records in differential privacy", section 3.1, NoisyAverage.
-    """
-    return float(total.iloc[0] / np.maximum(rows.iloc[0], 1.0))
-
-
-# ---------------------------------------------------------------- how far off a release is
-
-
-def _only(released: Any) -> Any:
-    return released
-
-
-def _one(verb: Callable[..., Release[Any]]) -> Callable[..., tuple[Release[Any], ...]]:
-    return lambda *args, **words: (verb(*args, **words),)
-
-
-@dataclass(frozen=True, slots=True)
-class _Statistic:
-    """What can be compared: releases, what is made of them, and the error of that.
-
-    ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
-    ``chance``: whether its errors are 0 and 1.
-    """
-
-    releases: Callable[..., tuple[Release[Any], ...]]
-    score: Callable[..., Score]
-    error: str
-    single: bool = False
-    grows: bool = False
-    chance: bool = False
-    combined: Callable[..., Any] = _only
-
-
-def _of_numbers(
-    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]
-) -> Score:
-    """The mean over all numbers of |released - true| / |true|; NaN where a true one is 0."""
-    truth = np.asarray(_truth(protected, columns, statistic, arguments), dtype=np.float64).ravel()
-    grows = STATISTICS[statistic].grows
-
-    def score(released: Any, share: Fraction) -> float:
-        found = np.asarray(released, dtype=np.float64).ravel() / (float(share) if grows else 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.abs(found - truth) / np.abs(truth)
-        return float(np.where(truth == 0, np.nan, ratio).mean())
-
-    return score
-
-
-def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
-    """What would be released without noise."""
-    if statistic == "count":
-        engine = protected.engine
-        return [engine.present(column) for column in columns] if columns else [engine.rows]
-    values = [_values(protected, column, statistic) for column in columns]
-    if any(len(one) < 2 for one in values):
-        raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
-    if statistic == "quantile":
-        asked = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
-        return np.stack([np.quantile(one, asked) for one in values], axis=-1)
-    plain: Mapping[str, Callable[[Floats], Any]] = {
-        "sum": np.sum,
-        "mean": np.mean,
-        "noisy_average": np.mean,
-        "var": lambda one: np.var(one, ddof=1),
-        "std": lambda one: np.std(one, ddof=1),
-        "median": np.median,
-        "min": np.min,
-        "max": np.max,
-    }
-    return [plain[statistic](one) for one in values]
-
-
-def _values(protected: Protected, column: Column, method: str) -> Floats:
-    """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
-    found = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
-    present: Floats = np.clip(found[~np.isnan(found)], *column.bounds(method))
-    return present
-
-
-def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
-    """1 where the label is none of those with the largest count, else 0."""
-    labels = columns[0].labels(statistic)
-    counts = protected.engine.table(columns, statistic)[: len(labels)]
-    best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
-    return lambda released, _: float(released.iloc[0] not in best)
-
-
-def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
-    """The mean squared distance (k-means), or distance (k-median), of all records to the nearest centre.
-
-    Ranges are brought to [-1, 1] by the declared bounds for k-means, and to length one for k-median.
-    """
-    squared = statistic == "kmeans"
-    if squared:
-        widths = np.array([np.subtract(*column.bounds(statistic)[::-1]) / 2 for column in columns])
-    else:
-        widths = np.array([np.ptp(numbers_of(column)) for column in columns])
-    scale = np.divide(1.0, widths, out=np.zeros(len(widths)), where=widths > 0)
-    found = protected.snapshot[[column.name for column in columns]]
-    points = np.column_stack([one.to_numpy(dtype=np.float64, na_value=np.nan) for _, one in found.items()])
-    points = points[~np.isnan(points).any(axis=1)] * scale
-    if not len(points):
-        raise ParameterError("No record is without nulls, so that there is nothing to compare.")
-
-    def score(released: Any, _: Fraction) -> float:
-        least = np.full(len(points), np.inf)
-        for center in released.to_numpy(dtype=np.float64) * scale:
-            np.minimum(least, np.square(points - center).sum(axis=1), out=least)
-        return float((least if squared else np.sqrt(least)).mean())
-
-    return score
-
-
-PERCENT = "mean percent error"
-STATISTICS: dict[str, _Statistic] = {
-    "count": _Statistic(_one(tables.count), _of_numbers, PERCENT, grows=True),
-    "kmeans": _Statistic(_one(clustering.kmeans), _of_centers, "normalised intracluster variance"),
-    "kmedian": _Statistic(_one(clustering.kmedian), _of_centers, "mean distance"),
-    "max": _Statistic(_one(selection.max), _of_numbers, PERCENT),
-    "mean": _Statistic(_one(moments.mean), _of_numbers, PERCENT),
-    "median": _Statistic(_one(selection.median), _of_numbers, PERCENT),
-    "min": _Statistic(_one(selection.min), _of_numbers, PERCENT),
-    "mode": _Statistic(
-        _one(selection.mode), _of_labels, "probability of a wrong mode", single=True, chance=True
-    ),
-    "noisy_average": _Statistic(_sum_and_count, _of_numbers, PERCENT, single=True, combined=_noisy_average),
-    "quantile": _Statistic(_one(selection.quantile), _of_numbers, PERCENT),
-    "std": _Statistic(_one(moments.std), _of_numbers, PERCENT),
-    "sum": _Statistic(_one(moments.sum), _of_numbers, PERCENT, grows=True),
-    "var": _Statistic(_one(moments.var), _of_numbers, PERCENT),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Estimate:
-    """An expected error with its 95 % interval."""
-
-    error: float
-    lower: float
-    upper: float
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.error, self.lower, self.upper))
-
-    @classmethod
-    def of(cls, errors: Floats, *, chance: bool) -> _Estimate:
-        """Of a probability by Wilson (1927), else of a mean by Student's law."""
-        n, middle = len(errors), float(errors.mean())
-        if not chance:
-            half = _student(n - 1) * float(errors.std(ddof=1)) / math.sqrt(n)
-            return cls(middle, middle - half, middle + half)
-        center = (middle + Z**2 / (2 * n)) / (1 + Z**2 / n)
-        half = Z / (1 + Z**2 / n) * math.sqrt(middle * (1 - middle) / n + Z**2 / (4 * n**2))
-        # at none and at all of n rounding must not leave the error outside of its interval
-        low, high = (0.0 if middle == 0 else center - half), (1.0 if middle == 1 else center + half)
-        return cls(middle, low, high)
-
-    def above(self, other: _Estimate) -> _Estimate:
-        """How far this error is above another one that is independent of it.
-
-        Source: Newcombe (1998), method 10; of means it is Welch's interval, or a bit wider.
-        """
-        apart = self.error - other.error
-        return _Estimate(
-            apart,
-            apart - math.hypot(self.error - self.lower, other.upper - other.error),
-            apart + math.hypot(self.upper - self.error, other.error - other.lower),
-        )
-
-
-@cache
-def _student(freedom: int) -> float:
-    """Within plus and minus which Student's t stays with 95 % probability, by bisection of its finite series.
-
-    Source: Abramowitz, Stegun (1964), 26.7.3 and 26.7.4.
-    """
-    odd = freedom % 2
-    orders = np.arange(2 + odd, freedom - 1, 2)
-    factors = np.cumprod(np.concatenate([[1.0], (orders - 1) / orders]))
-
-    def inside(angle: float) -> float:
-        series = float(np.polynomial.polynomial.polyval(math.cos(angle) ** 2, factors))
-        if not odd:
-            return math.sin(angle) * series
-        return 2 / math.pi * (angle + (math.sin(angle) * math.cos(angle) * series if freedom > 1 else 0.0))
-
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < LEVEL else (low, middle)
-    return math.sqrt(freedom) * math.tan(high)
-
-
-UNKNOWN = _Estimate(math.nan, math.nan, math.nan)
-
-
-# ---------------------------------------------------------------- the releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,10 +207,10 @@ def _table(
     rows: list[tuple[Any, ...]] = []
     worse: list[bool | None] = []
     for level, _ in enumerate(levels):
-        without = _Estimate.of(errors[None][level], chance=chance)
+        without = Estimate.of(errors[None][level], chance=chance)
         for way in ways:
             cost = costs[way][level]
-            found = UNKNOWN if cost is None else _Estimate.of(errors[way][level], chance=chance)
+            found = UNKNOWN if cost is None else Estimate.of(errors[way][level], chance=chance)
             apart = found.above(without)
             inner = math.nan if cost is None else float(cost.epsilon)
             rows.append((*found, *without, *apart, inner))
