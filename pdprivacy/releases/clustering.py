@@ -128,10 +128,9 @@ def kmeans(
         raise ParameterError(f"'k' must be at most the {distinct} points that are declared (got {size}).")
     asked = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
     together = Request(epsilon, delta, mechanism=mechanism, calibration=calibration)
-    # one generator for the start and the noise: a seed twice over would give both the same bits
     state = rng if rng is None else noise.simulator(rng)
-    call = Call("kmeans", together, rng=state, columns=chosen, release_id=release_id)
     start = _start(quantities, size, noise.source(state))
+    call = Call("kmeans", together, rng=_next_seed(state), columns=chosen, release_id=release_id)
     share = count_share(len(chosen), gaussian=mechanism == "gaussian")
     first = Clusters(quantities, start, share, protected.scope)
     shown((), rounds, "kmeans", progress, long=True)  # refused before anything is charged
@@ -226,13 +225,12 @@ def kmedian(
             f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
             "pass steps=, or declare coarser bins.",
         )
-    # one generator for the start and the selections: a seed twice over would give both the same bits
     state = rng if rng is None else noise.simulator(rng)
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
     request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
-    call = Call("kmedian", request, rng=state, columns=chosen, release_id=release_id)
+    call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
     task = Swaps(walk, asked, (walk.start,))
 
     def publish(drawn: Drawn) -> tuple[pd.DataFrame, None]:
@@ -254,6 +252,11 @@ def kmedian(
 
     label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
     return Release(protected, call, label, task, publish, progress)
+
+
+def _next_seed(state: np.random.Generator | None) -> int | None:
+    """Return the seed of the rounds: with that of the start they would share its bits."""
+    return None if state is None else int(state.integers(2**63))
 
 
 def _distinct(column: Column) -> float:
