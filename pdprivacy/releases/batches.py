@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Hashable
 from itertools import combinations
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pandas as pd
 
@@ -23,18 +23,25 @@ from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.request import MechanismName
 from pdprivacy.show.tracebacks import short_traceback
 
+if TYPE_CHECKING:
+    from pdprivacy.signatures import BatchMethods
+else:  # a batch makes them by name
+    BatchMethods = object
+
 __all__ = ["Batch", "Pending", "batch", "marginals"]
 
+R = TypeVar("R", bound=Released)
 
-class Pending:
+
+class Pending(Generic[R]):
     """A release that a batch will make at its end."""
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._released: Released | None = None
+        self._released: R | None = None
 
     @property
-    def result(self) -> Released:
+    def result(self) -> R:
         """The released object; ParameterError before the batch has ended."""
         if self._released is None:
             raise ParameterError(
@@ -46,7 +53,7 @@ class Pending:
         return f"{'pending' if self._released is None else 'released'}: {self._label}"
 
 
-class Batch:
+class Batch(BatchMethods):
     """Releases that are made together when the ``with`` block ends; see `batch`.
 
     Its methods are the releases of a protected frame, and give a `Pending` each.
@@ -58,7 +65,7 @@ class Batch:
         self._protected, self._facts = protected, paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
         self._releases: list[Release[Any]] = []
-        self._waiting: list[Pending] = []
+        self._waiting: list[Pending[Any]] = []
         self._open = self._used = False
 
     def __enter__(self) -> Batch:
@@ -81,22 +88,24 @@ class Batch:
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), *VERBS])
 
-    def __getattr__(self, name: str) -> Callable[..., Pending]:
-        if name not in VERBS:
-            raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
+    if not TYPE_CHECKING:
 
-        @functools.wraps(VERBS[name])
-        def ask(*args: Any, **options: Any) -> Pending:
-            return self._ask(name, args, options)
+        def __getattr__(self, name: str) -> Callable[..., Pending[Any]]:
+            if name not in VERBS:
+                raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
 
-        return ask
+            @functools.wraps(VERBS[name])
+            def ask(*args: Any, **options: Any) -> Pending[Any]:
+                return self._ask(name, args, options)
 
-    def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending:
+            return ask
+
+    def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
         release = release_of((verb, *args, options), self._facts)
         priced(release)  # refused here, where it is asked
-        pending = Pending(release.label)
+        pending: Pending[Any] = Pending(release.label)
         self._releases.append(release)
         self._waiting.append(pending)
         return pending
