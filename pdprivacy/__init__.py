@@ -13,7 +13,7 @@ import importlib as _importlib
 import sys as _sys
 import typing as _typing
 
-from pdprivacy import accounting, errors, mechanism, postprocess, sensitivity
+from pdprivacy import accounting, errors, mechanism, postprocess, sensitivity, suppression
 from pdprivacy._version import __version__
 from pdprivacy.accessor import missing as _missing
 from pdprivacy.accessor import register as _register
@@ -23,6 +23,8 @@ from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.protection import ProtectedFrame, protect
 from pdprivacy.schema import read_schema
+from pdprivacy.show.tracebacks import short_functions as _short_functions
+from pdprivacy.show.tracebacks import short_tracebacks as _short_tracebacks
 
 __all__ = [
     "ZCDP",
@@ -54,7 +56,7 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
-    from pdprivacy import risk, suppression
+    from pdprivacy import risk
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.step import read_release, release_step
@@ -67,20 +69,28 @@ else:  # a type checker would take any name for one that is there
         "release_step": "step",
         "report": "show.report",
         "unload_ipython_extension": "show.notebook",
-    }  # imported when they are first asked for, and so are these:
-    _LATE = {*_HOMES, "risk", "suppression"}
+    }
 
     def __getattr__(name):
-        if name not in _LATE:
+        """What is imported when it is first asked for."""
+        if name == "risk":
+            return _importlib.import_module("pdprivacy.risk")
+        if name not in _HOMES:
             raise _missing(name)
-        found = _importlib.import_module(f"pdprivacy.{_HOMES.get(name, name)}")
-        globals()[name] = found = getattr(found, name) if name in _HOMES else found
+        module = _importlib.import_module(f"pdprivacy.{_HOMES[name]}")
+        _short_functions(module, [name])
+        globals()[name] = found = getattr(module, name)
         return found
 
     def __dir__():
         return sorted({*globals(), *__all__})
 
 
+for _class in (Budget, Column, Domain, Ledger, Metadata):
+    _short_tracebacks(_class)
+for _module in (accounting, mechanism, postprocess, sensitivity, suppression):
+    _short_functions(_module, _module.__all__)
+_short_functions(_sys.modules[__name__], ["read_schema"])
 _register()
 if "IPython" in _sys.modules:
     from pdprivacy.show.notebook import register_where_running as _show

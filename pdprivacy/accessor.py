@@ -22,7 +22,7 @@ from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame
-from pdprivacy.show.tracebacks import ShortTraceback
+from pdprivacy.show.tracebacks import ShortTraceback, short_tracebacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,6 +87,7 @@ def _public(kind: type) -> list[str]:
     return [name for name in dir(kind) if not name.startswith("_")]
 
 
+@short_tracebacks
 class _Accessor:
     """What the accessors of all kinds of frames share."""
 
@@ -108,6 +109,7 @@ class _Accessor:
         raise NotImplementedError
 
 
+@short_tracebacks
 class _Result(_Accessor):
     """What every released object can say about itself."""
 
@@ -163,6 +165,7 @@ class _Result(_Accessor):
         return draw(self._frame, ax=ax)
 
 
+@short_tracebacks
 class _OfFrame(_Accessor):
     """What the accessors of raw, released and protected frames share: errors for what they do not have."""
 
@@ -183,6 +186,7 @@ class _OfFrame(_Accessor):
         raise ArgumentError("'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"])
 
 
+@short_tracebacks
 class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
@@ -196,6 +200,7 @@ class DataFrameDP(_OfFrame, _Result):
         return protection.unprotected()
 
 
+@short_tracebacks
 class ProtectedDP(_OfFrame, ProtectedMethods):
     """Differential privacy for a protected frame: releases, row steps, budget and plans."""
 
@@ -254,6 +259,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         return PlanDP(self._protected().admitted("plan"))
 
 
+@short_tracebacks
 class PlanDP(PlanMethods):
     """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
@@ -332,6 +338,7 @@ for _name in PLANNED:
     _Late(PlanDP, _name, _of_plans)
 
 
+@short_tracebacks
 class SeriesDP(_Result):
     """Differential privacy for a Series: what a released one says about itself."""
 

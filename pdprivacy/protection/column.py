@@ -12,6 +12,7 @@ from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
 from pdprivacy.expressions import Reader, Syntax
 from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
+from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["ProtectedColumn"]
 
@@ -74,6 +75,7 @@ def _names(domain: Domain) -> dict[str, Hashable]:
     return names
 
 
+@short_tracebacks
 class ProtectedColumn(Opaque):
     """A column of a protected frame, or an expression of such columns.
 

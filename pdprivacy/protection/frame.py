@@ -16,6 +16,7 @@ from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.steps import transformed
+from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.accessor import ProtectedDP
@@ -28,6 +29,7 @@ ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "se
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 
 
+@short_tracebacks
 class ProtectedFrame(Opaque):
     """A frame bound to its declaration and a budget, as `pdprivacy.protect` and ``df.dp.protect`` give it.
 

@@ -1,8 +1,8 @@
 """The verbs: each takes a protected frame's facts, charges once, and returns a pandas object.
 
 A release is: statistic, `measure`, post-processing, metadata. The functions here are the methods of
-``private.dp`` with the `Protected` facts as first argument. A module is imported when one of its names is first
-asked for.
+``private.dp`` with the `Protected` facts as first argument. A module is imported when one of its names is
+first asked for.
 """
 
 from importlib import import_module

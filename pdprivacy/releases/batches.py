@@ -21,7 +21,7 @@ from pdprivacy.release.spec import Release
 from pdprivacy.releases.bundle import VERBS, ReleasePlan, paid_as_a_whole, planned, priced, release_of
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.request import MechanismName
-from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import BatchMethods
@@ -33,6 +33,7 @@ __all__ = ["Batch", "Pending", "batch", "marginals"]
 R = TypeVar("R", bound=Released)
 
 
+@short_tracebacks
 class Pending(Generic[R]):
     """A release that a batch will make at its end."""
 
@@ -53,6 +54,7 @@ class Pending(Generic[R]):
         return f"{'pending' if self._released is None else 'released'}: {self._label}"
 
 
+@short_tracebacks
 class Batch(BatchMethods):
     """Releases that are made together when the ``with`` block ends; see `batch`.
 
@@ -74,7 +76,6 @@ class Batch(BatchMethods):
         self._open = self._used = True
         return self
 
-    @short_traceback
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -94,6 +95,7 @@ class Batch(BatchMethods):
             if name not in VERBS:
                 raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
 
+            @short_traceback
             @functools.wraps(VERBS[name])
             def ask(*args: Any, **options: Any) -> Pending[Any]:
                 return self._ask(name, args, options)

@@ -27,7 +27,7 @@ from pdprivacy.releases.columns import (
     weights_of,
 )
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.statistic import Cells, GroupedMoments, quantity
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ R = TypeVar("R")
 
 
 def _told(function: Callable[P, R]) -> Callable[P, R]:
-    return short_traceback(told(function, _GROUPS))
+    return told(function, _GROUPS)
 
 
+@short_tracebacks
 @dataclass(frozen=True, repr=False)
 class GroupBy(GroupMethods):
     """Releases per declared key; each call is charged once, because the groups are disjoint.
