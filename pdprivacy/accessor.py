@@ -135,11 +135,27 @@ class _Result(_Accessor):
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
-        """Whether the numbers and labels are still those that were released."""
+        """Whether the numbers and labels are still those that were released.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.verify(), (mean + 1).dp.verify()
+        (True, False)
+        """
         return metadata.verify(self._frame)
 
     def interval(self) -> Any:
-        """Each released number with its standard error and 95 % interval (of the noise alone)."""
+        """Each released number with its standard error and 95 % interval (of the noise alone).
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.interval().columns.tolist()
+        ['released', 'standard_error', 'lower', 'upper']
+        """
         return metadata.interval(self._frame)
 
     def schema(self) -> DataFrameSchema | SeriesSchema:
@@ -147,6 +163,13 @@ class _Result(_Accessor):
 
         For whoever takes the release on: a changed label or dtype, or a number out of bounds, fails it.
         Raises MetadataError for a frame that is no release, or was changed.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.schema().validate(mean).equals(mean)
+        True
         """
         from pdprivacy.schema.released import released_schema
 
@@ -192,6 +215,10 @@ class DataFrameDP(_OfFrame, _Result):
 
     A raw frame offers `protect`, a released one what it says about itself: `metadata`, `verify`, `interval`,
     `schema` and `plot`.
+
+    >>> import pandas as pd, pdprivacy
+    >>> [name for name in dir(pd.DataFrame().dp) if not name.startswith("_")]
+    ['protect']
     """
 
     protect = _method(protection.protect, lambda accessor: accessor._frame)
@@ -202,7 +229,14 @@ class DataFrameDP(_OfFrame, _Result):
 
 @short_tracebacks
 class ProtectedDP(_OfFrame, ProtectedMethods):
-    """Differential privacy for a protected frame: releases, row steps, budget and plans."""
+    """Differential privacy for a protected frame: releases, row steps, budget and plans.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+    >>> private.dp.query("age >= 18").dp.mean("age", epsilon=0.5).index.tolist()
+    ['age']
+    """
 
     def _protected(self) -> Protected:
         return protection.find(self._frame)
