@@ -204,9 +204,11 @@ class _OfFrame(_Accessor):
                     return getattr(kind(self._frame), name)
             raise unknown(type(self).__name__, name, _offered())
 
-    def __getitem__(self, columns: object) -> NoReturn:
-        """Refused: columns are an argument of each release."""
-        raise ArgumentError("'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"])
+        def __getitem__(self, columns: object) -> NoReturn:
+            """Refused: columns are an argument of each release."""
+            raise ArgumentError(
+                "'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"]
+            )
 
 
 @short_tracebacks
@@ -425,6 +427,6 @@ def register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
-    ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[method-assign]
+    ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]

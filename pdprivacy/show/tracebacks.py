@@ -93,5 +93,5 @@ def _shortened(member: Any) -> Any:
     return short_traceback(member)
 
 
-_SHORT = short_traceback(lambda: None).__code__  # type: ignore[attr-defined]
+_SHORT = short_traceback(lambda: None).__code__
 """What all functions with a `ShortTraceback` run."""
