@@ -474,7 +474,7 @@ def test_errors_of_calls_and_of_names_are_those_of_python(names):
 
 def needs(name: str) -> set[str]:
     """The arguments without which a method cannot be called."""
-    kind = DataFrameDP if name == "protect" else ProtectedDP
+    kind = ProtectedDP if hasattr(ProtectedDP, name) else DataFrameDP
     parameters = inspect.signature(getattr(kind, name)).parameters.values()
     plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {one.name for one in parameters if one.default is one.empty and one.kind not in plain} - {"self"}
