@@ -83,7 +83,7 @@ else:  # a type checker would take any name for one that is there
         return found
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, *(name for name in globals() if name.startswith("_"))})
 
 
 for _class in (Budget, Column, Domain, Ledger, Metadata):

@@ -26,6 +26,7 @@ from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import planning
 from pdprivacy.releases.bundle import VERBS
+from tests.support import signatures
 from tests.support.cases import each
 from tests.support.snapshots import records_of
 
@@ -224,6 +225,8 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if isinstance(by_function, Release):
         by_function = execute(by_function)
     assert type(by_method) is type(by_function)
+    declared = signatures.returned()[name]  # to type checkers
+    assert declared == ["Any"] or type(by_method).__name__ in " ".join(declared)
     if isinstance(by_method, releases.GroupBy):
         assert by_method.keys == by_function.keys
         by_method, by_function = (one_.sum("age", epsilon=0.5, rng=1) for one_ in (by_method, by_function))
@@ -259,6 +262,8 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if "rng" in options and name not in ("sample", "suppress_outliers"):  # of which each has its mark
         assert by_method.attrs == by_function.attrs
     assert one.dp.budget.spent == two.dp.budget.spent
+    if "epsilon" in options:  # is the whole cost of the call
+        assert one.dp.budget.spent == (options["epsilon"], options.get("delta", 0))
     assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
 
 
@@ -272,6 +277,7 @@ def test_groups_are_told_by_the_same_words(method):
 
 def test_the_public_names():
     names = pdprivacy.__all__
+    assert set(public(pdprivacy)) | {"__version__"} == set(names)
     assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
     modules = {name for name in names if inspect.ismodule(getattr(pdprivacy, name))}
     assert modules == {

@@ -196,6 +196,7 @@ def stub() -> str:
     return "\n".join([HEADER, *imports, *body]).rstrip() + "\n"
 
 
+@functools.cache
 def returned() -> dict[str, list[str]]:
     """What the stub says that each method of ``private.dp`` returns."""
     classes = [node for node in ast.parse(stub()).body if isinstance(node, ast.ClassDef)]
