@@ -71,7 +71,13 @@ WORDS = {
 autodoc_type_aliases = WORDS
 
 # where a name that a docstring mentions without its module is looked for
-PLACES = ("pdprivacy.accessor.DataFrameDP", "pdprivacy", "pdprivacy.releases", "pdprivacy.suppression")
+PLACES = (
+    "pdprivacy.accessor.ProtectedDP",
+    "pdprivacy.accessor.DataFrameDP",
+    "pdprivacy",
+    "pdprivacy.releases",
+    "pdprivacy.suppression",
+)
 # what other libraries explain
 FOREIGN = re.compile(r"(DataFrame|DataFrameGroupBy|pandas|numpy|scipy)\.\w+")
 
@@ -81,6 +87,8 @@ SHARED = {
     "Keywords that every selection of labels takes": "keywords-of-labels",
     "Keywords that every selection of numbers takes": "keywords-of-numbers",
 }
+# what users write before the name of a method
+CALLED = {"DataFrameDP.": "df.dp.", "ProtectedDP.": "private.dp."}
 # the same function under two names
 SAME = {"pdprivacy.accessor.DataFrameDP.protect": "As `pdprivacy.protect`, of this frame."}
 
@@ -163,7 +171,7 @@ def find(app: Any, env: Any, node: Any, text: Any) -> Any:
     """A name that is not where Sphinx looks for it; types that are told nowhere stay without a link."""
     if node.get("refdomain") != "py":
         return None
-    name = node["reftarget"].removeprefix("df.dp.").rpartition(" ")[2]
+    name = re.sub(r"^(df|private)\.dp\.", "", node["reftarget"]).rpartition(" ")[2]
     full = WORDS.get(name, name)
     for place in ("", *(f"{place}." for place in PLACES)):
         found = env.domains["py"].resolve_xref(
@@ -180,8 +188,8 @@ def as_called(_app: Any, _domain: str, _kind: str, content: Any) -> None:
     from sphinx.addnodes import desc_addname
 
     for prefix in content.parent.findall(desc_addname):
-        if prefix.astext() == "DataFrameDP.":
-            prefix[:] = [Text("df.dp.")]
+        if prefix.astext() in CALLED:
+            prefix[:] = [Text(CALLED[prefix.astext()])]
 
 
 def trim(_app: Any, page: Any) -> None:

@@ -9,9 +9,11 @@
 ('geometric', 0.5)
 """
 
+import importlib as _importlib
+import sys as _sys
 import typing as _typing
 
-from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
+from pdprivacy import accounting, errors, mechanism, postprocess, sensitivity, suppression
 from pdprivacy._version import __version__
 from pdprivacy.accessor import missing as _missing
 from pdprivacy.accessor import register as _register
@@ -21,11 +23,8 @@ from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
 from pdprivacy.protection import ProtectedFrame, protect
 from pdprivacy.schema import read_schema
-from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
-from pdprivacy.show.notebook import register_where_running as _show
-from pdprivacy.show.report import report
-from pdprivacy.step import read_release, release_step
-from pdprivacy.synthesis import combine
+from pdprivacy.show.tracebacks import short_functions as _short_functions
+from pdprivacy.show.tracebacks import short_tracebacks as _short_tracebacks
 
 __all__ = [
     "ZCDP",
@@ -56,11 +55,44 @@ __all__ = [
     "unload_ipython_extension",
 ]
 
-if not _typing.TYPE_CHECKING:  # a type checker would take any name for one that is there
+if _typing.TYPE_CHECKING:
+    from pdprivacy import risk
+    from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
+    from pdprivacy.show.report import report
+    from pdprivacy.step import read_release, release_step
+    from pdprivacy.synthesis import combine
+else:  # a type checker would take any name for one that is there
+    _HOMES = {
+        "combine": "synthesis",
+        "load_ipython_extension": "show.notebook",
+        "read_release": "step",
+        "release_step": "step",
+        "report": "show.report",
+        "unload_ipython_extension": "show.notebook",
+    }
 
     def __getattr__(name):
-        raise _missing(name)
+        """What is imported when it is first asked for."""
+        if name == "risk":
+            return _importlib.import_module("pdprivacy.risk")
+        if name not in _HOMES:
+            raise _missing(name)
+        module = _importlib.import_module(f"pdprivacy.{_HOMES[name]}")
+        _short_functions(module, [name])
+        globals()[name] = found = getattr(module, name)
+        return found
+
+    def __dir__():
+        return sorted({*__all__, *(name for name in globals() if name.startswith("_"))})
 
 
+for _class in (Budget, Column, Domain, Ledger, Metadata):
+    _short_tracebacks(_class)
+for _module in (accounting, mechanism, postprocess, sensitivity, suppression):
+    _short_functions(_module, _module.__all__)
+_short_functions(_sys.modules[__name__], ["read_schema"])
 _register()
-_show()
+if "IPython" in _sys.modules:
+    from pdprivacy.show.notebook import register_where_running as _show
+
+    _show()

@@ -1,45 +1,47 @@
-"""The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of other engines.
+"""The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
 
 An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
-protected frame is kept by the frame.
+protected frame is kept by the frame. Its methods are the functions of `pdprivacy.releases` and the row steps
+of a protected frame; type checkers read them in ``signatures.pyi``, which is made of the same functions.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar
 
 import pandas as pd
 
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
-from pdprivacy.errors import (
-    ArgumentError,
-    NotProtectedError,
-    PrivacyError,
-)
+from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
 from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, misuse, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
-from pdprivacy.protection import Protected, ProtectedFrame
-from pdprivacy.release.execute import executed
-from pdprivacy.release.spec import Release
-from pdprivacy.releases.planning import PLANS
-from pdprivacy.show import pages
-from pdprivacy.show.recognition import LINEAGE
-from pdprivacy.show.tracebacks import ShortTraceback
+from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame
+from pdprivacy.show.tracebacks import ShortTraceback, short_tracebacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
-__all__ = ["DataFrameDP", "PlanDP", "SeriesDP"]
+    from pdprivacy.show.pages import Standing
+    from pdprivacy.signatures import PlanMethods, ProtectedMethods
+else:  # attached below
+    PlanMethods = ProtectedMethods = object
 
-P = ParamSpec("P")
+__all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
+
 R = TypeVar("R")
+
+RELEASING = {"clustering", "moments", "selection", "tables"}
+"""The modules of `pdprivacy.releases` whose functions make a release that is executed."""
+
+PLANNED = (*releases.MODULES["moments"], *releases.MODULES["tables"])
+"""The releases that can be planned."""
 
 
 def _method(
@@ -68,42 +70,59 @@ def _method(
     return method
 
 
-def _release(function: Callable[Concatenate[Protected, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
-    """The method that forwards to a release."""
-    return _method(function, lambda accessor: accessor._protected().admitted(function.__name__))
+class _Late:
+    """A method that is made, and imports what it needs, when it is first asked for."""
+
+    def __init__(self, owner: type, name: str, make: Callable[[str], Callable[..., Any]]) -> None:
+        self._owner, self._name, self._make = owner, name, make
+        setattr(owner, name, self)
+
+    def __get__(self, thing: object, kind: type) -> Any:
+        method = self._make(self._name)
+        setattr(self._owner, self._name, method)
+        return method if thing is None else method.__get__(thing)
 
 
-def _executed(
-    function: Callable[Concatenate[Protected, P], Release[R]],
-) -> Callable[Concatenate[DataFrameDP, P], R]:
-    """The method that makes a release, and executes it."""
-    return _release(executed(function))
+def _public(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]
 
 
-def _row_step(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
-    """The method that forwards to a row step of the protected frame."""
-    return _method(function, lambda accessor: ProtectedFrame(accessor._protected()))
-
-
-def _of_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[DataFrameDP, P], R]:
-    """The method that forwards to a function of the frame itself."""
-    return _method(function, lambda accessor: accessor._frame)
-
-
-class _Result:
-    """What every released object can say about itself."""
+@short_tracebacks
+class _Accessor:
+    """What the accessors of all kinds of frames share."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def __repr__(self) -> str:
+        from pdprivacy.show import pages
+
         return pages.text(self._frame, self._standing())
 
     def _repr_html_(self) -> str:
+        from pdprivacy.show import pages
+
         return pages.html(self._frame, self._standing())
 
-    def _standing(self) -> pages.Standing | PrivacyError:
+    def _standing(self) -> Standing | PrivacyError:
         """What stands behind a protected frame, as far as it may be shown; or why nothing does."""
+        raise NotImplementedError
+
+
+@short_tracebacks
+class _Result(_Accessor):
+    """What every released object can say about itself."""
+
+    def __dir__(self) -> Iterable[str]:
+        """The names that apply to this frame, and no other public ones."""
+        from pdprivacy.show.recognition import recognized
+
+        what, own = recognized(self._frame).what, set(super().__dir__())
+        offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
+        raw = {"protect"} & own if what == "other" else set()
+        return sorted({name for name in own if name.startswith("_")} | {*offered} | raw)
+
+    def _standing(self) -> Standing | PrivacyError:
         try:
             metadata.read(self._frame)
         except PrivacyError as error:
@@ -116,11 +135,27 @@ class _Result:
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
-        """Whether the numbers and labels are still those that were released."""
+        """Whether the numbers and labels are still those that were released.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.verify(), (mean + 1).dp.verify()
+        (True, False)
+        """
         return metadata.verify(self._frame)
 
     def interval(self) -> Any:
-        """Each released number with its standard error and 95 % interval (of the noise alone)."""
+        """Each released number with its standard error and 95 % interval (of the noise alone).
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.interval().columns.tolist()
+        ['released', 'standard_error', 'lower', 'upper']
+        """
         return metadata.interval(self._frame)
 
     def schema(self) -> DataFrameSchema | SeriesSchema:
@@ -128,6 +163,13 @@ class _Result:
 
         For whoever takes the release on: a changed label or dtype, or a number out of bounds, fails it.
         Raises MetadataError for a frame that is no release, or was changed.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
+        >>> mean.dp.schema().validate(mean).equals(mean)
+        True
         """
         from pdprivacy.schema.released import released_schema
 
@@ -146,37 +188,74 @@ class _Result:
         return draw(self._frame, ax=ax)
 
 
-class DataFrameDP(_Result):
-    """Differential privacy for a DataFrame.
+@short_tracebacks
+class _OfFrame(_Accessor):
+    """What the accessors of raw, released and protected frames share: errors for what they do not have."""
 
-    A raw frame offers `protect`; a protected one the releases; a released one `metadata`,
-    `verify` and `interval`.
+    if not TYPE_CHECKING:  # a type checker refuses unknown names itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name in REFUSED:
+                raise refusal(name)
+            if name.startswith("_"):  # asked for by Python and by notebooks
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            for kind in (DataFrameDP, ProtectedDP):  # what the other kind of frame has tells why not this one
+                if not isinstance(self, kind) and name in _public(kind):
+                    return getattr(kind(self._frame), name)
+            raise unknown(type(self).__name__, name, _offered())
+
+        def __getitem__(self, columns: object) -> NoReturn:
+            """Refused: columns are an argument of each release."""
+            raise ArgumentError(
+                "'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"]
+            )
+
+
+@short_tracebacks
+class DataFrameDP(_OfFrame, _Result):
+    """Differential privacy for a DataFrame that is not protected.
+
+    A raw frame offers `protect`, a released one what it says about itself: `metadata`, `verify`, `interval`,
+    `schema` and `plot`.
+
+    >>> import pandas as pd, pdprivacy
+    >>> [name for name in dir(pd.DataFrame().dp) if not name.startswith("_")]
+    ['protect']
     """
 
-    protect = _of_frame(protection.protect)
+    protect = _method(protection.protect, lambda accessor: accessor._frame)
+
+    def _standing(self) -> PrivacyError:
+        return protection.unprotected()
+
+
+@short_tracebacks
+class ProtectedDP(_OfFrame, ProtectedMethods):
+    """Differential privacy for a protected frame: releases, row steps, budget and plans.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+    >>> private.dp.query("age >= 18").dp.mean("age", epsilon=0.5).index.tolist()
+    ['age']
+    """
 
     def _protected(self) -> Protected:
         return protection.find(self._frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of what was released, of a plan, or of a protected frame: what its budget went on.
+        """The picture of what the budget went on.
 
-        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`
-        and `pdprivacy.show.plots.draw_budget`.
-
-        Raises MetadataError for any other frame and for a release that was changed, MissingExtraError
-        without matplotlib.
+        ``ax``: where to draw, by default on a new figure. Needs matplotlib. See
+        `pdprivacy.show.plots.draw_budget`.
         """
-        if isinstance(self._frame, ProtectedFrame):
-            return self._protected().budget.plot(ax=ax)
-        return super().plot(ax=ax)
+        return self._protected().budget.plot(ax=ax)
 
-    def _standing(self) -> pages.Standing | PrivacyError:
-        try:
-            facts = self._protected()
-        except PrivacyError as error:
-            return error
-        return pages.Standing(
+    def _standing(self) -> Standing:
+        from pdprivacy.show.pages import Standing
+
+        facts = self._protected()
+        return Standing(
             engine="pandas" if isinstance(facts.records, pd.DataFrame) else facts.records.engine,
             domain=facts.domain,
             unit=facts.unit,
@@ -185,17 +264,6 @@ class DataFrameDP(_Result):
             rows=facts.scope.held()[1],
             seeded=facts.seeded,
         )
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REFUSED:
-            raise refusal(name)
-        if name.startswith("_"):  # asked for by Python and by notebooks
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        raise unknown(type(self).__name__, name, _offered())
-
-    def __getitem__(self, columns: object) -> NoReturn:
-        """Refused: columns are an argument of each release."""
-        raise ArgumentError("'dp' cannot be indexed: columns are arguments of releases.", EXAMPLES["mean"])
 
     @property
     def budget(self) -> Budget:
@@ -215,6 +283,8 @@ class DataFrameDP(_Result):
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
         ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
         """
+        from pdprivacy.show.recognition import LINEAGE
+
         found = protection.lineage(self._protected())
         found.attrs[KEY] = dict(LINEAGE)
         return found
@@ -224,58 +294,9 @@ class DataFrameDP(_Result):
         """How far off a release would be, as ``plan.mean(...)``; see `PlanDP`."""
         return PlanDP(self._protected().admitted("plan"))
 
-    count = _executed(releases.count)
-    sum = _executed(releases.sum)
-    mean = _executed(releases.mean)
-    var = _executed(releases.var)
-    std = _executed(releases.std)
-    describe = _executed(releases.describe)
-    cov = _executed(releases.cov)
-    corr = _executed(releases.corr)
-    proportion = _executed(releases.proportion)
-    quantile = _executed(releases.quantile)
-    median = _executed(releases.median)
-    min = _executed(releases.min)
-    max = _executed(releases.max)
-    mode = _executed(releases.mode)
-    top_k = _executed(releases.top_k)
-    value_counts = _executed(releases.value_counts)
-    histogram = _executed(releases.histogram)
-    crosstab = _executed(releases.crosstab)
-    pooled_var = _executed(releases.pooled_var)
-    pooled_cov = _executed(releases.pooled_cov)
-    groupby = _release(releases.groupby)
-    kmeans = _executed(releases.kmeans)
-    kmedian = _executed(releases.kmedian)
-    query = _row_step(ProtectedFrame.query)
-    clip = _row_step(ProtectedFrame.clip)
-    assign = _row_step(ProtectedFrame.assign)
-    cut = _row_step(ProtectedFrame.cut)
-    recode = _row_step(ProtectedFrame.recode)
-    fillna = _row_step(ProtectedFrame.fillna)
-    dropna = _row_step(ProtectedFrame.dropna)
-    select = _row_step(ProtectedFrame.select)
-    sample = _release(releases.sample)
-    suppress_outliers = _release(releases.suppress_outliers)
-    compare_sampling = _release(releases.compare_sampling)
-    compare_suppression = _release(releases.compare_suppression)
-    batch = _release(releases.batch)
-    marginals = _release(releases.marginals)
-    plan_releases = _release(releases.plan_releases)
-    partition = _release(releases.partition)
-    split = _release(releases.split)
-    remaining = _release(releases.remaining)
-    quality = _release(releases.quality)
-    dr_ha = _release(releases.dr_ha)
-    risk_curve = _release(releases.risk_curve)
-    choose_epsilon = _release(releases.choose_epsilon)
-    utility = _release(releases.utility)
-    tradeoff = _release(releases.tradeoff)
-    homogeneity = _release(releases.homogeneity)
-    repeated_risk = _release(releases.repeated_risk)
 
-
-class PlanDP:
+@short_tracebacks
+class PlanDP(PlanMethods):
     """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
     Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
@@ -312,39 +333,74 @@ class PlanDP:
         self._facts = facts
 
     def __repr__(self) -> str:
-        return f"plan: {', '.join(PLANS)}"
+        return f"plan: {', '.join(PLANNED)}"
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"'PlanDP' has no attribute {name!r}")
-        raise unknown("plan", name, PLANS, "private.dp.plan")
+    if not TYPE_CHECKING:
 
-
-for _name, _plan in PLANS.items():
-    setattr(PlanDP, _name, _method(_plan, lambda plans: plans._facts, "private.dp.plan"))
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'PlanDP' has no attribute {name!r}")
+            raise unknown("plan", name, PLANNED, "private.dp.plan")
 
 
+def _of_releases(name: str) -> Callable[..., Any]:
+    """The method that forwards to a function of `pdprivacy.releases`, and executes a release."""
+    function = getattr(releases, name)
+    if releases.HOMES[name] in RELEASING:
+        from pdprivacy.release.execute import executed
+
+        function = executed(function)
+    return _method(function, lambda accessor: accessor._protected().admitted(name))
+
+
+def _of_steps(name: str) -> Callable[..., Any]:
+    """The method that forwards to a row step of the protected frame."""
+    step = getattr(ProtectedFrame, name)
+    return _method(step, lambda accessor: ProtectedFrame(accessor._protected()))
+
+
+def _of_plans(name: str) -> Callable[..., Any]:
+    """The method that plans a release."""
+    from pdprivacy.releases.planning import PLANS
+
+    return _method(PLANS[name], lambda plans: plans._facts, "private.dp.plan")
+
+
+for _name in filter(str.islower, releases.__all__):
+    _Late(ProtectedDP, _name, _of_releases)
+for _name in ROW_STEPS:
+    _Late(ProtectedDP, _name, _of_steps)
+for _name in PLANNED:
+    _Late(PlanDP, _name, _of_plans)
+
+
+@short_tracebacks
 class SeriesDP(_Result):
     """Differential privacy for a Series: what a released one says about itself."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _offered():
-            of = "a DataFrame" if name == "protect" else "a protected DataFrame"
-            raise NotProtectedError(f"{name!r} is a method of {of}, not of a Series.", self._instead(name))
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _offered():
+                of = "a DataFrame" if name == "protect" else "a protected DataFrame"
+                raise NotProtectedError(
+                    f"{name!r} is a method of {of}, not of a Series.", self._instead(name)
+                )
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _instead(self, name: str) -> str:
         """What to write for a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
             return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
-        if not callable(getattr(DataFrameDP, name)):
+        if not callable(getattr(ProtectedDP, name)):
             return f"private.dp.{name} of the protected frame itself, not of one column."
         example = EXAMPLES.get(name, f"private.dp.{name}(...)")
         return f"{example} on the protected frame itself."
 
 
 def _offered() -> list[str]:
-    return [name for name in dir(DataFrameDP) if not name.startswith("_")]
+    """The names of the accessors of all frames."""
+    return sorted({*_public(DataFrameDP), *_public(ProtectedDP)})
 
 
 def missing(name: str) -> AttributeError:
@@ -368,9 +424,9 @@ def _of_groups(groups: Any) -> Any:
 
 
 def register() -> None:
-    """Put ``dp`` on pandas' DataFrame and Series, and on protected frames of other engines."""
+    """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
-    ProtectedFrame.dp = property(DataFrameDP)  # type: ignore[assignment]
+    ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]

@@ -64,6 +64,13 @@ class Metadata:
     rows : the number of records where it is public, or None.
     release_id : the id that the release was given, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+    >>> facts = private.dp.mean("age", epsilon=0.5).dp.metadata
+    >>> facts.statistic, facts.epsilon, facts.scale
+    ('mean', 0.5, {'count': 4.0, 'sum of age': 240.0})
     """
 
     statistic: str

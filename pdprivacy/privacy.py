@@ -181,6 +181,9 @@ class Pure:
     """Pure differential privacy: output probabilities of neighbours differ by at most exp(epsilon).
 
     Source: Dwork, McSherry, Nissim, Smith (2006), Definition 1.
+
+    >>> Pure(0.1).times(3)
+    Pure(epsilon=Fraction(3, 10))
     """
 
     epsilon: Fraction
@@ -203,6 +206,9 @@ class Approx:
     """Approximate differential privacy: as `Pure`, up to an additive ``delta`` in [0, 1).
 
     Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (2006), Definition 1.
+
+    >>> Approx(1, 1e-6).times(2)
+    Approx(epsilon=Fraction(2, 1), delta=Fraction(1, 500000))
     """
 
     epsilon: Fraction
@@ -222,6 +228,9 @@ class ZCDP:
     """Zero-concentrated differential privacy with parameter ``rho``.
 
     Source: Bun, Steinke (2016), Definition 1.1.
+
+    >>> ZCDP(0.5).times(2)
+    ZCDP(rho=Fraction(1, 1))
     """
 
     rho: Fraction
@@ -255,6 +264,9 @@ class Unit:
     ``neighbors="add_remove"``: one unit more or less. ``neighbors="replace_one"``: one unit with other
     records. ``column``: the column that names the unit of each record; None where each record is one, and
     their number is private under "add_remove", public under "replace_one".
+
+    >>> print(Unit("replace_one", "patient"))
+    replace_one by 'patient'
     """
 
     neighbors: Neighbors = "add_remove"

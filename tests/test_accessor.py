@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
 
@@ -11,11 +12,21 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, ProtectedFrame, releases
-from pdprivacy.accessor import DataFrameDP, SeriesDP
-from pdprivacy.errors import MetadataError, NotProtectedError, UnstableStepError
+from pdprivacy.accessor import PLANNED, RELEASING, DataFrameDP, PlanDP, ProtectedDP, SeriesDP
+from pdprivacy.errors import (
+    MetadataError,
+    NotProtectedError,
+    OpaqueFrameError,
+    ParameterError,
+    UnknownNameError,
+    UnstableStepError,
+)
 from pdprivacy.protection import ROW_STEPS, find
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
+from pdprivacy.releases import planning
+from pdprivacy.releases.bundle import VERBS
+from tests.support import signatures
 from tests.support.cases import each
 from tests.support.snapshots import records_of
 
@@ -82,17 +93,77 @@ def test_the_calls_cover_every_function():
     assert {name for name, _, _ in CALLS} == {*FUNCTIONS, *ROW_STEPS}
 
 
+RELEASED = ["interval", "metadata", "plot", "schema", "verify"]
+OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
+
+
+def public(thing):
+    """What a prompt completes."""
+    return [name for name in dir(thing) if not name.startswith("_")]
+
+
 def test_names_are_those_of_the_functions():
-    own = {"protect", "budget", "domain", "lineage", "metadata", "verify", "interval", "plot", "schema"}
-    own |= {*ROW_STEPS, "plan"}
-    public = {name for name in dir(DataFrameDP) if not name.startswith("_")}
-    assert public == own | set(FUNCTIONS)
+    assert public(DataFrameDP) == sorted([*RELEASED, "protect"])
+    assert public(SeriesDP) == RELEASED
+    assert public(ProtectedDP) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
+    assert public(PlanDP) == sorted(PLANNED)
     assert releases.__all__ == sorted(releases.__all__)
+
+
+def test_the_modules_of_releases_are_what_they_are_said_to_be():
+    for module, names in releases.MODULES.items():
+        offered = importlib.import_module(f"pdprivacy.releases.{module}").__all__
+        assert set(names) <= set(offered), module
+    makes = {
+        releases.HOMES[name]
+        for name in FUNCTIONS
+        if str(inspect.signature(getattr(releases, name)).return_annotation).startswith("Release[")
+    }
+    assert makes == RELEASING
+    assert sorted(planning.PLANS) == sorted(PLANNED)
+
+
+def test_each_frame_completes_to_what_applies_to_it(survey, schema):
+    assert public(survey.dp) == ["protect"]
+    assert public(survey["age"].dp) == []
+    private = survey.dp.protect(schema, epsilon=10)
+    assert public(private.dp) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
+    mean, table = private.dp.mean("age", epsilon=1), private.dp.crosstab("region", "health", epsilon=1)
+    assert public(mean.dp) == public(table.dp) == RELEASED
+    plan = private.dp.plan.mean("age", epsilon=1, rows=100)
+    assert public(plan.dp) == public(private.dp.quality().dp) == ["plot"]
+    assert public(private.dp.lineage.dp) == []
+    assert public(private) == sorted({"columns", "copy", "dp", *ROW_STEPS})
+    named = "abs between clip fillna isin isna isnull notna notnull"
+    assert public(private["age"]) == public(private["age"] > 3) == named.split()
+    with private.dp.batch() as batch:
+        assert public(batch) == sorted({*map(str, VERBS), "plan"})
+    assert public(private.dp.groupby("region")) == ["count", "keys", "mean", "selected", "sum", "var"]
+
+
+def test_a_name_that_does_not_apply_says_why(survey, schema):
+    private = survey.dp.protect(schema, epsilon=10)
+    table = private.dp.crosstab("region", "health", epsilon=1)
+    for frame in (survey, table):
+        with pytest.raises(NotProtectedError, match="The frame is not protected"):
+            frame.dp.mean("age", epsilon=1)
+        with pytest.raises(NotProtectedError, match="The frame is not protected"):
+            frame.dp.budget  # noqa: B018
+    with pytest.raises(ParameterError, match="protected already"):
+        private.dp.protect(schema, epsilon=1)
+    for name in ("metadata", "verify", "interval", "schema"):
+        with pytest.raises(MetadataError):
+            getattr(private.dp, name)()
+    with pytest.raises(OpaqueFrameError, match="'dp' reads cells"):
+        private["age"].dp  # noqa: B018
+    for frame in (survey, table, private):
+        with pytest.raises(UnknownNameError, match=r"no attribute 'average'.*\nHint: private.dp.mean\("):
+            frame.dp.average  # noqa: B018
 
 
 @each("name", FUNCTIONS)
 def test_parameters_are_those_of_the_function(name):
-    function, method = getattr(releases, name), getattr(DataFrameDP, name)
+    function, method = getattr(releases, name), getattr(ProtectedDP, name)
     first, *rest = inspect.signature(function).parameters.values()
     itself, *others = inspect.signature(method).parameters.values()
     assert first.name == "protected"
@@ -105,7 +176,7 @@ def test_parameters_are_those_of_the_function(name):
 
 @each("name", ROW_STEPS)
 def test_row_steps_are_those_of_the_frame(name):
-    step, method = getattr(ProtectedFrame, name), getattr(DataFrameDP, name)
+    step, method = getattr(ProtectedFrame, name), getattr(ProtectedDP, name)
     parameters = [list(inspect.signature(one).parameters.values())[1:] for one in (step, method)]
     assert parameters[0] == parameters[1]
     assert (method.__doc__, method.__name__) == (step.__doc__, name)
@@ -154,6 +225,8 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if isinstance(by_function, Release):
         by_function = execute(by_function)
     assert type(by_method) is type(by_function)
+    declared = signatures.returned()[name]  # to type checkers
+    assert declared == ["Any"] or type(by_method).__name__ in " ".join(declared)
     if isinstance(by_method, releases.GroupBy):
         assert by_method.keys == by_function.keys
         by_method, by_function = (one_.sum("age", epsilon=0.5, rng=1) for one_ in (by_method, by_function))
@@ -189,6 +262,8 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     if "rng" in options and name not in ("sample", "suppress_outliers"):  # of which each has its mark
         assert by_method.attrs == by_function.attrs
     assert one.dp.budget.spent == two.dp.budget.spent
+    if "epsilon" in options:  # is the whole cost of the call
+        assert one.dp.budget.spent == (options["epsilon"], options.get("delta", 0))
     assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
 
 
@@ -202,6 +277,7 @@ def test_groups_are_told_by_the_same_words(method):
 
 def test_the_public_names():
     names = pdprivacy.__all__
+    assert set(public(pdprivacy)) | {"__version__"} == set(names)
     assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
     modules = {name for name in names if inspect.ismodule(getattr(pdprivacy, name))}
     assert modules == {
@@ -213,8 +289,8 @@ def test_the_public_names():
         "sensitivity",
         "suppression",
     }
-    public = {name for name in vars(pdprivacy) if not name.startswith("_")} | {"__version__"}
-    assert {name for name in public if not inspect.ismodule(getattr(pdprivacy, name))} == set(names) - modules
+    offered = {name: getattr(pdprivacy, name) for name in (*public(pdprivacy), "__version__")}
+    assert {name for name, thing in offered.items() if not inspect.ismodule(thing)} == set(names) - modules
 
 
 def test_every_frame_has_the_accessor():

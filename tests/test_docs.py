@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy.accessor import DataFrameDP, SeriesDP
+from pdprivacy.accessor import DataFrameDP, ProtectedDP, SeriesDP
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -100,7 +100,7 @@ def public_names() -> set[str]:
         thing for name in pdprivacy.__all__ if isinstance(thing := getattr(pdprivacy, name), ModuleType)
     ]
     names = {f"{module.__name__}.{name}" for module in [pdprivacy, *modules] for name in module.__all__}
-    for accessor in (DataFrameDP, SeriesDP):
+    for accessor in (DataFrameDP, ProtectedDP, SeriesDP):
         names |= {
             f"{accessor.__module__}.{accessor.__name__}.{name}"
             for name in dir(accessor)
@@ -116,14 +116,14 @@ class TestSite:
         assert {
             "pdprivacy.Budget",
             "pdprivacy.risk.dr_ha",
-            "pdprivacy.accessor.DataFrameDP.mean",
+            "pdprivacy.accessor.ProtectedDP.mean",
         } <= public_names()
         assert public_names() - inventory(site) == set()
 
     def test_methods_are_called_as_users_call_them(self, site):
         described = (site / "api" / "releases.html").read_text()
-        assert 'id="pdprivacy.accessor.DataFrameDP.crosstab"' in described
-        assert "df.dp." in described
+        assert 'id="pdprivacy.accessor.ProtectedDP.crosstab"' in described
+        assert "private.dp." in described
         assert "TypeAliasForwardRef" not in described
 
     def test_every_page_is_reached_from_the_first_by_its_text(self, site):
@@ -189,7 +189,10 @@ def test_every_example_of_a_page_is_run(path):
 
 
 METHODS = {
-    name: inspect.getdoc(getattr(DataFrameDP, name)) or "" for name in dir(DataFrameDP) if name[0] != "_"
+    name: inspect.getdoc(getattr(accessor, name)) or ""
+    for accessor in (DataFrameDP, ProtectedDP)
+    for name in dir(accessor)
+    if name[0] != "_"
 }
 
 

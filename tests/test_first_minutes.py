@@ -17,7 +17,7 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy.accessor import DataFrameDP, _method
+from pdprivacy.accessor import DataFrameDP, ProtectedDP, _method
 from pdprivacy.command.main import main
 from pdprivacy.errors import (
     ArgumentError,
@@ -474,13 +474,17 @@ def test_errors_of_calls_and_of_names_are_those_of_python(names):
 
 def needs(name: str) -> set[str]:
     """The arguments without which a method cannot be called."""
-    parameters = inspect.signature(getattr(DataFrameDP, name)).parameters.values()
+    kind = ProtectedDP if hasattr(ProtectedDP, name) else DataFrameDP
+    parameters = inspect.signature(getattr(kind, name)).parameters.values()
     plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {one.name for one in parameters if one.default is one.empty and one.kind not in plain} - {"self"}
 
 
 METHODS = [
-    name for name in dir(DataFrameDP) if not name.startswith("_") and callable(getattr(DataFrameDP, name))
+    name
+    for kind in (DataFrameDP, ProtectedDP)
+    for name in dir(kind)
+    if not name.startswith("_") and callable(getattr(kind, name))
 ]
 
 

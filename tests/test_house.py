@@ -9,13 +9,15 @@ import inspect
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import pdprivacy
+import pdprivacy.releases
+from pdprivacy import accessor as accessors
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -195,6 +197,42 @@ def test_only_the_gate_may_know_both_data_and_noise():
     assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} == set()
 
 
+# Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
+# of a secret part, of which nothing is shown.
+LOOKS_AT_CELLS = {
+    "pdprivacy.releases.disclosure.asked",
+    "pdprivacy.releases.disclosure.repeated",
+    "pdprivacy.releases.disclosure.worth",
+    "pdprivacy.releases.omission",
+    "pdprivacy.releases.parts",
+}
+
+
+def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
+    readers = {
+        dotted(path)
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute) and node.attr == "engine"
+        if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
+    }
+    assert readers == {"pdprivacy.release.execute"} | LOOKS_AT_CELLS
+
+
+def test_the_gate_charges_before_it_reads():
+    """In the order of the lines of `execute`, and of a plan of several releases."""
+    for name, function in (("release/execute.py", "_execute"), ("releases/bundle.py", "release")):
+        (body,) = (
+            node
+            for node in nodes_of(PACKAGE / name)
+            if isinstance(node, ast.FunctionDef) and node.name == function
+        )
+        calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}
+        reads = [line for called, line in calls.items() if called.endswith(("measured", ".ahead"))]
+        assert reads, name
+        assert calls["charge"] < min(reads), name
+
+
 def test_random_numbers_come_from_one_module():
     for path in FILES:
         drawn = {
@@ -220,8 +258,62 @@ def test_no_other_third_party_is_imported():
         assert {name.split(".")[0] for name in imports(path)} <= known, dotted(path)
 
 
+LATE = {
+    "command",
+    "engine",
+    "engine_narwhals",
+    "ledger.database",
+    "ledger.postgres",
+    "ledger.sqlite",
+    "release",
+    "risk",
+    "show.grid",
+    "show.notebook",
+    "show.pages",
+    "show.plots",
+    "show.recognition",
+    "show.report",
+    "show.view",
+    "step",
+    "synthesis",
+    "utility",
+    *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
+}
+"""What `import pdprivacy` leaves out: it is imported when it is first used."""
+
+
+def loaded_by(code: str) -> list[set[str]]:
+    """The modules that each line that a process prints names."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
+    )
+    return [set(line.split()) for line in done.stdout.splitlines()]
+
+
+def within(modules: set[str], parts: set[str]) -> set[str]:
+    """Those of the modules that belong to parts of the package."""
+    return {name for name in modules if any(f"{name}.".startswith(f"pdprivacy.{part}.") for part in parts)}
+
+
+def test_what_a_session_does_not_use_is_not_imported():
+    assert within({f"pdprivacy.{name}" for name in LATE}, LATE) == {f"pdprivacy.{name}" for name in LATE}
+    assert {f"pdprivacy.{name}" for name in LATE} <= OWN
+    at_first, after_mean = loaded_by("""
+import sys
+import pandas as pd, pdprivacy
+print(*sys.modules)
+domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=99),))
+pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1).dp.mean("age", epsilon=0.5)
+print(*sys.modules)
+""")
+    assert within(at_first, LATE) == set()
+    used = {"engine", "release", "releases.moments"}
+    assert within(after_mean, LATE - used) == set()
+    assert within(after_mean, used)
+
+
 def test_importing_the_package_is_light():
-    code = """
+    (loaded,) = loaded_by("""
 import sys, pandas
 before = set(sys.modules)
 import pdprivacy
@@ -229,11 +321,7 @@ print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
 assert "IPython" not in sys.modules
 import pdprivacy.show.plots, pdprivacy.ledger.postgres  # which need more only when they are used
 assert not {"matplotlib", "psycopg"} & set(sys.modules)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
-    )
-    loaded = set(done.stdout.split())
+""")
     assert "pdprivacy" in loaded
     heavy = {"pandera", "scipy", "pyarrow", "matplotlib", "hypothesis", "pydantic", "polars"}
     heavy |= {"narwhals", "duckdb", "dask", "pyspark"}
@@ -309,6 +397,160 @@ def test_public_names_exist_once():
     for module in MODULES:
         names = list(getattr(module, "__all__", []))
         assert len(set(names)) == len(names), module.__name__
+
+
+# Public names whose examples are elsewhere, and why.
+WITHOUT_EXAMPLE = {
+    "pdprivacy.load_ipython_extension": "needs a notebook",
+    "pdprivacy.unload_ipython_extension": "needs a notebook",
+    "pdprivacy.read_release": "is in the example of release_step",
+    "pdprivacy.accounting.pld_epsilon": "needs an extra",
+    "pdprivacy.accounting.to_dp_events": "needs an extra",
+    "pdprivacy.accounting.Rule": "is what `rule` makes",
+    "DataFrameDP.plot": "needs an extra",
+    "ProtectedDP.plot": "needs an extra",
+}
+
+
+def public_things() -> Iterator[tuple[str, object]]:
+    """Functions and classes that users are offered, and methods of the accessors."""
+    public = [
+        pdprivacy,
+        *(thing for name in pdprivacy.__all__ if inspect.ismodule(thing := getattr(pdprivacy, name))),
+    ]
+    for module in public:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            # errors, protocols and named tuples are made by functions, which have examples
+            made = inspect.isclass(thing) and issubclass(thing, Exception | tuple)
+            made = made or getattr(thing, "_is_protocol", False)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and not made:
+                yield f"{module.__name__}.{name}", thing
+    for accessor in (accessors.DataFrameDP, accessors.ProtectedDP, accessors.PlanDP):
+        yield accessor.__name__, accessor
+        if accessor is not accessors.PlanDP:
+            for name in dir(accessor):
+                if not name.startswith("_") and inspect.isfunction(thing := getattr(accessor, name)):
+                    yield f"{accessor.__name__}.{name}", thing
+
+
+def test_public_names_have_an_example():
+    """In their own docstring; of a class, also in that of its module."""
+    missing = set()
+    for name, thing in public_things():
+        texts = [inspect.getdoc(thing) or ""]
+        if inspect.isclass(thing):
+            texts.append(sys.modules[name.rpartition(".")[0] or thing.__module__].__doc__ or "")
+        short = name.rpartition(".")[2]
+        lines = [line for line in texts[0].splitlines() if line.startswith(">>>")]
+        lines += [
+            line for text in texts[1:] for line in text.splitlines() if f"{short}(" in line and ">>>" in line
+        ]
+        if not lines:
+            missing.add(name)
+    assert missing == set(WITHOUT_EXAMPLE)
+
+
+# ------------------------------------------------------------------ said once
+
+# Who reads or writes what `attrs` say. The view of a release is `metadata.read`; the others mark what they
+# make, recognize a mark, or take over a whole entry.
+MARKS = {
+    "accessor",
+    "metadata",
+    "releases.curator",
+    "releases.disclosure.cells",
+    "releases.disclosure.curves",
+    "releases.disclosure.worth",
+    "releases.omission",
+    "releases.planning",
+    "show.pages",
+    "show.recognition",
+    "show.report.inputs",
+    "step.opened",
+    "step.parquet",
+    "synthesis",
+}
+ESCAPES = {"show.markup", "show.report"}
+ROUNDS_OUTWARDS = {
+    "accounting.optimal",
+    "exact",
+    "expressions.intervals",
+    "releases.spending",
+    "risk.reading",
+    "sensitivity",
+    "show.report.guarantee",
+    "show.report.inputs",
+    "suppression.scores",
+}
+KNOWS_MECHANISMS = {
+    "release.errors",
+    "release.publish",
+    "release.tasks",
+    "releases.selection",
+    "statistic.confidence",
+}
+
+
+def modules_with(matches: Callable[[ast.AST], bool]) -> set[str]:
+    return {
+        dotted(path).removeprefix("pdprivacy.")
+        for path in FILES
+        if any(matches(node) for node in nodes_of(path))
+    }
+
+
+def is_of_attrs(node: ast.AST) -> bool:
+    """Whether it is ``frame.attrs[...]`` or ``frame.attrs.get(...)``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "attrs"
+    return isinstance(node, ast.Attribute) and ast.unparse(node).endswith(".attrs.get")
+
+
+def called(*names: str) -> Callable[[ast.AST], bool]:
+    """Whether a function of one of these names is called."""
+    return lambda node: isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
+
+
+@pytest.mark.parametrize(
+    ("matches", "known"),
+    [
+        (is_of_attrs, MARKS),
+        (lambda node: isinstance(node, ast.Attribute) and ast.unparse(node) == "html.escape", ESCAPES),
+        (called("nextafter"), ROUNDS_OUTWARDS),
+    ],
+    ids=["marks of frames", "escapes of HTML", "directed roundings"],
+)
+def test_what_is_to_be_said_once_is_said_in_no_further_module(matches, known):
+    """These sets may shrink: a module that leaves one does not come back."""
+    assert modules_with(matches) - known == set()
+
+
+MECHANISMS = {
+    name: thing
+    for name in pdprivacy.mechanism.__all__
+    if inspect.isclass(thing := getattr(pdprivacy.mechanism, name))
+    and not getattr(thing, "_is_protocol", False)
+    if name != "Bounds"
+}
+
+
+def test_a_mechanism_is_known_to_its_own_file():
+    """No ladder of ``isinstance`` over mechanisms; the modules that have one may become fewer."""
+
+    def asks(node: ast.AST) -> bool:
+        if not called("isinstance")(node):
+            return False
+        return any(isinstance(one, ast.Name) and one.id in MECHANISMS for one in ast.walk(node))
+
+    outside = {name for name in modules_with(asks) if not name.startswith("mechanism")}
+    assert outside - KNOWS_MECHANISMS == set()
+
+
+def test_an_additive_mechanism_has_a_file_of_its_own():
+    files = [thing.__module__ for thing in MECHANISMS.values() if hasattr(thing, "draw")]
+    assert len(files) > 5
+    assert len(set(files)) == len(files)
 
 
 def test_public_names_are_documented():

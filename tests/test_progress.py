@@ -20,7 +20,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Ledger, Pure
-from pdprivacy.accessor import DataFrameDP
+from pdprivacy.accessor import ProtectedDP
 from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.ledger.audit import audit
 from pdprivacy.show.progress import shown
@@ -214,7 +214,7 @@ CALLS = {
 
 
 def test_these_are_the_functions_with_a_bar():
-    methods = {name: getattr(DataFrameDP, name) for name in dir(DataFrameDP) if not name.startswith("_")}
+    methods = {name: getattr(ProtectedDP, name) for name in dir(ProtectedDP) if not name.startswith("_")}
     with_bar = {
         name
         for name, method in methods.items()

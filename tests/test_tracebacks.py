@@ -61,6 +61,46 @@ def test_the_error_that_the_caller_handles_is_kept(dp):
     assert not caught.value.__suppress_context__
 
 
+PUBLIC = {
+    "a budget": lambda private: pdprivacy.Budget(-1),
+    "a charge": lambda private: private.dp.budget.charge(pdprivacy.Pure(5), "mine"),
+    "a report of a budget": lambda private: private.dp.budget.report(2),
+    "a ledger": lambda private: pdprivacy.Ledger("nowhere/ledger.db").budget("clinic"),
+    "budgets of a ledger": lambda private: pdprivacy.Ledger("nowhere/ledger.db").budgets,
+    "a row step": lambda private: private.query("age > nobody"),
+    "a mask": lambda private: private[private["age"] > 1000],
+    "a column": lambda private: private["nobody"],
+    "an operator": lambda private: private["age"] > [1],
+    "a method of a column": lambda private: private["age"].between(0, 1, "some"),
+    "a truth value": lambda private: bool(private["age"] > 3),
+    "an unknown method": lambda private: private.mean(),
+    "an unknown release": lambda private: private.dp.meann,
+    "a property": lambda private: pd.DataFrame().dp.metadata,
+    "a method of a release": lambda private: pd.Series(dtype=float).dp.interval(),
+    "a pending release": lambda private: private.dp.batch().mean("age", epsilon=0.1),
+    "an unknown name": lambda private: pdprivacy.mean,
+    "a declaration": lambda private: Column("age", "number"),
+    "a name of a declaration": lambda private: private.dp.domain["nobody"],
+    "a schema": lambda private: pdprivacy.read_schema(3),
+    "a stored release": lambda private: pdprivacy.read_release("nowhere.parquet"),
+    "a combination": lambda private: pdprivacy.combine(3),
+    "a public report": lambda private: pdprivacy.report([3]),
+    "a sensitivity": lambda private: pdprivacy.sensitivity.mean(0, 1, 0, neighbors="add_remove"),
+    "a share": lambda private: pdprivacy.accounting.shares([-1]),
+    "a simplex": lambda private: pdprivacy.postprocess.nearest_psd(3),
+    "a risk": lambda private: pdprivacy.risk.dr_ha([[1, 2]], 3),
+    "a score": lambda private: pdprivacy.suppression.outlier_scores([[1]], "far"),
+}
+
+
+@pytest.mark.parametrize("call", PUBLIC.values(), ids=PUBLIC)
+def test_every_public_call_leaves_at_most_one_frame_of_the_package(dp, call):
+    with pytest.raises(PrivacyError) as caught:
+        call(dp._frame)
+    assert len(frames_of(caught.value)) <= 1
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 @pytest.mark.parametrize("call", ["protect", "groups", "plan", "batch"])
 def test_no_frame_of_the_package_shows_records(dp, call):
     domain = Domain((Column("age", "integer", lower=0, upper=99), Column("ill", "boolean")))

@@ -39,6 +39,9 @@ class GaussianNoise:
     -----
     Numbers with grids and deviations of their own are one such release after each is divided by its
     deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
+
+    >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
+    Fraction(2, 1)
     """
 
     multiplier: Fraction
@@ -58,6 +61,10 @@ class Event:
     Both are claims of whoever makes the event. An epsilon of events holds if all of them are true.
     ``group``: the name of releases that are one mechanism, of the sum of their losses, as those of one
     secret sample; no loss of them is valid by itself.
+
+    >>> from pdprivacy import Pure
+    >>> Event(Pure(0.5)).loss
+    Pure(epsilon=Fraction(1, 2))
     """
 
     loss: Loss

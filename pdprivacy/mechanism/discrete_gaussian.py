@@ -33,6 +33,9 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     """The smallest delta of one integer query under discrete Gaussian noise, by exact summation.
 
     Source: Canonne, Kamath, Steinke (2020), Theorem 7.
+
+    >>> round(discrete_gaussian_delta(1.0, sigma=2.0, sensitivity=1), 4)
+    0.0072
     """
     epsilon, sigma = real(epsilon, "epsilon", 0), real(sigma, "sigma", LEAST_SIGMA, MOST_SIGMA)
     whole(sensitivity, "sensitivity", 1, 2**53)

@@ -72,6 +72,9 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     Raises
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
+
+    >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
+    4.225
     """
     check_one_of("calibration", calibration, get_args(Calibration))
     fractions(epsilon=epsilon)

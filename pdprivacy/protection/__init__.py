@@ -2,12 +2,13 @@
 
 from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.core import Protected, Step, declared, lineage
-from pdprivacy.protection.frame import ROW_STEPS, ProtectedFrame, find
+from pdprivacy.protection.frame import ROW_STEPS, Labels, ProtectedFrame, find, unprotected
 from pdprivacy.protection.parts import divide, draw
 from pdprivacy.protection.protect import protect
 
 __all__ = [
     "ROW_STEPS",
+    "Labels",
     "Protected",
     "ProtectedColumn",
     "ProtectedFrame",
@@ -18,4 +19,5 @@ __all__ = [
     "find",
     "lineage",
     "protect",
+    "unprotected",
 ]

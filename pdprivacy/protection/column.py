@@ -12,6 +12,7 @@ from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
 from pdprivacy.expressions import Reader, Syntax
 from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
+from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["ProtectedColumn"]
 
@@ -74,6 +75,7 @@ def _names(domain: Domain) -> dict[str, Hashable]:
     return names
 
 
+@short_tracebacks
 class ProtectedColumn(Opaque):
     """A column of a protected frame, or an expression of such columns.
 
@@ -99,7 +101,7 @@ class ProtectedColumn(Opaque):
         self._node = node
 
     @classmethod
-    def named(cls, protected: Protected, name: Hashable) -> ProtectedColumn:
+    def _named(cls, protected: Protected, name: Hashable) -> ProtectedColumn:
         """The column of this name."""
         label = protected.domain[name].name
         keys = {known: key for key, known in _names(protected.domain).items()}
@@ -112,7 +114,7 @@ class ProtectedColumn(Opaque):
             return domain
         return Domain((domain[_names(domain).get(self._node.id, self._node.id)],))
 
-    def syntax(self) -> Syntax:
+    def _syntax(self) -> Syntax:
         """The expression, to be read against the declaration of its frame."""
         try:
             return Syntax(ast.unparse(self._node), self._node, _names(self._protected.domain))
@@ -120,7 +122,7 @@ class ProtectedColumn(Opaque):
             raise QueryError("the expression is nested too deeply.") from None
 
     def __repr__(self) -> str:
-        return self.syntax().text
+        return self._syntax().text
 
     def _written(self) -> str:
         """The column as a user writes it."""
@@ -133,7 +135,7 @@ class ProtectedColumn(Opaque):
         return ProtectedColumn(self._protected, node)
 
     def _reader(self) -> Reader:
-        return Reader(self.syntax(), self._protected.domain)
+        return Reader(self._syntax(), self._protected.domain)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
         found = self._of(node)

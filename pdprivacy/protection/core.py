@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Domain
-from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import NarwhalsEngine, Source
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget
 from pdprivacy.privacy import Unit
 from pdprivacy.secret import Secret
 from pdprivacy.statistic import Scope
+
+if TYPE_CHECKING:
+    from pdprivacy.engine import PandasEngine
+    from pdprivacy.engine_narwhals import NarwhalsEngine, Source
 
 __all__ = ["Keeper", "Protected", "Step", "declared", "lineage"]
 
@@ -113,21 +115,28 @@ class Protected:
     @property
     def engine(self) -> PandasEngine | NarwhalsEngine:
         """The exact sufficient statistics of the records."""
-        if isinstance(self.records, Source):
-            return self.records.statistics()
-        return PandasEngine(self.records)
+        if self.source is not None:
+            return self.source.statistics()
+        from pdprivacy.engine import PandasEngine
+
+        return PandasEngine(self.snapshot)
+
+    @property
+    def source(self) -> Source | None:
+        """The records, where another engine than pandas holds them."""
+        return None if isinstance(self.records, pd.DataFrame) else self.records
 
     @property
     def snapshot(self) -> pd.DataFrame:
         """The records in memory, one after the other; ParameterError where another engine holds them."""
-        if isinstance(self.records, Source):
+        if not isinstance(self.records, pd.DataFrame):
             raise self._elsewhere("This", self.records)
         return self.records
 
     def refuse_elsewhere(self, method: str) -> None:
         """Refuse what looks at records in memory, where another engine holds them."""
-        if isinstance(self.records, Source):
-            raise self._elsewhere(repr(method), self.records)
+        if self.source is not None:
+            raise self._elsewhere(repr(method), self.source)
 
     @staticmethod
     def _elsewhere(what: str, source: Source) -> ParameterError:

@@ -16,11 +16,12 @@ from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.steps import transformed
+from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
-    from pdprivacy.accessor import DataFrameDP
+    from pdprivacy.accessor import ProtectedDP
 
-__all__ = ["ROW_STEPS", "ProtectedFrame", "find"]
+__all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "find", "unprotected"]
 
 ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "select")
 """Methods of a protected frame that treat each record by itself."""
@@ -28,6 +29,7 @@ ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "se
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 
 
+@short_tracebacks
 class ProtectedFrame(Opaque):
     """A frame bound to its declaration and a budget, as `pdprivacy.protect` and ``df.dp.protect`` give it.
 
@@ -46,8 +48,13 @@ class ProtectedFrame(Opaque):
     """
 
     __slots__ = ("__weakref__", "_protected")
-    dp: DataFrameDP  # put here by `pdprivacy.accessor`
     _protected: Protected
+
+    if TYPE_CHECKING:
+
+        @property
+        def dp(self) -> ProtectedDP:
+            """Releases; put here by `pdprivacy.accessor`."""
 
     def __init__(self, protected: Protected) -> None:
         self._protected = protected
@@ -87,7 +94,7 @@ class ProtectedFrame(Opaque):
                 "The columns belong to another protected frame.",
                 'take them from the frame that is changed: adults[adults["age"] < 65].',
             )
-        return column.syntax()
+        return column._syntax()
 
     @overload
     def __getitem__(self, key: ProtectedColumn | list[Any]) -> ProtectedFrame: ...
@@ -112,7 +119,7 @@ class ProtectedFrame(Opaque):
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
                 'private["age"], private[["age", "region"]], private[private["age"] >= 18].',
             )
-        return ProtectedColumn.named(self._protected, key)
+        return ProtectedColumn._named(self._protected, key)
 
     @told
     def query(self, expr: str) -> ProtectedFrame:
@@ -301,7 +308,12 @@ def find(frame: Any) -> Protected:
     """
     if isinstance(frame, ProtectedFrame):
         return frame._protected
-    raise NotProtectedError(
+    raise unprotected()
+
+
+def unprotected() -> NotProtectedError:
+    """The error for a frame that is not protected."""
+    return NotProtectedError(
         "The frame is not protected: nothing is declared about it.",
         'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1). '
         '"python -m pdprivacy declare data.csv" writes a schema to fill in.',

@@ -10,6 +10,7 @@ from pdprivacy.domain import Domain
 from pdprivacy.errors import OpaqueFrameError, ParameterError, PrivacyError
 from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, unknown
+from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["Opaque"]
 
@@ -17,6 +18,7 @@ _SAVE = "release it first, {}, and use the result"
 _KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
 
 
+@short_tracebacks
 class Opaque:
     """An object that shows no cell: reading, iterating, converting and pickling it are refused.
 

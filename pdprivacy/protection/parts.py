@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column
-from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.ledger import Budget
 from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.frame import ProtectedFrame
@@ -63,8 +61,11 @@ def divide(
 
 def _parts(protected: Protected, column: Column, count: int) -> list[Callable[[Protected], Protected]]:
     """How the records of each cell of a column are chosen."""
-    if isinstance(protected.records, Source):
-        source = protected.records
+    from pdprivacy.engine import PandasEngine
+
+    source = protected.source
+    if source is not None:
+        from pdprivacy.engine_narwhals import Piecewise
 
         def part_of(code: int) -> Callable[[Protected], Protected]:
             def keep(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:

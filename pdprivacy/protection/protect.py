@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
-from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got, warn
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
@@ -28,6 +27,9 @@ from pdprivacy.protection.snapshot import copied
 from pdprivacy.protection.units import bounded, codes_of, most_rows, name_of, with_dropped
 from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
+
+if TYPE_CHECKING:
+    from pdprivacy.engine_narwhals import Piecewise, Source
 
 __all__ = ["protect"]
 
@@ -124,6 +126,8 @@ def protect(
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
     else:
+        from pdprivacy.engine_narwhals import Source
+
         elsewhere = Source.of(frame)
         columns = list(elsewhere.names)
         asked.suit(elsewhere, seeded=rng is not None)
@@ -298,6 +302,8 @@ def _meet(
 def _of_engine(
     whole: Source, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
 ) -> ProtectedFrame:
+    from pdprivacy.engine_narwhals import Piecewise
+
     check(pd.Index(whole.names, dtype=object), domain, asked.on_invalid)
     _warn_of_unchecked(whole.engine, schema)
     names = list(domain)
@@ -326,6 +332,8 @@ def _of_engine(
 
 def _clipping(domain: Domain) -> Piecewise:
     """Numbers moved into their bounds before anything is made of them."""
+    from pdprivacy.engine_narwhals import Piecewise
+
     return Piecewise(tuple(domain), domain.columns, lambda piece: (clipped(piece, domain), None))
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.engine_narwhals.pieces import copied as in_own_memory
 from pdprivacy.errors import InvalidDataError
 
 __all__ = ["copied"]
@@ -46,6 +45,8 @@ def _owned(array: Any, column: Column) -> Any:
         return pd.Categorical.from_codes(array.codes.copy(), labels, dtype.ordered)
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
         import pyarrow as pa
+
+        from pdprivacy.engine_narwhals.pieces import copied as in_own_memory
 
         return dtype.__from_arrow__(in_own_memory(pa.table({"": array.__arrow_array__()})).column(0))
     if isinstance(dtype, pd.SparseDtype):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.engine_narwhals import Piecewise, Source
 from pdprivacy.expressions import Transform
 from pdprivacy.protection.core import Protected, Step
+
+if TYPE_CHECKING:
+    from pdprivacy.engine_narwhals import Source
 
 __all__ = ["taken", "transformed"]
 
@@ -28,8 +30,8 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     scope = protected.scope if transform.keep is None else protected.scope.narrowed()
     step = Step(transform.text, condition=condition)
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
-    if isinstance(protected.records, Source):
-        return replace(facts, records=_then(protected.records, transform))
+    if protected.source is not None:
+        return replace(facts, records=_then(protected.source, transform))
     made = transform.made(protected.snapshot)
     places = None if transform.keep is None else np.flatnonzero(transform.keep(protected.snapshot))
     facts = replace(facts, records=_assigned(protected.snapshot, made)[list(transform.domain)])
@@ -52,6 +54,8 @@ def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.D
 
 def _then(source: Source, transform: Transform) -> Source:
     """The frame of another engine after a transform."""
+    from pdprivacy.engine_narwhals import Piecewise
+
     names = list(transform.domain)
     if not transform.columns and transform.keep is None:
         return source.select(names)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.checks import printable
-from pdprivacy.engine.units import filled, unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
 from pdprivacy.expressions import dense
 
@@ -61,6 +60,8 @@ def name_of(unit: Any) -> str | None:
 
 def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
     """The unit of each record, as a number; refuses records of nobody."""
+    from pdprivacy.engine.units import unit_codes
+
     if unit not in frame.columns:
         raise ParameterError(
             "The schema leaves the column of the unit out.",
@@ -80,6 +81,8 @@ def _refuse_rounded_names(names: pd.Series[Any]) -> None:
     """Refuse floats that may each stand for several integers: one null makes floats of integers."""
     if names.dtype.kind != "f":
         return
+    from pdprivacy.engine.units import filled
+
     numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))
     if bool((np.isfinite(numbers) & (numbers >= 2.0 ** (np.finfo(numbers.dtype).nmant + 1))).any()):
         raise InvalidDataError(

@@ -1,87 +1,57 @@
 """The verbs: each takes a protected frame's facts, charges once, and returns a pandas object.
 
-A release is: statistic, `measure`, post-processing, metadata. The functions here are
-the methods of ``df.dp`` with the `Protected` facts as first argument.
+A release is: statistic, `measure`, post-processing, metadata. The functions here are the methods of
+``private.dp`` with the `Protected` facts as first argument. A module is imported when one of its names is
+first asked for.
 """
 
-from pdprivacy.releases.batch import Batch, Pending, batch, marginals
-from pdprivacy.releases.bundle import ReleasePlan, plan_releases
-from pdprivacy.releases.clustering import kmeans, kmedian
-from pdprivacy.releases.curator import quality
-from pdprivacy.releases.disclosure import (
-    Homogeneity,
-    choose_epsilon,
-    dr_ha,
-    homogeneity,
-    repeated_risk,
-    risk_curve,
-    tradeoff,
-    utility,
-)
-from pdprivacy.releases.groups import GroupBy, groupby
-from pdprivacy.releases.moments import (
-    corr,
-    cov,
-    describe,
-    mean,
-    pooled_cov,
-    pooled_var,
-    proportion,
-    std,
-    sum,  # noqa: A004
-    var,
-)
-from pdprivacy.releases.omission import compare_sampling, compare_suppression
-from pdprivacy.releases.parts import sample, suppress_outliers
-from pdprivacy.releases.selection import max, median, min, mode, quantile, top_k  # noqa: A004
-from pdprivacy.releases.spending import partition, remaining, split
-from pdprivacy.releases.tables import count, crosstab, histogram, value_counts
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Batch",
-    "GroupBy",
-    "Homogeneity",
-    "Pending",
-    "ReleasePlan",
-    "batch",
-    "choose_epsilon",
-    "compare_sampling",
-    "compare_suppression",
-    "corr",
-    "count",
-    "cov",
-    "crosstab",
-    "describe",
-    "dr_ha",
-    "groupby",
-    "histogram",
-    "homogeneity",
-    "kmeans",
-    "kmedian",
-    "marginals",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "mode",
-    "partition",
-    "plan_releases",
-    "pooled_cov",
-    "pooled_var",
-    "proportion",
-    "quality",
-    "quantile",
-    "remaining",
-    "repeated_risk",
-    "risk_curve",
-    "sample",
-    "split",
-    "std",
-    "sum",
-    "suppress_outliers",
-    "top_k",
-    "tradeoff",
-    "utility",
-    "value_counts",
-    "var",
-]
+MODULES = {
+    "batches": ("Batch", "Pending", "batch", "marginals"),
+    "bundle": ("ReleasePlan", "plan_releases"),
+    "clustering": ("kmeans", "kmedian"),
+    "curator": ("quality",),
+    "disclosure": (
+        "Homogeneity",
+        "choose_epsilon",
+        "dr_ha",
+        "homogeneity",
+        "repeated_risk",
+        "risk_curve",
+        "tradeoff",
+        "utility",
+    ),
+    "groups": ("GroupBy", "groupby"),
+    "moments": (
+        "corr",
+        "cov",
+        "describe",
+        "mean",
+        "pooled_cov",
+        "pooled_var",
+        "proportion",
+        "std",
+        "sum",
+        "var",
+    ),
+    "omission": ("compare_sampling", "compare_suppression"),
+    "parts": ("sample", "suppress_outliers"),
+    "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
+    "spending": ("partition", "remaining", "split"),
+    "tables": ("count", "crosstab", "histogram", "value_counts"),
+}
+"""The public names of each module."""
+
+HOMES = {name: module for module, names in MODULES.items() for name in names}
+"""The module of each public name."""
+
+__all__ = sorted(HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    return found

@@ -27,7 +27,7 @@ from pdprivacy.releases import clustering
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.show.markup import table
-from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.statistic import Read
 
 __all__ = ["ReleasePlan", "plan_releases"]
@@ -41,6 +41,7 @@ LEAST = Fraction(1, 10**9)
 """The smallest epsilon of a plan; at a large delta none is needed."""
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class ReleasePlan:
     """Releases that are fixed, and what they cost together; nothing is charged before `release`.
@@ -85,7 +86,6 @@ class ReleasePlan:
             rows.append([f"{sum(1 for _ in run)} x {label}", show(cost.epsilon), show(cost.delta)])
         return table(["", "epsilon", "delta"], rows, caption=first)
 
-    @short_traceback
     @tells_charges
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.

@@ -14,10 +14,10 @@ from pdprivacy.domain import Column, declaration_hint, has_hash
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational
+from pdprivacy.protection import Labels as Labels
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.spec import MAX_CELLS
 
-Labels: TypeAlias = Hashable | Sequence[Hashable]
 Split: TypeAlias = Mapping[Hashable, Rational] | None
 
 

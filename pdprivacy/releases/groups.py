@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import pandas as pd
 
@@ -27,11 +27,15 @@ from pdprivacy.releases.columns import (
     weights_of,
 )
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.statistic import Cells, GroupedMoments, quantity
 
-__all__ = ["GroupBy", "groupby"]
+if TYPE_CHECKING:
+    from pdprivacy.signatures import GroupMethods
+else:
+    GroupMethods = object
 
+__all__ = ["GroupBy", "groupby"]
 
 _GROUPS = 'private.dp.groupby("region")'
 P = ParamSpec("P")
@@ -39,11 +43,12 @@ R = TypeVar("R")
 
 
 def _told(function: Callable[P, R]) -> Callable[P, R]:
-    return short_traceback(told(function, _GROUPS))
+    return told(function, _GROUPS)
 
 
+@short_tracebacks
 @dataclass(frozen=True, repr=False)
-class GroupBy:
+class GroupBy(GroupMethods):
     """Releases per declared key; each call is charged once, because the groups are disjoint.
 
     Every declared combination of keys is there, the empty ones too. Under "replace_one" a record
@@ -58,28 +63,32 @@ class GroupBy:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
         return replace(self, selected=columns)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"'GroupBy' has no attribute {name!r}")
-        raise unknown("GroupBy", name, ("count", "sum", "mean", "var"), _GROUPS)
+    if not TYPE_CHECKING:  # a type checker refuses unknown names itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'GroupBy' has no attribute {name!r}")
+            raise unknown("GroupBy", name, ("count", "sum", "mean", "var"), _GROUPS)
 
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
 
-    @_told
-    @executed
-    @noised("geometric")
-    def count(
-        self,
-        *,
-        epsilon: Rational,
-        **noise: Unpack[Options],
-    ) -> Release[pd.Series[Any]]:
-        """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-        call = Call.of("count", epsilon, noise, (), self.keys)
-        statistic = Cells(self.keys, self._protected.scope, "groupby")
-        index = cell_index(self.keys, "groupby")
-        return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
+    if not TYPE_CHECKING:  # what it returns depends on an argument
+
+        @_told
+        @executed
+        @noised("geometric")
+        def count(
+            self,
+            *,
+            epsilon: Rational,
+            **noise: Unpack[Options],
+        ) -> Release[pd.Series[Any]]:
+            """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
+            call = Call.of("count", epsilon, noise, (), self.keys)
+            statistic = Cells(self.keys, self._protected.scope, "groupby")
+            index = cell_index(self.keys, "groupby")
+            return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
 
     def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> Release[pd.DataFrame]:
         names = {key.name for key in self.keys}

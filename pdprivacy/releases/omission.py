@@ -378,6 +378,13 @@ def compare_suppression(
 
     Raises ParameterError, also where all rows would be NaN, for neighbours other than "add_remove", and for
     several records per unit.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54] * 500}), domain, epsilon=1)
+    >>> spreads = [(0.5, 0.5)]
+    >>> private.dp.compare_suppression("mean", "age", epsilon=2, spreads=spreads, repetitions=5).index.names
+    FrozenList(['epsilon', 'm', 'M'])
     """
     protected.refuse_elsewhere("compare_suppression")
     levels, _ = levels_of(epsilon)

@@ -157,6 +157,15 @@ def suppress_outliers(
     BudgetError : a budget whose accounting is not "basic".
 
     Source: "The adverse effects of omitting records in differential privacy", Theorem 5.4.
+
+    >>> import warnings
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54] * 500}), domain, epsilon=10)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     part = private.dp.suppress_outliers("age", 0.5, 0.6, rng=1)
+    >>> part.dp.lineage["step"].tolist()
+    ["suppress_outliers('age', m=0.5, M=0.6, distance='absolute')"]
     """
     check_one_of("distance", distance, get_args(Distance))
     check_one_of("spend", spend, get_args(Spend))

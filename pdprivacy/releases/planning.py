@@ -6,21 +6,26 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.metadata import KEY
+from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import moments, tables
+from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
 
 __all__ = ["PLANS", "VERBS"]
+
+Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
+Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
@@ -36,8 +41,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     def method(
         facts: Protected,
         *args: Any,
-        epsilon: Any,
-        bounding: Any = None,
+        epsilon: Levels,
+        bounding: Boundings = None,
         rows: int | None = None,
         at: float | None = None,
         **options: Any,
@@ -64,13 +69,12 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **assumed}
         return table
 
-    signature = inspect.signature(verb)
-    parameters = [one for name, one in signature.parameters.items() if name not in DRAWN]
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("rows", "at")]
+    signature, own = inspect.signature(verb), inspect.signature(method).parameters
+    parameters = [own.get(name, one) for name, one in signature.parameters.items() if name not in DRAWN]
     method.__name__ = method.__qualname__ = statistic
     method.__doc__ = f"Return how far off `{statistic}` would be; see `PlanDP`."
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*parameters, *more], return_annotation="pd.DataFrame"
+        parameters=[*parameters, own["rows"], own["at"]], return_annotation="pd.DataFrame"
     )
     return method
 

@@ -25,6 +25,8 @@ frequency distribution".
 array([0.375, 0.5  ])
 """
 
+import sys
+
 from pdprivacy.risk.cells import Average, Cells
 from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact import expected_cost
@@ -32,6 +34,7 @@ from pdprivacy.risk.prior import dirichlet_alpha
 from pdprivacy.risk.reading import HasCdf, NoNoise, OnlyNoise
 from pdprivacy.risk.simulation import Attack, Measure, Simulated
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
+from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Attack",
@@ -50,3 +53,5 @@ __all__ = [
     "expected_cost",
     "size_distribution",
 ]
+
+short_functions(sys.modules[__name__], __all__)  # here, because it is imported when it is first used

@@ -44,6 +44,9 @@ class Sizes:
         probability of a cell that is not empty.
     model : ``"observed"``, ``"poisson"`` or ``"negative_binomial"``.
     parameters : estimates by name: ``lambda``, and ``r`` of the negative binomial.
+
+    >>> Sizes(np.array([1, 3]), np.array([0.5, 0.5]), "observed", {}).values
+    array([1, 3])
     """
 
     values: Integers

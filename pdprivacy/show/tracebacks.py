@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable
-from typing import Literal, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from pdprivacy.errors import PrivacyError
 
-__all__ = ["DEBUG", "ShortTraceback", "short_traceback"]
+__all__ = ["DEBUG", "ShortTraceback", "short_functions", "short_traceback", "short_tracebacks"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=type)
 
 DEBUG = "PDPRIVACY_DEBUG"
 """An environment variable; "1" keeps all frames and causes of errors."""
@@ -48,3 +51,47 @@ def short_traceback(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return public
+
+
+_QUIET = {"__class_getitem__", "__del__", "__delattr__", "__getattribute__", "__init_subclass__", "__new__"}
+_QUIET |= {"__post_init__", "__setattr__"}
+"""Methods of a class that nobody calls, or whose caller is its constructor."""
+
+
+def short_tracebacks(kind: T) -> T:
+    """Decorate a class with a `ShortTraceback` around each of its public methods, properties and operators.
+
+    Those of its bases are left alone.
+    """
+    for name, member in list(vars(kind).items()):
+        private = name.startswith("_") and not name.startswith("__")
+        if not private and name not in _QUIET and (short := _shortened(member)) is not member:
+            setattr(kind, name, short)
+    return kind
+
+
+def short_functions(module: ModuleType, names: Iterable[str]) -> None:
+    """Give the functions of a module a `ShortTraceback`, there and where they are defined.
+
+    Who imported a function before, as the package itself did, keeps the one without.
+    """
+    for name in names:
+        function = getattr(module, name)
+        if inspect.isfunction(function) and (short := _shortened(function)) is not function:
+            setattr(module, name, short)
+            setattr(sys.modules[function.__module__], function.__name__, short)
+
+
+def _shortened(member: Any) -> Any:
+    """A member of a class or module with a `ShortTraceback`; itself where it is no function or has one."""
+    if isinstance(member, property):
+        return property(_shortened(member.fget), member.fset, member.fdel, member.__doc__)
+    if isinstance(member, classmethod | staticmethod):
+        return type(member)(_shortened(member.__func__))
+    if not inspect.isfunction(member) or member.__code__ is _SHORT:
+        return member
+    return short_traceback(member)
+
+
+_SHORT = short_traceback(lambda: None).__code__
+"""What all functions with a `ShortTraceback` run."""

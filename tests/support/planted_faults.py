@@ -589,7 +589,7 @@ FAULTS = (
     ),
     PlantedFault(
         "batch charges its first call alone",
-        "releases/batch.py",
+        "releases/batches.py",
         "        return planned(self._protected, self._releases, self._delta, self._accounting)",
         "        return planned(self._protected, self._releases[:1], self._delta, self._accounting)",
         ("tests/test_batch.py::test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once",),
@@ -1087,7 +1087,7 @@ FAULTS = (
     ),
     PlantedFault(
         "marginals of one seed have one noise",
-        "releases/batch.py",
+        "releases/batches.py",
         "    state = rng if rng is None else simulator(rng)",
         "    state = rng",
         ("tests/test_batch.py::test_marginals_of_one_seed_have_noise_of_their_own",),

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Hashable
 from itertools import combinations
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pandas as pd
 
@@ -29,20 +29,28 @@ from pdprivacy.releases.bundle import (
 )
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.request import MechanismName
-from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
+
+if TYPE_CHECKING:
+    from pdprivacy.signatures import BatchMethods
+else:  # a batch makes them by name
+    BatchMethods = object
 
 __all__ = ["Batch", "Pending", "batch", "marginals"]
 
+R = TypeVar("R", bound=Released)
 
-class Pending:
+
+@short_tracebacks
+class Pending(Generic[R]):
     """A release that a batch will make at its end."""
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._released: Released | None = None
+        self._released: R | None = None
 
     @property
-    def result(self) -> Released:
+    def result(self) -> R:
         """The released object; ParameterError before the batch has ended."""
         if self._released is None:
             raise ParameterError(
@@ -54,7 +62,8 @@ class Pending:
         return f"{'pending' if self._released is None else 'released'}: {self._label}"
 
 
-class Batch:
+@short_tracebacks
+class Batch(BatchMethods):
     """Releases that are made together when the ``with`` block ends; see `batch`.
 
     Its methods are the releases of a protected frame, and give a `Pending` each.
@@ -66,7 +75,7 @@ class Batch:
         self._protected, self._facts = protected, paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
         self._releases: list[Priced] = []
-        self._waiting: list[Pending] = []
+        self._waiting: list[Pending[Any]] = []
         self._open = self._used = False
 
     def __enter__(self) -> Batch:
@@ -75,7 +84,6 @@ class Batch:
         self._open = self._used = True
         return self
 
-    @short_traceback
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -89,22 +97,25 @@ class Batch:
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), *VERBS])
 
-    def __getattr__(self, name: str) -> Callable[..., Pending]:
-        if name not in VERBS:
-            raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
+    if not TYPE_CHECKING:
 
-        @functools.wraps(VERBS[name])
-        def ask(*args: Any, **options: Any) -> Pending:
-            return self._ask(name, args, options)
+        def __getattr__(self, name: str) -> Callable[..., Pending[Any]]:
+            if name not in VERBS:
+                raise UnknownNameError(f"A batch has no {name!r}; it makes {', '.join(sorted(VERBS))}.")
 
-        return ask
+            @short_traceback
+            @functools.wraps(VERBS[name])
+            def ask(*args: Any, **options: Any) -> Pending[Any]:
+                return self._ask(name, args, options)
 
-    def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending:
+            return ask
+
+    def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
         release = planned_release((verb, *args, options), self._facts)
         self._releases.append(priced(release))  # refused here, where it is asked
-        pending = Pending(release.label)
+        pending: Pending[Any] = Pending(release.label)
         self._waiting.append(pending)
         return pending
 

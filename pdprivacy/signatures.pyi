@@ -1,0 +1,866 @@
+"""Signatures of the methods of ``private.dp``, of plans and of batches, for type checkers.
+
+Made by ``python -m tests.support.signatures --write``.
+"""
+
+# mypy: disable-error-code="overload-overlap"
+# pyright: reportOverlappingOverload=false
+
+import numpy as np
+import pandas as pd
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from fractions import Fraction
+from pdprivacy import risk
+from pdprivacy.accounting.reports import Method
+from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.gaussian import Calibration
+from pdprivacy.mechanism.selection import SelectionName
+from pdprivacy.mechanism.selection import SelectionNoise
+from pdprivacy.noise.bits import RandomState
+from pdprivacy.privacy import Confidential
+from pdprivacy.privacy import Rational
+from pdprivacy.protection.column import ProtectedColumn
+from pdprivacy.protection.frame import Labels
+from pdprivacy.protection.frame import Labels as Names
+from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.releases.batches import Batch
+from pdprivacy.releases.batches import Pending
+from pdprivacy.releases.bundle import ReleasePlan
+from pdprivacy.releases.clustering import RoundNoise
+from pdprivacy.releases.clustering import WalkSelection
+from pdprivacy.releases.columns import Split
+from pdprivacy.releases.disclosure.cells import Homogeneity
+from pdprivacy.releases.disclosure.options import Alpha
+from pdprivacy.releases.disclosure.options import Overall
+from pdprivacy.releases.groups import GroupBy
+from pdprivacy.releases.moments import MatrixConstraint
+from pdprivacy.releases.planning import Boundings
+from pdprivacy.releases.planning import Levels
+from pdprivacy.releases.tables import Constraint
+from pdprivacy.releases.tables import Normalize
+from pdprivacy.request import CalibrationName
+from pdprivacy.request import MechanismName
+from pdprivacy.secret import Spend
+from pdprivacy.suppression.scores import Distance
+from typing import Any
+from typing import Literal
+from typing import overload
+
+class ProtectedMethods:
+    def assign(
+        self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+    ) -> ProtectedFrame: ...
+    def batch(
+        self, *, delta: Rational | None = None, accounting: Method = 'basic', release_id: str | None = None
+    ) -> Batch: ...
+    def choose_epsilon(
+        self, by: Labels, sensitive: Labels, max_risk: float = 0.4, *, average: risk.Average = 'cells',
+        progress: bool | None = None, measure: risk.Measure = 'local',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> Confidential: ...
+    def clip(
+        self, lower: float | Mapping[Hashable, float] | None = None,
+        upper: float | Mapping[Hashable, float] | None = None, *, columns: Labels | None = None
+    ) -> ProtectedFrame: ...
+    def compare_sampling(
+        self, /, statistic: str, columns: Labels | None = None, *args: Any,
+        epsilon: Rational | Sequence[Rational] = ..., rates: Sequence[Rational] = ..., repetitions: int = 200,
+        rng: RandomState = None, progress: bool | None = None, **options: Any
+    ) -> pd.DataFrame: ...
+    def compare_suppression(
+        self, /, statistic: str, columns: Labels | None = None, *args: Any,
+        epsilon: Rational | Sequence[Rational] = ..., spreads: Sequence[tuple[Rational, Rational]] = ...,
+        distance: Distance | None = None, repetitions: int = 200, rng: RandomState = None,
+        progress: bool | None = None, **options: Any
+    ) -> pd.DataFrame: ...
+    def corr(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def cov(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def crosstab(
+        self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def cut(
+        self, column: Hashable, bins: Sequence[float], *, right: bool = True,
+        labels: Sequence[Any] | None = None, include_lowest: bool = False
+    ) -> ProtectedFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def dr_ha(
+        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational],
+        measure: risk.Measure = 'local', average: risk.Average | None = 'cells',
+        method: risk.Method = 'exact', alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *,
+        overall: Overall = 'max', zero_truncated: bool = True, partial: bool = False,
+        attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> Any: ...
+    def dropna(
+        self, subset: Labels | None = None, *, how: Literal['any', 'all'] = 'any'
+    ) -> ProtectedFrame: ...
+    def fillna(
+        self, value: Any
+    ) -> ProtectedFrame: ...
+    def groupby(
+        self, by: Labels
+    ) -> GroupBy: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def homogeneity(
+        self, by: Labels, sensitive: Hashable, top: int = 10
+    ) -> Homogeneity: ...
+    def kmeans(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
+        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
+    ) -> pd.DataFrame: ...
+    def kmedian(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
+        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
+    ) -> pd.DataFrame: ...
+    def marginals(
+        self, columns: Labels | None = None, *, epsilon: Rational, order: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', rng: RandomState = None, release_id: str | None = None
+    ) -> dict[tuple[Hashable, ...], pd.Series[Any]]: ...
+    @overload
+    def max(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def max(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def median(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def median(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def min(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def min(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def mode(
+        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def mode(
+        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def partition(
+        self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
+    ) -> dict[Hashable, ProtectedFrame]: ...
+    def plan_releases(
+        self, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = 'best'
+    ) -> ReleasePlan: ...
+    def pooled_cov(
+        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def proportion(
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def proportion(
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def quality(
+        self
+    ) -> pd.DataFrame: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None,
+        q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def query(
+        self, expr: str
+    ) -> ProtectedFrame: ...
+    def recode(
+        self, column: Hashable, mapping: Mapping[Any, Any]
+    ) -> ProtectedFrame: ...
+    def remaining(
+        self, delta: Rational = 0
+    ) -> float: ...
+    def repeated_risk(
+        self, publications: Sequence[Mapping[str, Any]], *, average: risk.Average = 'cells',
+        spent: bool = False, progress: bool | None = None, measure: risk.Measure = 'local',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.DataFrame: ...
+    def risk_curve(
+        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational] | None = None, *,
+        progress: bool | None = None, measure: risk.Measure = 'local',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.DataFrame: ...
+    def sample(
+        self, n: int | None = None, frac: Rational | None = None, *, spend: Spend = 'noise',
+        rng: RandomState = None
+    ) -> ProtectedFrame: ...
+    def select(
+        self, columns: Labels
+    ) -> ProtectedFrame: ...
+    @overload
+    def split(
+        self, epsilon: Rational, into: Mapping[Hashable, Rational]
+    ) -> dict[Hashable, Fraction]: ...
+    @overload
+    def split(
+        self, epsilon: Rational, into: int | Sequence[Rational]
+    ) -> list[Fraction]: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def suppress_outliers(
+        self, columns: Labels, m: Rational, M: Rational, *, distance: Distance = 'absolute',
+        spend: Spend = 'noise', rng: RandomState = None, progress: bool | None = None
+    ) -> ProtectedFrame: ...
+    @overload
+    def top_k(
+        self, columns: list[Any] | pd.Index[Any], k: int, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: SelectionName = 'permute_and_flip',
+        noise: SelectionNoise | None = None, releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def top_k(
+        self, columns: Hashable, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def top_k(
+        self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def tradeoff(
+        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational] | None = None, *,
+        max_risk: float = 0.4, max_tvd: float = 0.1, order: int | Sequence[int] = ...,
+        average: risk.Average = 'cells', draws: int = 200, rng: RandomState = None,
+        progress: bool | None = None, measure: risk.Measure = 'local',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.DataFrame: ...
+    def utility(
+        self, columns: Labels | None = None, order: int | Sequence[int] = ...,
+        epsilon: Rational | Sequence[Rational] = ..., *, draws: int = 200, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+
+class PlanMethods:
+    def corr(
+        self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def cov(
+        self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pooled_cov(
+        self, columns: Labels, *, by: Labels, epsilon: Levels, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable, value: Any = True, *, epsilon: Levels, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def crosstab(
+        self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+
+class BatchMethods:
+    def corr(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def cov(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def pooled_cov(
+        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def proportion(
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def proportion(
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def crosstab(
+        self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def max(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def max(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def median(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def median(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def min(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def min(
+        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def mode(
+        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def mode(
+        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None,
+        q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def quantile(
+        self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def top_k(
+        self, columns: list[Any] | pd.Index[Any], k: int, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: SelectionName = 'permute_and_flip',
+        noise: SelectionNoise | None = None, releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def top_k(
+        self, columns: Hashable, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def top_k(
+        self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def kmeans(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
+        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def kmedian(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
+        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
+    ) -> Pending[pd.DataFrame]: ...
+
+class GroupMethods:
+    @overload
+    def count(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def count(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...

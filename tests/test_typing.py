@@ -1,0 +1,88 @@
+"""What type checkers see: the types of releases, and errors for misspelled names and keywords."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.support import signatures
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = Path(__file__).parent / "typing_examples.py"
+LINES = EXAMPLES.read_text().splitlines()
+WRONG = {number for number, line in enumerate(LINES, 1) if line.endswith("# wrong")}
+
+
+def test_the_signatures_are_those_of_the_functions():
+    """``python -m tests.support.signatures --write`` writes them anew."""
+    assert signatures.PATH.read_text() == signatures.stub()
+
+
+def by_mypy(folder: Path) -> dict[int, str]:
+    """The lines with errors."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
+    command += ["--no-error-summary", f"--cache-dir={folder}", str(EXAMPLES)]
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    assert done.stderr == ""
+    found = re.findall(r"typing_examples\.py:(\d+): error: (.*)", done.stdout)
+    assert found, done.stdout
+    return {int(number): text for number, text in found}
+
+
+def by_pyright(folder: Path) -> dict[int, str]:
+    """The lines with errors."""
+    config = {
+        "include": [str(EXAMPLES)],
+        "extraPaths": [str(ROOT)],
+        "typeCheckingMode": "strict",
+        "reportUnusedExpression": "none",  # an attribute alone is what completion shows
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "-p", str(folder)]
+    command += ["--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return {
+        one["range"]["start"]["line"] + 1: f"{one['message']} ({one.get('rule')})"
+        for one in found
+        if one["severity"] == "error"
+    }
+
+
+@pytest.mark.full
+@pytest.mark.skipif(pd.__version__.startswith("2."), reason="types are checked with the newest dependencies")
+@pytest.mark.parametrize(("checker", "module"), [(by_mypy, "mypy"), (by_pyright, "basedpyright")])
+def test_a_type_checker_sees_what_is_wrong_and_nothing_else(checker, module, tmp_path):
+    if find_spec(module) is None or not any(Path(path, "pandas-stubs").is_dir() for path in sys.path):
+        pytest.skip(f"{module} or pandas-stubs is not installed")
+    found = checker(tmp_path)
+    assert {number: text for number, text in found.items() if number not in WRONG} == {}
+    assert {LINES[number - 1].strip() for number in WRONG - set(found)} == set()
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
+def test_the_examples_are_of_these_types_when_they_run():
+    """Each ``assert_type`` whose value can be made again without a charge."""
+    names = runpy.run_path(str(EXAMPLES))
+    checked = 0
+    for node in ast.parse(EXAMPLES.read_text()).body:
+        for call in ast.walk(node):
+            named = isinstance(call, ast.Call) and ast.unparse(call.func) == "assert_type"
+            if named and not isinstance(node, ast.For | ast.With):
+                value = eval(ast.unparse(call.args[0]), names)  # the budget of the examples is large
+                kind = ast.literal_eval(call.args[1]) if isinstance(call.args[1], ast.Constant) else None
+                wanted = (kind or ast.unparse(call.args[1])).partition("[")[0].rpartition(".")[2]
+                assert type(value).__name__ == wanted, ast.unparse(call)
+                checked += 1
+    assert checked > 40
