@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pdprivacy.engine_narwhals import duckdb, spark
+from pdprivacy.engine_narwhals import duckdb_relations, spark_frames
 from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
 
 __all__ = ["ENGINES", "framed", "guarded", "in_partitions", "narwhals", "opened"]
@@ -115,8 +115,8 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     """
     library = narwhals(frame)
     kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-    spark.refuse_connect(frame)
-    frame = spark.of_pandas_api(frame)
+    spark_frames.refuse_connect(frame)
+    frame = spark_frames.of_pandas_api(frame)
     try:
         found = framed(frame)
     except TypeError:
@@ -132,17 +132,21 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     if name not in ENGINES:
         raise ParameterError(f"Frames of {name} cannot be read (of {known} only).")
     if name == "pyspark":
-        spark.refuse_twins(found.to_native())
-        frame = guarded("the types of its columns", "Spark", lambda: spark.settled(found.to_native()))
+        spark_frames.refuse_twins(found.to_native())
+        frame = guarded("the types of its columns", "Spark", lambda: spark_frames.settled(found.to_native()))
         found = framed(frame)
     if name == "duckdb":
-        settled = guarded("the types of its columns", "DuckDB", lambda: duckdb.settled(found.to_native()))
+        settled = guarded(
+            "the types of its columns", "DuckDB", lambda: duckdb_relations.settled(found.to_native())
+        )
         found = framed(settled)
     schema = guarded("the types of its columns", ENGINES[name], found.collect_schema)
     if len(set(schema)) < len(schema.names()) or len(set(_names(frame))) < len(_names(frame)):
         raise ParameterError("'frame' must have one column of each name.")
     if name == "pyspark":
-        schema = guarded("the types of its columns", "Spark", lambda: spark.types(frame, schema, library))
+        schema = guarded(
+            "the types of its columns", "Spark", lambda: spark_frames.types(frame, schema, library)
+        )
     return found, ENGINES[name], schema
 
 

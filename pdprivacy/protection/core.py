@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Domain
 from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import NarwhalsEngine, Source
+from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine
 from pdprivacy.errors import ParameterError
 from pdprivacy.ledger import Budget
 from pdprivacy.privacy import Unit
@@ -59,7 +59,7 @@ class Protected:
     ``keeper``: of the releases, where they are a step's.
     """
 
-    records: pd.DataFrame | Source = field(repr=False)
+    records: pd.DataFrame | EngineFrame = field(repr=False)
     domain: Domain
     unit: Unit
     budget: Budget
@@ -113,24 +113,24 @@ class Protected:
     @property
     def engine(self) -> PandasEngine | NarwhalsEngine:
         """The exact sufficient statistics of the records."""
-        if isinstance(self.records, Source):
+        if isinstance(self.records, EngineFrame):
             return self.records.statistics()
         return PandasEngine(self.records)
 
     @property
     def snapshot(self) -> pd.DataFrame:
         """The records in memory, one after the other; ParameterError where another engine holds them."""
-        if isinstance(self.records, Source):
+        if isinstance(self.records, EngineFrame):
             raise self._elsewhere("This", self.records)
         return self.records
 
     def refuse_elsewhere(self, method: str) -> None:
         """Refuse what looks at records in memory, where another engine holds them."""
-        if isinstance(self.records, Source):
+        if isinstance(self.records, EngineFrame):
             raise self._elsewhere(repr(method), self.records)
 
     @staticmethod
-    def _elsewhere(what: str, source: Source) -> ParameterError:
+    def _elsewhere(what: str, source: EngineFrame) -> ParameterError:
         return ParameterError(
             f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
             "protect the frame as a pandas frame.",

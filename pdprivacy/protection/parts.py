@@ -12,7 +12,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column
 from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import Piecewise, Source
+from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 from pdprivacy.ledger import Budget
 from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.frame import ProtectedFrame
@@ -63,7 +63,7 @@ def divide(
 
 def _parts(protected: Protected, column: Column, count: int) -> list[Callable[[Protected], Protected]]:
     """How the records of each cell of a column are chosen."""
-    if isinstance(protected.records, Source):
+    if isinstance(protected.records, EngineFrame):
         source = protected.records
 
         def part_of(code: int) -> Callable[[Protected], Protected]:

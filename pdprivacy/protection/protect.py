@@ -17,7 +17,7 @@ from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
-from pdprivacy.engine_narwhals import Piecewise, Source
+from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got, warn
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
@@ -124,7 +124,7 @@ def protect(
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
     else:
-        elsewhere = Source.of(frame)
+        elsewhere = EngineFrame.of(frame)
         columns = list(elsewhere.names)
         asked.suit(elsewhere, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
@@ -165,7 +165,7 @@ class _Asked:
     most: int
     on_invalid: Fate
 
-    def suit(self, source: Source, *, seeded: bool) -> None:
+    def suit(self, source: EngineFrame, *, seeded: bool) -> None:
         """Refuse what frames of other engines do not give."""
         if seeded:
             raise ParameterError(
@@ -296,7 +296,7 @@ def _meet(
 
 
 def _of_engine(
-    whole: Source, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
+    whole: EngineFrame, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
 ) -> ProtectedFrame:
     check(pd.Index(whole.names, dtype=object), domain, asked.on_invalid)
     _warn_of_unchecked(whole.engine, schema)

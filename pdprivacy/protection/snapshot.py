@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.engine_narwhals.pieces import copied as in_own_memory
+from pdprivacy.engine_narwhals.pieces import in_own_memory
 from pdprivacy.errors import InvalidDataError
 
 __all__ = ["copied"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.engine_narwhals import Piecewise, Source
+from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 from pdprivacy.expressions import Transform
 from pdprivacy.protection.core import Protected, Step
 
@@ -28,7 +28,7 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     scope = protected.scope if transform.keep is None else protected.scope.narrowed()
     step = Step(transform.text, condition=condition)
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
-    if isinstance(protected.records, Source):
+    if isinstance(protected.records, EngineFrame):
         return replace(facts, records=_then(protected.records, transform))
     made = transform.made(protected.snapshot)
     places = None if transform.keep is None else np.flatnonzero(transform.keep(protected.snapshot))
@@ -50,7 +50,7 @@ def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.D
     return found
 
 
-def _then(source: Source, transform: Transform) -> Source:
+def _then(source: EngineFrame, transform: Transform) -> EngineFrame:
     """The frame of another engine after a transform."""
     names = list(transform.domain)
     if not transform.columns and transform.keep is None:

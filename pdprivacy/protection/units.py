@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.checks import printable
-from pdprivacy.engine.units import filled, unit_codes
+from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
 from pdprivacy.errors import InvalidDataError, ParameterError, got
 from pdprivacy.expressions import dense
 
@@ -94,12 +94,9 @@ def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:
     times = np.bincount(codes)
     crowded = np.flatnonzero(times[codes] > most)
     if len(crowded):
-        # sorted by unit, in random order within each: the first ones stay
-        order = crowded[np.lexsort((noise.shuffled_keys(len(crowded), source), codes[crowded]))]
-        of = codes[order]
-        first = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
-        place = np.arange(len(of)) - np.repeat(first, np.diff(np.r_[first, len(of)]))
-        kept[order[place >= most]] = False
+        kept[crowded] = False
+        keys = noise.shuffled_keys(len(crowded), source)
+        kept[crowded[lowest_of_each(codes[crowded], keys, most)]] = True
     return kept
 
 

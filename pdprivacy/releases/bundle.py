@@ -14,7 +14,6 @@ from typing import Any
 from pdprivacy import accounting, noise
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
-from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.hints import misuse
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
@@ -23,13 +22,11 @@ from pdprivacy.release.execute import charge, measured
 from pdprivacy.release.notes import tells_charges
 from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Price, Release
-from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.releases import clustering
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.show.markup import table
 from pdprivacy.show.tracebacks import short_traceback
-from pdprivacy.statistic import Read
 
 __all__ = ["ReleasePlan", "plan_releases"]
 
@@ -103,10 +100,9 @@ class ReleasePlan:
         _, entry = charge(
             self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
         )
-        answers: dict[Read, Any] = {}
-        if isinstance(self._facts.records, Source):
-            reads = [read for release in self._releases for read in _first_reads(release)]
-            answers = self._facts.records.ahead(dict.fromkeys(reads))
+        answers = self._facts.engine.collect(
+            read for release in self._releases for read in release.task.reads
+        )
         made = [
             measured(release, price, entry, source, answers, release_id)
             for release, price, source in zip(self._releases, self._prices, sources, strict=True)
@@ -121,11 +117,6 @@ class ReleasePlan:
         return [
             (release.label, price.cost) for release, price in zip(self._releases, self._prices, strict=True)
         ]
-
-
-def _first_reads(release: Release[Any]) -> tuple[Read, ...]:
-    """The reads of a release that can be answered by one query with others."""
-    return release.task.reads if isinstance(release.task, NoisyNumbers) else ()
 
 
 def release_of(call: Any, facts: Protected) -> Release[Any]:

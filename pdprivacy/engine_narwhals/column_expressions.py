@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
 from pdprivacy.engine_narwhals.engines import narwhals
-from pdprivacy.engine_narwhals.spark import SparkTimes
+from pdprivacy.engine_narwhals.spark_frames import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 
-__all__ = ["Cells", "Number", "cells_in", "cells_of", "number_of", "type_name"]
+__all__ = ["BoundedNumber", "DeclaredCells", "cells_of", "number_of", "type_name"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -29,33 +29,33 @@ LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """How a quantity is read.
+class BoundedNumber:
+    """The expressions that read a quantity.
 
-    ``name``: the column. ``source``: it as it is selected. ``held``: conditions on that under which a record
-    has one, to be asked one after the other. ``steps``: it clamped, centred and on the grid, a double.
+    ``name``: the column. ``source``: it as it is selected. ``conditions``: on that, under which a record has
+    a number, to be asked one after the other. ``steps``: it clamped, centred and on the grid, a double.
     ``whole``: whether ``source`` is it clamped, as a whole number that the grid does not round.
     """
 
     name: Any
     source: Any
-    held: tuple[Any, ...]
+    conditions: tuple[Any, ...]
     steps: Any
     whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """How a column is read as declared cells.
+class DeclaredCells:
+    """The expressions that read a column as its declared cells.
 
-    ``name``: the column. ``source``: it as it is selected. ``kept``: conditions on that under which a record
-    has a cell. ``key``: what records are grouped by. ``late``: whether the key can be asked for ``kept``.
-    ``settle``: the cells of keys.
+    ``name``: the column. ``source``: it as it is selected. ``conditions``: on that, under which a record has
+    a cell. ``key``: what records are grouped by. ``late``: whether the conditions can be asked of the keys.
+    ``settle``: the cells of keys, -1 where a key has none.
     """
 
     name: Any
     source: Any
-    kept: tuple[Any, ...]
+    conditions: tuple[Any, ...]
     key: Any
     late: bool
     settle: Callable[[Any], Integers]
@@ -133,32 +133,46 @@ def _wide() -> tuple[Any, ...]:
     return library.Int64, library.UInt64, library.Int128, library.UInt128
 
 
-def number_of(quantity: Quantity, dtype: Any, alias: str, *, cases: bool = False) -> Number:
-    """How ``quantity`` is read from a column of this type, selected as ``alias``.
+def number_of(quantity: Quantity, dtype: Any, alias: str, *, cases: bool = False) -> BoundedNumber:
+    """Return how ``quantity`` is read from a column of this type, selected as ``alias``.
 
     ``cases``: whether numbers are clamped by cases, which is faster where the least of two is a function.
     """
     library = narwhals()
+    column, lower, upper = quantity.column, quantity.lower, quantity.upper
     if quantity.label is not None:
         return _indicator(quantity, dtype, alias, cases)
-    _numeric(quantity.column, dtype)
+    _numeric(column, dtype)
     at = library.col(alias)
-    lower, upper = quantity.lower, quantity.upper
-    source = _doubles(quantity.column, dtype)
+    source = _doubles(column, dtype)
     value = _clamped(at, lower, upper, cases)
     whole = dtype.is_integer() and lower.is_integer() and upper.is_integer() and max(-lower, upper) <= 2**53
     if whole:
         # clamped once, as integers
-        source = _clamped(_integers(quantity.column.name, dtype), int(lower), int(upper), cases)
+        source = _clamped(_integers(column.name, dtype), int(lower), int(upper), cases)
         value = at.cast(library.Float64)
     # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
     if quantity.before:
         value = value - quantity.before
-    held = [~at.is_null()]
+    conditions = [~at.is_null()]
     if dtype.is_float() or dtype == library.Unknown:
-        held.append(~at.is_nan())
+        conditions.append(~at.is_nan())
     steps = (value + quantity.shift) - quantity.zero
-    return Number(quantity.column.name, source, tuple(held), steps, whole and quantity.grid <= 1.0)
+    return BoundedNumber(column.name, source, tuple(conditions), steps, whole and quantity.grid <= 1.0)
+
+
+def _indicator(quantity: Quantity, dtype: Any, alias: str, cases: bool) -> BoundedNumber:
+    assert quantity.label is not None
+    column = quantity.column
+    one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
+    place = column.labels("proportion").index(quantity.label[0])
+    coded = _coded(column, dtype, alias, column.bins, cases)
+    if coded.labels is None:
+        holds = coded.key == place
+    else:
+        holds = _among(coded.key, [label for label, cell in coded.labels.items() if cell == place])
+    steps = narwhals().when(holds).then(one).otherwise(zero)
+    return BoundedNumber(column.name, coded.source, coded.conditions(nullable=False), steps)
 
 
 def _clamped(value: Any, lower: float, upper: float, cases: bool) -> Any:
@@ -169,50 +183,30 @@ def _clamped(value: Any, lower: float, upper: float, cases: bool) -> Any:
     return library.when(value < lower).then(lower).otherwise(above)
 
 
-def _indicator(quantity: Quantity, dtype: Any, alias: str, cases: bool) -> Number:
-    assert quantity.label is not None
-    library = narwhals()
-    one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
-    place = quantity.column.labels("proportion").index(quantity.label[0])
-    source, gone, known, holds = _asked(quantity.column, dtype, alias, place, cases)
-    held = (~gone,) if known is None else (~gone, known)
-    return Number(quantity.column.name, source, held, library.when(holds).then(one).otherwise(zero))
+# ---------------------------------------------------------------- cells
 
 
-def _asked(column: Column, dtype: Any, alias: str, place: int, cases: bool) -> tuple[Any, Any, Any, Any]:
-    """The column, whether it is null, whether it has a declared label, and whether it has this one."""
-    library = narwhals()
-    at = library.col(alias)
-    if column.bins is not None or (column.kind == "integer" and column.categories is None):
-        source, kind, known, code = _coded(column, dtype, alias, column.bins, cases)
-        return source, _gone(at, kind), known, code == place
-    source, kind, labels = _labelled(column, dtype)
-    found = [label for label, cell in labels.items() if cell == place]
-    return source, _gone(at, kind), _among(at, list(labels)), _among(at, found)
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    """A column as it is selected; whether it is null, and whether it has a cell (None: always); and its key.
+
+    ``labels``: the cell of each key. None where the key is the cell.
+    """
+
+    source: Any
+    null: Any
+    known: Any
+    key: Any
+    labels: dict[Any, int] | None = None
+
+    def conditions(self, *, nullable: bool) -> tuple[Any, ...]:
+        """Conditions for a cell; a null has one where nulls are declared."""
+        if not nullable:
+            return (~self.null,) if self.known is None else (~self.null, self.known)
+        return () if self.known is None else (self.null | (~self.null & self.known),)
 
 
-def cells_of(column: Column, method: str, dtype: Any, alias: str, *, cases: bool = False) -> Cells:
-    """How the declared cells of ``column`` are read from a column of this type, selected as ``alias``."""
-    labels = column.labels(method)
-    if column.bins is not None or (column.kind == "integer" and column.categories is None):
-        return cells_in(column, dtype, alias, column.bins, len(labels), cases=cases)
-    library = narwhals()
-    at = library.col(alias)
-    source, kind, known = _labelled(column, dtype)
-    null = len(labels) if column.nullable else -1
-
-    def settle(keys: Any) -> Integers:
-        found = keys.to_list()
-        return np.array(
-            [null if pd.isna(key) else known.get(_instant(key), -1) for key in found], dtype=np.int64
-        )
-
-    return Cells(
-        column.name, source, _kept(column, _gone(at, kind), _among(at, list(known))), at, True, settle
-    )
-
-
-def cells_in(
+def cells_of(
     column: Column,
     dtype: Any,
     alias: str,
@@ -220,25 +214,41 @@ def cells_in(
     count: int,
     *,
     cases: bool = False,
-) -> Cells:
-    """The same for the bins between ``edges``, or for the integers between the bounds."""
-    library = narwhals()
-    source, kind, known, code = _coded(column, dtype, alias, edges, cases)
-    gone = _gone(library.col(alias), kind)
-    if column.nullable:
-        code = library.when(~gone).then(code).otherwise(count)
+) -> DeclaredCells:
+    """Return how ``count`` cells are read from a column of this type, selected as ``alias``.
 
-    def settle(keys: Any) -> Integers:
+    They are the bins between ``edges``; without edges the labels, or the integers between the bounds.
+    """
+    coded = _coded(column, dtype, alias, edges, cases)
+    conditions = coded.conditions(nullable=column.nullable)
+    labels = coded.labels
+    if labels is not None:
+        null = count if column.nullable else -1
+
+        def looked_up(keys: Any) -> Integers:
+            cells = (null if pd.isna(key) else labels.get(_instant(key), -1) for key in keys.to_list())
+            return np.fromiter(cells, dtype=np.int64, count=len(keys))
+
+        return DeclaredCells(column.name, coded.source, conditions, coded.key, True, looked_up)
+    key = coded.key
+    if column.nullable:
+        key = narwhals().when(~coded.null).then(key).otherwise(count)
+
+    def whole(keys: Any) -> Integers:
         return np.asarray(keys.to_numpy(), dtype=np.float64).astype(np.int64)
 
-    return Cells(column.name, source, _kept(column, gone, known), code, False, settle)
+    return DeclaredCells(column.name, coded.source, conditions, key, False, whole)
 
 
-def _kept(column: Column, gone: Any, known: Any) -> tuple[Any, ...]:
-    """Conditions for a cell; a null has one where nulls are declared."""
-    if not column.nullable:
-        return (~gone,) if known is None else (~gone, known)
-    return () if known is None else (gone | (~gone & known),)
+def _coded(column: Column, dtype: Any, alias: str, edges: Sequence[float] | None, cases: bool) -> _Coded:
+    """A column as bins between edges; or as its labels, or the integers between its bounds."""
+    at = narwhals().col(alias)
+    if edges is not None:
+        return _binned(column, dtype, at, edges, cases)
+    if column.kind == "integer" and column.categories is None:
+        return _counted(column, dtype, at, cases)
+    source, kind, labels = _labelled(column, dtype)
+    return _Coded(source, _gone(at, kind), _among(at, list(labels)), at, labels)
 
 
 def _among(at: Any, labels: list[Any]) -> Any:
@@ -336,27 +346,25 @@ def _integers(name: Any, dtype: Any, beyond: int | None = None) -> Any:
 # ---------------------------------------------------------------- bins and integers
 
 
-def _coded(
-    column: Column, dtype: Any, alias: str, edges: Sequence[float] | None, cases: bool
-) -> tuple[Any, Any, Any, Any]:
-    """The column, the type of that, whether it has a cell (None: always), and its cell, unless null."""
-    library = narwhals()
+def _counted(column: Column, dtype: Any, at: Any, cases: bool) -> _Coded:
+    """The integers between the bounds, counted from the lower one."""
+    assert column.lower is not None
+    assert column.upper is not None
     _numeric(column, dtype)
-    at = library.col(alias)
+    column.bounds("bins")
+    least, most = int(column.lower), int(column.upper)
+    if dtype.is_integer():
+        source, kind = _integers(column.name, dtype), narwhals().Int64
+        key = _clamped(at, least, most, cases) - least
+    else:
+        source, kind = _doubles(column, dtype), narwhals().Float64
+        key = _clamped(at, float(least), float(most), cases).floor() - float(least)
+    return _Coded(source, _gone(at, kind), None, key)
+
+
+def _binned(column: Column, dtype: Any, at: Any, edges: Sequence[float], cases: bool) -> _Coded:
+    _numeric(column, dtype)
     lower, upper = column.bounds("bins")
-    if edges is None:
-        assert column.lower is not None
-        assert column.upper is not None
-        least, most = int(column.lower), int(column.upper)
-        if dtype.is_integer():
-            return (
-                _integers(column.name, dtype),
-                library.Int64,
-                None,
-                _clamped(at, least, most, cases) - least,
-            )
-        code = _clamped(at, float(least), float(most), cases).floor() - float(least)
-        return _doubles(column, dtype), library.Float64, None, code
     edges = [float(edge) for edge in edges]
     value = _clamped(at, lower, upper, cases)
     if column.kind == "integer" and upper - lower < 4096:
@@ -364,7 +372,7 @@ def _coded(
     known = None
     if lower < edges[0] or upper > edges[-1]:
         known = (value >= edges[0]) & (value <= edges[-1])
-    return _doubles(column, dtype), library.Float64, known, _bin(value, edges)
+    return _Coded(_doubles(column, dtype), _gone(at, narwhals().Float64), known, _bin(value, edges))
 
 
 def _bin(value: Any, edges: Sequence[float]) -> Any:

@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
-from pdprivacy.engine.clusters import Steps, points, sums_around
+from pdprivacy.engine.nearest_centers import Steps, points, sums_around
 from pdprivacy.engine.ranks import StepRanks, ranked
 from pdprivacy.expressions import nulls
-from pdprivacy.statistic import GroupedSums, Moments, Quantity
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
 
-__all__ = ["Columns", "PandasEngine"]
+__all__ = ["PandasEngine"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -53,17 +54,10 @@ def _scratch(rows: int, columns: int = 1) -> Floats:
     return kept[:size].reshape(columns, rows)
 
 
-class Columns(Protocol):
-    """What is read of a frame: its columns by name, and how many rows there are."""
-
-    def __getitem__(self, name: Any, /) -> Any: ...
-    def __len__(self) -> int: ...
-
-
 class PandasEngine:
     """Sufficient statistics of a pandas frame (unique column labels)."""
 
-    def __init__(self, frame: Columns) -> None:
+    def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
         self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 
@@ -75,6 +69,10 @@ class PandasEngine:
     def present(self, column: Column) -> int:
         """Records without null in ``column``."""
         return self.rows - int(nulls(self._frame[column.name]).sum())
+
+    def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:  # noqa: ARG002
+        """Return no answers: what is in memory is read statistic by statistic."""
+        return {}
 
     def _values(self, column: Column) -> Any:
         return self._frame[column.name].array

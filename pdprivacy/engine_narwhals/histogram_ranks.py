@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.engine_narwhals.column_expressions import BoundedNumber
 from pdprivacy.engine_narwhals.engines import narwhals
-from pdprivacy.engine_narwhals.readings import Number
 from pdprivacy.errors import EngineError
 from pdprivacy.statistic import Quantity, Window
 
@@ -68,7 +68,7 @@ class HistogramRanks:
     EngineError : by a frame that differs from one query to the next, or an engine whose doubles are others.
     """
 
-    def __init__(self, query: Query, number: Number, quantity: Quantity, engine: str) -> None:
+    def __init__(self, query: Query, number: BoundedNumber, quantity: Quantity, engine: str) -> None:
         self._query, self._number, self._quantity, self._engine = query, number, quantity, engine
         self._parts = 1
         self._width = quantity.high - quantity.low + 1
@@ -188,7 +188,7 @@ class HistogramRanks:
 
         def plan(frame: Any) -> Any:
             read = frame.select(q0=self._number.source)
-            for condition in self._number.held:
+            for condition in self._number.conditions:
                 read = read.filter(condition)
             read = read.select(at=self._number.steps * scale - lowest)
             if (stop - start) << shift < self._width:
