@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, errors
 from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.engine_narwhals import narwhals_engine, queries
+from pdprivacy.engine_narwhals import NarwhalsEngine, narwhals_engine, queries
 from pdprivacy.statistic import Quantity, Read, indicator, quantity
 from tests.support.engine_frames import (
     ENGINES,
@@ -289,6 +288,55 @@ def test_one_call_is_one_query(engine, monkeypatch):
         asked.clear()
         call()
         assert len(asked) == 1
+
+
+# ---------------------------------------------------------------- several reads at once
+
+PRODUCTS = (quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True))
+READS = [
+    Read("rows"),
+    Read("present", (NUMBER,)),
+    Read("sum", (quantity(NUMBER, "t"),)),
+    Read("sum", (quantity(RANGE, "t"),)),
+    Read("sum", (indicator(LETTER, "t", "b"),)),
+    Read("moments", (PRODUCTS,)),
+    Read("grouped", (PRODUCTS[:1], (LETTER, TRUTH), "t"), (("products", True),)),
+    Read("table", ((LETTER, RANGE), "t")),
+    Read("bins", (NUMBER, (0.0, 1.0, 5.0))),
+]
+
+
+def plain(answer: Any) -> Any:
+    return answer.tolist() if isinstance(answer, np.ndarray) else answer
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("rows", [12, 0])
+@pytest.mark.parametrize("engine", each_engine(ENGINES))
+def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(engine, rows, monkeypatch):
+    table = everyday(12).slice(0, rows)
+    if rows == 0 and engine in ("Spark", *TYPELESS):
+        pytest.skip("a frame without records may have lost its types")
+    asked: list[str] = []
+    true = narwhals_engine.guarded
+    found = NarwhalsEngine(frame_of(engine, table))
+    monkeypatch.setattr(
+        narwhals_engine, "guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+    )
+    by_itself = Read("ranks", (quantity(NUMBER, "t"),))
+    answers = found.collect([READS[0], by_itself, *READS])
+    assert [what for what in asked if what != "the types of its columns"] == ["several statistics"]
+    assert list(answers) == READS
+    expected = reference(table)
+    for read, answer in answers.items():
+        assert plain(answer) == plain(read.on(expected))
+
+
+def test_no_reads_are_no_query(monkeypatch):
+    found = NarwhalsEngine(everyday(12))
+    monkeypatch.setattr(narwhals_engine, "guarded", lambda *_: pytest.fail("something is read"))
+    assert found.collect([]) == {}
+    assert found.collect([Read("ranks", (quantity(NUMBER, "t"),))]) == {}
 
 
 # ---------------------------------------------------------------- refusals

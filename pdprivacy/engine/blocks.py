@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.engine.bins import PIECE, placer
 
-__all__ = ["BLOCK", "Coder", "coder", "edge_coder", "numbers"]
+__all__ = ["BLOCK", "Coder", "blocks", "coder", "edge_coder", "numbers"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]
@@ -24,6 +24,11 @@ EXACT = 2**53
 
 BLOCK = 1 << 17
 """Rows read at a time: a few arrays of it fit the processor's cache."""
+
+
+def blocks(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Return where the blocks of at most ``size`` rows start and stop."""
+    return ((start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def numbers(values: Any) -> Reader:
@@ -328,8 +333,8 @@ def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArr
 
     def codes(block: NDArray[np.float64]) -> NDArray[Any]:
         found = np.empty(len(block), dtype=small)
-        for start in range(0, len(block), PIECE):
-            found[start : start + PIECE] = place(block[start : start + PIECE])
+        for start, stop in blocks(len(block), PIECE):
+            found[start:stop] = place(block[start:stop])
         return found
 
     return codes

@@ -20,12 +20,18 @@ from pdprivacy.engine_narwhals.spark_frames import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 
-__all__ = ["BoundedNumber", "DeclaredCells", "cells_of", "number_of", "type_name"]
+__all__ = ["BoundedNumber", "DeclaredCells", "StoredColumn", "type_name"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
+EXACT = 2**53
+"""Up to this size doubles hold every integer."""
+
 LARGEST = 2**63 - 1
 """Larger integers of wider types are read as this one: no bound of integers is beyond it."""
+
+FEW_EDGES = 8
+"""With so many bins a number is compared with every edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,114 +89,226 @@ def type_name(dtype: Any) -> str | None:
     return next((name for kind, name in named.items() if dtype == kind), f"{type(dtype).__name__} values")
 
 
-def _numeric(column: Column, dtype: Any) -> None:
-    """Refuse columns whose type holds no numbers."""
-    library = narwhals()
-    if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
-        raise InvalidDataError(
-            f"column {column.name!r} is declared as {column.kind} and holds {type(dtype).__name__}, which is "
-            "no number."
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A declared column as a frame stores it, in a column of this type, and the expressions that read it.
+
+    ``alias``: the name that it is selected as. ``cases``: whether numbers are clamped by cases, which is
+    faster where the least of two is a function.
+    """
+
+    column: Column
+    dtype: Any
+    alias: str
+    cases: bool = False
+
+    def number(self, quantity: Quantity) -> BoundedNumber:
+        """Return how a quantity of the column is read."""
+        if quantity.label is not None:
+            return self._indicator(quantity, quantity.label[0])
+        library = narwhals()
+        lower, upper = quantity.lower, quantity.upper
+        source, value = self._doubles(), self._clamped(lower, upper)
+        whole = (
+            self.dtype.is_integer()
+            and lower.is_integer()
+            and upper.is_integer()
+            and max(-lower, upper) <= EXACT
+        )
+        if whole:
+            # clamped once, as integers
+            source = self._clamped(int(lower), int(upper), self._integers())
+            value = self._at.cast(library.Float64)
+        # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
+        if quantity.before:
+            value = value - quantity.before
+        conditions = [~self._at.is_null()]
+        if self.dtype.is_float() or self.dtype == library.Unknown:
+            conditions.append(~self._at.is_nan())
+        steps = (value + quantity.shift) - quantity.zero
+        return BoundedNumber(
+            self.column.name, source, tuple(conditions), steps, whole and quantity.grid <= 1.0
         )
 
+    def _indicator(self, quantity: Quantity, label: Any) -> BoundedNumber:
+        one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
+        place = self.column.labels("proportion").index(label)
+        coded = self._coded(self.column.bins)
+        if coded.labels is None:
+            holds = coded.key == place
+        else:
+            holds = _among(self._at, [key for key, cell in coded.labels.items() if cell == place])
+        steps = narwhals().when(holds).then(one).otherwise(zero)
+        return BoundedNumber(self.column.name, coded.source, coded.conditions(nullable=False), steps)
 
-def _gone(at: Any, dtype: Any) -> Any:
-    """Whether a cell is null: missing, or not a number."""
-    return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
+    def cells(self, edges: Sequence[float] | None, count: int) -> DeclaredCells:
+        """Return how ``count`` cells are read, and the one for nulls: bins between ``edges``.
 
+        Without edges they are the labels, or the integers between the bounds.
+        """
+        coded, nullable = self._coded(edges), self.column.nullable
+        key, labels, null = coded.key, coded.labels, count if nullable else -1
+        if labels is None and nullable:
+            key = narwhals().when(~coded.null).then(key).otherwise(count)
 
-def _doubles(column: Column, dtype: Any) -> Any:
-    """The column as doubles, as far as its bounds tell them apart."""
-    library = narwhals()
-    read = library.col(column.name)
-    if dtype == library.Float64:
-        return read
-    if dtype not in _wide():
-        return read.cast(library.Float64)
-    lower, upper = column.bounds("bins")
-    if max(-lower, upper) <= 2**53:
-        # Arrow makes no double of an integer that has none
-        return _integers(column.name, dtype).clip(-(2**53), 2**53).cast(library.Float64)
-    if dtype in (library.Int128, library.UInt128):
-        if max(-lower, upper) > 2**63:
-            raise ParameterError(
-                f"Column {column.name!r} holds integers of 128 bits; its bounds must be those of 64 bits.",
-                "convert it to a column of floats",
+        def settle(keys: Any) -> Integers:
+            if labels is None:
+                return np.asarray(keys.to_numpy(), dtype=np.float64).astype(np.int64)
+            cells = (null if pd.isna(key) else labels.get(_instant(key), -1) for key in keys.to_list())
+            return np.fromiter(cells, dtype=np.int64, count=len(keys))
+
+        conditions = coded.conditions(nullable=nullable)
+        return DeclaredCells(self.column.name, coded.source, conditions, key, labels is not None, settle)
+
+    @property
+    def _at(self) -> Any:
+        """The column once it is selected."""
+        return narwhals().col(self.alias)
+
+    # ------------------------------------------------------------ numbers
+
+    def _doubles(self) -> Any:
+        """The column as doubles, as far as its bounds tell them apart; refused where it holds no numbers."""
+        library, column, dtype = narwhals(), self.column, self.dtype
+        if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
+            raise InvalidDataError(
+                f"column {column.name!r} is declared as {column.kind} and holds {type(dtype).__name__}, "
+                "which is no number."
             )
-        read, dtype = _integers(column.name, dtype), library.Int64
-    if dtype == library.UInt64:
-        # by their digits: Arrow computes with no integer beyond the signed ones
-        return read.cast(library.String).cast(library.Float64)
-    # in two halves that are doubles: their sum is the nearest double of the whole
-    half = library.lit(2**32, library.Int64)
-    upper_half = read // half
-    lower_half = read - upper_half * half
-    return upper_half.cast(library.Float64) * 2.0**32 + lower_half.cast(library.Float64)
+        read = library.col(column.name)
+        if dtype == library.Float64:
+            return read
+        if dtype not in (library.Int64, library.UInt64, library.Int128, library.UInt128):
+            return read.cast(library.Float64)
+        lower, upper = column.bounds("bins")
+        if max(-lower, upper) <= EXACT:
+            # Arrow makes no double of an integer that has none
+            return self._integers().clip(-EXACT, EXACT).cast(library.Float64)
+        if dtype in (library.Int128, library.UInt128):
+            if max(-lower, upper) > 2**63:
+                raise ParameterError(
+                    f"Column {column.name!r} holds integers of 128 bits; "
+                    "its bounds must be those of 64 bits.",
+                    "convert it to a column of floats",
+                )
+            read, dtype = self._integers(), library.Int64
+        if dtype == library.UInt64:
+            # by their digits: Arrow computes with no integer beyond the signed ones
+            return read.cast(library.String).cast(library.Float64)
+        # in two halves that are doubles: their sum is the nearest double of the whole
+        half = library.lit(2**32, library.Int64)
+        upper_half = read // half
+        lower_half = read - upper_half * half
+        return upper_half.cast(library.Float64) * 2.0**32 + lower_half.cast(library.Float64)
 
+    def _integers(self, beyond: int | None = None) -> Any:
+        """The column as integers of 64 bits; larger ones as ``beyond``, or as the largest of their sign."""
+        library, dtype = narwhals(), self.dtype
+        read = library.col(self.column.name)
+        if dtype in (library.UInt64, library.UInt128):
+            # a null is not larger, and stays one
+            largest = library.lit(LARGEST, dtype)
+            other = largest if beyond is None else library.lit(beyond, dtype)
+            read = library.when(read > largest).then(other).otherwise(read)
+        elif dtype == library.Int128:
+            within = read.clip(-LARGEST - 1, LARGEST)
+            read = within if beyond is None else library.when(read == within).then(within).otherwise(beyond)
+        return read if dtype == library.Int64 else read.cast(library.Int64)
 
-def _wide() -> tuple[Any, ...]:
-    """Types of integers that a double may not hold."""
-    library = narwhals()
-    return library.Int64, library.UInt64, library.Int128, library.UInt128
+    def _clamped(self, lower: float, upper: float, read: Any = None) -> Any:
+        """The selected column within bounds, or another expression."""
+        value = self._at if read is None else read
+        if not self.cases:
+            return value.clip(lower, upper)
+        library = narwhals()
+        above = library.when(value > upper).then(upper).otherwise(value)
+        return library.when(value < lower).then(lower).otherwise(above)
 
+    # ------------------------------------------------------------ cells
 
-def number_of(quantity: Quantity, dtype: Any, alias: str, *, cases: bool = False) -> BoundedNumber:
-    """Return how ``quantity`` is read from a column of this type, selected as ``alias``.
+    def _coded(self, edges: Sequence[float] | None) -> _Coded:
+        """The column as bins between edges; or as its labels, or the integers between its bounds."""
+        if edges is not None:
+            return self._binned([float(edge) for edge in edges])
+        if self.column.kind == "integer" and self.column.categories is None:
+            return self._counted()
+        source, kind, labels = self._labelled()
+        return _Coded(source, _null(self._at, kind), _among(self._at, list(labels)), self._at, labels)
 
-    ``cases``: whether numbers are clamped by cases, which is faster where the least of two is a function.
-    """
-    library = narwhals()
-    column, lower, upper = quantity.column, quantity.lower, quantity.upper
-    if quantity.label is not None:
-        return _indicator(quantity, dtype, alias, cases)
-    _numeric(column, dtype)
-    at = library.col(alias)
-    source = _doubles(column, dtype)
-    value = _clamped(at, lower, upper, cases)
-    whole = dtype.is_integer() and lower.is_integer() and upper.is_integer() and max(-lower, upper) <= 2**53
-    if whole:
-        # clamped once, as integers
-        source = _clamped(_integers(column.name, dtype), int(lower), int(upper), cases)
-        value = at.cast(library.Float64)
-    # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
-    if quantity.before:
-        value = value - quantity.before
-    conditions = [~at.is_null()]
-    if dtype.is_float() or dtype == library.Unknown:
-        conditions.append(~at.is_nan())
-    steps = (value + quantity.shift) - quantity.zero
-    return BoundedNumber(column.name, source, tuple(conditions), steps, whole and quantity.grid <= 1.0)
+    def _counted(self) -> _Coded:
+        """The integers between the bounds, counted from the lower one."""
+        library, column = narwhals(), self.column
+        assert column.lower is not None
+        assert column.upper is not None
+        lower, upper = int(column.lower), int(column.upper)
+        if self.dtype.is_integer():
+            key = self._clamped(lower, upper) - lower
+            return _Coded(self._integers(), _null(self._at, library.Int64), None, key)
+        key = self._clamped(float(lower), float(upper)).floor() - float(lower)
+        return _Coded(self._doubles(), _null(self._at, library.Float64), None, key)
 
+    def _binned(self, edges: Sequence[float]) -> _Coded:
+        """The bins between edges."""
+        source = self._doubles()
+        lower, upper = self.column.bounds("bins")
+        value = self._clamped(lower, upper)
+        if self.column.kind == "integer" and upper - lower < 4096:
+            value = value.floor()
+        known = None
+        if lower < edges[0] or upper > edges[-1]:
+            known = (value >= edges[0]) & (value <= edges[-1])
+        return _Coded(source, _null(self._at, narwhals().Float64), known, _bin(value, edges))
 
-def _indicator(quantity: Quantity, dtype: Any, alias: str, cases: bool) -> BoundedNumber:
-    assert quantity.label is not None
-    column = quantity.column
-    one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
-    place = column.labels("proportion").index(quantity.label[0])
-    coded = _coded(column, dtype, alias, column.bins, cases)
-    if coded.labels is None:
-        holds = coded.key == place
-    else:
-        holds = _among(coded.key, [label for label, cell in coded.labels.items() if cell == place])
-    steps = narwhals().when(holds).then(one).otherwise(zero)
-    return BoundedNumber(column.name, coded.source, coded.conditions(nullable=False), steps)
+    def _labelled(self) -> tuple[Any, Any, dict[Any, int]]:
+        """The column as its labels are compared, the type of that, and each label's cell.
 
+        A label of another type than the column's is in no record.
+        """
+        library, column, dtype = narwhals(), self.column, self.dtype
+        read = library.col(column.name)
+        labels = dict(zip(column.categories or (), range(len(column.categories or ())), strict=True))
+        if isinstance(dtype, SparkTimes):
+            _refuse_finer(column, labels)
+            source, kind = dtype.key(read, library)
+            times = {dtype.label(label): cell for label, cell in labels.items()}
+            return source, kind, {label: cell for label, cell in times.items() if label is not None}
+        if dtype in (library.String, library.Categorical, library.Enum, library.Unknown):
+            texts = {label: cell for label, cell in labels.items() if isinstance(label, str)}
+            return (read if dtype == library.String else read.cast(library.String)), library.String, texts
+        if dtype == library.Date:
+            return read, dtype, {day: cell for day, cell in labels.items() if type(day) is datetime.date}
+        if dtype == library.Datetime:
+            return read, dtype, _times(column, labels, dtype.time_zone is not None)
+        if not (dtype.is_numeric() or dtype == library.Boolean):
+            raise ParameterError(
+                f"column {column.name!r} holds {type(dtype).__name__}, which cannot be read as labels here."
+            )
+        numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
+        if dtype.is_integer():
+            return self._labelled_by_integers(numbers)
+        exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
+        # Spark and DuckDB look many labels up by their bits: no zero is negative
+        source = (read if dtype == library.Float64 else read.cast(library.Float64)) + 0.0
+        return source, library.Float64 if dtype.is_float() else dtype, exact
 
-def _clamped(value: Any, lower: float, upper: float, cases: bool) -> Any:
-    if not cases:
-        return value.clip(lower, upper)
-    library = narwhals()
-    above = library.when(value > upper).then(upper).otherwise(value)
-    return library.when(value < lower).then(lower).otherwise(above)
-
-
-# ---------------------------------------------------------------- cells
+    def _labelled_by_integers(self, labels: dict[Any, int]) -> tuple[Any, Any, dict[Any, int]]:
+        whole = {
+            int(label): cell for label, cell in labels.items() if math.isfinite(label) and label == int(label)
+        }
+        if self.column.kind != "category" and all(abs(label) <= EXACT for label in labels):
+            # such labels are told apart as doubles, which the next integer shares with the last of them
+            whole |= {label + label // EXACT: whole[label] for label in (EXACT, -EXACT) if label in whole}
+        held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
+        # what is beyond 64 bits is read as a number that is no label
+        other = next(number for number in itertools.count() if number not in held)
+        return self._integers(other), narwhals().Int64, held
 
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
     """A column as it is selected; whether it is null, and whether it has a cell (None: always); and its key.
 
-    ``labels``: the cell of each key. None where the key is the cell.
+    ``labels``: the cell of each key; None where the key is the cell.
     """
 
     source: Any
@@ -206,103 +324,14 @@ class _Coded:
         return () if self.known is None else (self.null | (~self.null & self.known),)
 
 
-def cells_of(
-    column: Column,
-    dtype: Any,
-    alias: str,
-    edges: Sequence[float] | None,
-    count: int,
-    *,
-    cases: bool = False,
-) -> DeclaredCells:
-    """Return how ``count`` cells are read from a column of this type, selected as ``alias``.
-
-    They are the bins between ``edges``; without edges the labels, or the integers between the bounds.
-    """
-    coded = _coded(column, dtype, alias, edges, cases)
-    conditions = coded.conditions(nullable=column.nullable)
-    labels = coded.labels
-    if labels is not None:
-        null = count if column.nullable else -1
-
-        def looked_up(keys: Any) -> Integers:
-            cells = (null if pd.isna(key) else labels.get(_instant(key), -1) for key in keys.to_list())
-            return np.fromiter(cells, dtype=np.int64, count=len(keys))
-
-        return DeclaredCells(column.name, coded.source, conditions, coded.key, True, looked_up)
-    key = coded.key
-    if column.nullable:
-        key = narwhals().when(~coded.null).then(key).otherwise(count)
-
-    def whole(keys: Any) -> Integers:
-        return np.asarray(keys.to_numpy(), dtype=np.float64).astype(np.int64)
-
-    return DeclaredCells(column.name, coded.source, conditions, key, False, whole)
-
-
-def _coded(column: Column, dtype: Any, alias: str, edges: Sequence[float] | None, cases: bool) -> _Coded:
-    """A column as bins between edges; or as its labels, or the integers between its bounds."""
-    at = narwhals().col(alias)
-    if edges is not None:
-        return _binned(column, dtype, at, edges, cases)
-    if column.kind == "integer" and column.categories is None:
-        return _counted(column, dtype, at, cases)
-    source, kind, labels = _labelled(column, dtype)
-    return _Coded(source, _gone(at, kind), _among(at, list(labels)), at, labels)
+def _null(at: Any, dtype: Any) -> Any:
+    """Whether a cell is null: missing, or not a number."""
+    return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
 
 
 def _among(at: Any, labels: list[Any]) -> Any:
     # no label of the column's type: none is held
     return at.is_in(labels) if labels else at.is_null() & ~at.is_null()
-
-
-# ---------------------------------------------------------------- labels
-
-
-def _labelled(column: Column, dtype: Any) -> tuple[Any, Any, dict[Any, int]]:
-    """The column as its labels are compared, the type of that, and each label's cell.
-
-    A label of another type than the column's is in no record.
-    """
-    library = narwhals()
-    read = library.col(column.name)
-    labels = dict(zip(column.categories or (), range(len(column.categories or ())), strict=True))
-    if isinstance(dtype, SparkTimes):
-        source, kind = dtype.key(read, library)
-        _refuse_finer(column, labels)
-        times = {dtype.label(label): cell for label, cell in labels.items()}
-        return source, kind, {label: cell for label, cell in times.items() if label is not None}
-    if dtype in (library.String, library.Categorical, library.Enum, library.Unknown):
-        texts = {label: cell for label, cell in labels.items() if isinstance(label, str)}
-        return (read if dtype == library.String else read.cast(library.String)), library.String, texts
-    if dtype == library.Date:
-        days = {day: cell for day, cell in labels.items() if type(day) is datetime.date}
-        return read, dtype, days
-    if dtype == library.Datetime:
-        return read, dtype, _times(column, labels, dtype.time_zone is not None)
-    if not (dtype.is_numeric() or dtype == library.Boolean):
-        raise ParameterError(
-            f"column {column.name!r} holds {type(dtype).__name__}, which cannot be read as labels here."
-        )
-    numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
-    if dtype.is_integer():
-        whole = {
-            int(label): cell
-            for label, cell in numbers.items()
-            if math.isfinite(label) and label == int(label)
-        }
-        if column.kind != "category" and all(abs(label) <= 2**53 for label in numbers):
-            # such labels are told apart as doubles, which the next integer shares with the last of them
-            whole |= {label + label // 2**53: whole[label] for label in (2**53, -(2**53)) if label in whole}
-        held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
-        # what is beyond 64 bits is read as a number that is no label
-        other = next(number for number in itertools.count() if number not in held)
-        return _integers(column.name, dtype, other), library.Int64, held
-    exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
-    read = library.col(column.name)
-    # Spark and DuckDB look many labels up by their bits: no zero is negative
-    source = (read if dtype == library.Float64 else read.cast(library.Float64)) + 0.0
-    return source, library.Float64 if dtype.is_float() else dtype, exact
 
 
 def _times(column: Column, labels: dict[Any, int], zoned: bool) -> dict[Any, int]:
@@ -328,53 +357,6 @@ def _refuse_finer(column: Column, labels: dict[Any, int]) -> None:
         )
 
 
-def _integers(name: Any, dtype: Any, beyond: int | None = None) -> Any:
-    """The column as integers of 64 bits; larger ones as ``beyond``, or as the largest of their sign."""
-    library = narwhals()
-    read = library.col(name)
-    if dtype in (library.UInt64, library.UInt128):
-        # a null is not larger, and stays one
-        largest = library.lit(LARGEST, dtype)
-        other = largest if beyond is None else library.lit(beyond, dtype)
-        read = library.when(read > largest).then(other).otherwise(read)
-    elif dtype == library.Int128:
-        within = read.clip(-LARGEST - 1, LARGEST)
-        read = within if beyond is None else library.when(read == within).then(within).otherwise(beyond)
-    return read if dtype == library.Int64 else read.cast(library.Int64)
-
-
-# ---------------------------------------------------------------- bins and integers
-
-
-def _counted(column: Column, dtype: Any, at: Any, cases: bool) -> _Coded:
-    """The integers between the bounds, counted from the lower one."""
-    assert column.lower is not None
-    assert column.upper is not None
-    _numeric(column, dtype)
-    column.bounds("bins")
-    least, most = int(column.lower), int(column.upper)
-    if dtype.is_integer():
-        source, kind = _integers(column.name, dtype), narwhals().Int64
-        key = _clamped(at, least, most, cases) - least
-    else:
-        source, kind = _doubles(column, dtype), narwhals().Float64
-        key = _clamped(at, float(least), float(most), cases).floor() - float(least)
-    return _Coded(source, _gone(at, kind), None, key)
-
-
-def _binned(column: Column, dtype: Any, at: Any, edges: Sequence[float], cases: bool) -> _Coded:
-    _numeric(column, dtype)
-    lower, upper = column.bounds("bins")
-    edges = [float(edge) for edge in edges]
-    value = _clamped(at, lower, upper, cases)
-    if column.kind == "integer" and upper - lower < 4096:
-        value = value.floor()
-    known = None
-    if lower < edges[0] or upper > edges[-1]:
-        known = (value >= edges[0]) & (value <= edges[-1])
-    return _Coded(_doubles(column, dtype), _gone(at, narwhals().Float64), known, _bin(value, edges))
-
-
 def _bin(value: Any, edges: Sequence[float]) -> Any:
     """The half-open bin of a number within the edges, the last one closed."""
     library = narwhals()
@@ -391,10 +373,6 @@ def _bin(value: Any, edges: Sequence[float]) -> Any:
     # divided by a column: Polars would multiply by the inverse of a constant
     below = (value < (near * times + first) / (near * 0.0 + by)).cast(library.Float64)
     return (near - below).clip(0.0, count - 1.0)
-
-
-FEW_EDGES = 8
-"""With so many bins a number is compared with every edge."""
 
 
 def _even(edges: NDArray[np.float64]) -> tuple[float, float, float, float] | None:

@@ -69,12 +69,12 @@ class NarwhalsEngine:
             if column.role == "identifier":
                 continue
             if column.lower is not None and column.upper is not None:
-                self._queries.number(quantity(column, "protect"))
+                self._queries.column(column, "q0").number(quantity(column, "protect"))
             try:
                 labels = column.labels("protect")
             except DeclarationError:
                 continue
-            self._queries.cells(column, column.bins, len(labels))
+            self._queries.column(column, "k0").cells(column.bins, len(labels))
 
     def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
         """What each column holds: by the types of pandas and Arrow where the frame has these."""
@@ -94,51 +94,46 @@ class NarwhalsEngine:
             return int(self._known)
         if self._engine == "Dask":  # which may know it from the files
             return guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
-        return int(self._answer(self._queries.rows()))
+        return self._answer(self._queries.rows())
 
     def present(self, column: Column) -> int:
         """Records without null in ``column``."""
-        return int(self._answer(self._queries.present(column)))
+        return self._answer(self._queries.present(column))
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
         if self._plain([quantity]):
-            found = self._in_pieces("a sum", [quantity], lambda piece: PandasEngine(piece).sum(quantity))
-            return sum(rows for rows, _ in found), sum(total for _, total in found)
-        rows, total = self._answer(self._queries.sum(quantity))
-        return rows, total
+            sums = self._in_pieces("a sum", [quantity], lambda piece: PandasEngine(piece).sum(quantity))
+            return sum(rows for rows, _ in sums), sum(total for _, total in sums)
+        return self._answer(self._queries.sum(quantity))
 
     def moments(self, quantities: Sequence[Quantity]) -> Moments:
         """Count, sums and products over records complete in all ``quantities``."""
         if self._plain(quantities):
-            found = self._in_pieces(
+            pieces = self._in_pieces(
                 "moments", quantities, lambda piece: PandasEngine(piece).moments(quantities)
             )
             size = range(len(quantities))
             return Moments(
-                sum(one.rows for one in found),
-                [sum(one.sums[i] for one in found) for i in size],
-                [[sum(one.products[i][j] for one in found) for j in size] for i in size],
+                sum(piece.rows for piece in pieces),
+                [sum(piece.sums[i] for piece in pieces) for i in size],
+                [[sum(piece.products[i][j] for piece in pieces) for j in size] for i in size],
             )
-        moments: Moments = self._answer(self._queries.moments(quantities))
-        return moments
+        return self._answer(self._queries.moments(quantities))
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
         """Records complete in all ``quantities``, per declared group of ``keys``."""
-        sums: GroupedSums = self._answer(self._queries.grouped(quantities, keys, method, products=products))
-        return sums
+        return self._answer(self._queries.grouped(quantities, keys, method, products=products))
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
-        counts: Integers = self._answer(self._queries.table(columns, method))
-        return counts
+        return self._answer(self._queries.table(columns, method))
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
-        counts: Integers = self._answer(self._queries.bins(column, edges))
-        return counts
+        return self._answer(self._queries.bins(column, edges))
 
     def codes(self, column: Column, method: str) -> Integers:
         """The declared cell of each record, nulls after the last; -1 where it has none.
@@ -147,12 +142,11 @@ class NarwhalsEngine:
         """
         if self._lazy or self._pieces is not None:
             raise self._refused("the cell of each record, as its rows have no order")
-        codes: Integers = self._answer(self._queries.codes(column, method))
-        return codes
+        return self._answer(self._queries.codes(column, method))
 
     def ranks(self, quantity: Quantity) -> HistogramRanks:
         """The records in the order of their steps: one query counts them in bins, one more reads a window."""
-        number = self._queries.number(quantity)
+        number = self._queries.column(quantity.column, "q0").number(quantity)
 
         def results(plan: Plan) -> list[Any]:
             return self._results("the ranks of a number", (number.name,), [plan])[0]
@@ -176,7 +170,7 @@ class NarwhalsEngine:
         Lazy frames of Polars are not: it computes a query on all processors.
         """
         library = narwhals()
-        types = [self._queries.type_of(one.column) for one in quantities if one.label is None]
+        types = [self._queries.type_of(number.column) for number in quantities if number.label is None]
         wide = (library.Int128, library.UInt128)
         return (
             self._engine in ("Polars", "PyArrow", "Dask")
@@ -189,7 +183,7 @@ class NarwhalsEngine:
         self, what: str, quantities: Sequence[Quantity], function: Callable[[pd.DataFrame], Found]
     ) -> list[Found]:
         """What a function gives of these columns in pieces, as pandas frames have them."""
-        names = list(dict.fromkeys(one.column.name for one in quantities))
+        names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
         frame = self._frame.to_native() if self._pieces is None else self._pieces
         return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
 
@@ -208,12 +202,11 @@ class NarwhalsEngine:
             return NarwhalsEngine(pieces).collect(queries)
         names = tuple(dict.fromkeys(name for query in queries.values() for name in query.names))
         plans = [query.plan for query in queries.values()]
-        found = self._results("several statistics", names, plans) if plans else []
-        return {
-            read: query.answer(results) for (read, query), results in zip(queries.items(), found, strict=True)
-        }
+        computed = self._results("several statistics", names, plans) if plans else []
+        answers = [query.answer(results) for query, results in zip(queries.values(), computed, strict=True)]
+        return dict(zip(queries, answers, strict=True))
 
-    def _answer(self, query: Query) -> Any:
+    def _answer(self, query: Query[Found]) -> Found:
         return query.answer(self._results(query.what, query.names, [query.plan])[0])
 
     def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:

@@ -14,15 +14,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, cells_of, number_of
+from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
 from pdprivacy.engine_narwhals.engines import guarded, narwhals
 from pdprivacy.engine_narwhals.spark_frames import no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
@@ -30,6 +30,8 @@ from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
 
 __all__ = ["Queries", "Query"]
 
+R = TypeVar("R")
+S = TypeVar("S")
 Integers: TypeAlias = NDArray[np.int64]
 
 PANDAS_2 = pd.__version__.startswith("2.")
@@ -39,7 +41,7 @@ MANY_ROWS = 2**33
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Generic[R]):
     """What is computed of a frame, or of each part of it, and the answer that the results make.
 
     Attributes
@@ -54,11 +56,11 @@ class Query:
     what: str
     names: tuple[Any, ...]
     plan: Callable[[Any], Any]
-    answer: Callable[[list[Any]], Any]
+    answer: Callable[[list[Any]], R]
 
-    def then(self, function: Callable[[Any], Any]) -> Query:
+    def then(self, function: Callable[[R], S]) -> Query[S]:
         """Return the query whose answer is what the function makes of this one."""
-        return replace(self, answer=lambda results: function(self.answer(results)))
+        return Query(self.what, self.names, self.plan, lambda results: function(self.answer(results)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,14 @@ class _Groups:
         values: Mapping[str, Any] | None = None,
     ) -> Any:
         """The keys of the records that meet all conditions, with values: by default, the sources."""
-        frame = frame.select(
-            **{key: one.source for key, one in zip(self.keys, self.cells, strict=True)}, **sources
-        )
-        for condition in (*conditions, *(each for one in self.early for each in one.conditions)):
+        columns = dict(zip(self.keys, self.cells, strict=True))
+        frame = frame.select(**{key: cells.source for key, cells in columns.items()}, **sources)
+        for condition in (*conditions, *(each for cells in self.early for each in cells.conditions)):
             frame = frame.filter(condition)
         if values is None and not self.early:
             return frame  # the keys are their sources
         kept = {name: narwhals().col(name) for name in sources} if values is None else values
-        return frame.select(**{key: one.key for key, one in zip(self.keys, self.cells, strict=True)}, **kept)
+        return frame.select(**{key: cells.key for key, cells in columns.items()}, **kept)
 
     def aggregated(self, frame: Any, aggregates: Mapping[str, Any]) -> Any:
         """The aggregates of each group."""
@@ -105,24 +106,22 @@ class _Groups:
 
         The first are numbers of records, of 64 bits; the others are integers of Python.
         """
-        found = [
-            np.zeros(math.prod(self.shape), dtype=object if place else np.int64)
-            for place in range(len(numbers))
-        ]
+        kinds = [np.int64, *[object] * (len(numbers) - 1)]
+        totals = [np.zeros(math.prod(self.shape), dtype=kind) for kind in kinds]
         for result in results:
             places = self._places(result)
-            held = places >= 0
-            for total, function in zip(found, numbers, strict=True):
-                np.add.at(total, places[held], function(result)[held].astype(total.dtype))
-        return found
+            declared = places >= 0
+            for total, function in zip(totals, numbers, strict=True):
+                np.add.at(total, places[declared], function(result)[declared].astype(total.dtype))
+        return totals
 
     def _places(self, result: Any) -> Integers:
         """The cell of each group, -1 where it has none."""
 
         def settled() -> Integers:
             places = np.zeros(len(result), dtype=np.int64)
-            for key, one, radix in zip(self.keys, self.cells, self.shape, strict=True):
-                codes = one.settle(result[key])
+            for key, cells, radix in zip(self.keys, self.cells, self.shape, strict=True):
+                codes = cells.settle(result[key])
                 places = np.where((places < 0) | (codes < 0), -1, places * radix + codes)
             return places
 
@@ -188,7 +187,7 @@ class Queries:
     schema: Any
     most: int | None
 
-    def of(self, read: Read) -> Query | None:
+    def of(self, read: Read) -> Query[Any] | None:
         """Return the query of a read; None of one that takes several, or that other engines do not answer."""
         method = getattr(self, read.name, None)
         return None if method is None else method(*read.args, **dict(read.options))
@@ -204,66 +203,60 @@ class Queries:
             )
         return self.schema[column.name]
 
-    def number(self, quantity: Quantity, alias: str = "q0") -> BoundedNumber:
-        """Return how a quantity is read."""
-        return number_of(quantity, self.type_of(quantity.column), alias, cases=self.engine == "DuckDB")
+    def column(self, column: Column, alias: str) -> StoredColumn:
+        """Return how a column is read, selected as ``alias``."""
+        return StoredColumn(column, self.type_of(column), alias, cases=self.engine == "DuckDB")
 
-    def cells(
-        self, column: Column, edges: Sequence[float] | None, count: int, alias: str = "k0"
-    ) -> DeclaredCells:
-        """Return how a column is read as ``count`` bins between edges; without edges, as its labels."""
-        return cells_of(column, self.type_of(column), alias, edges, count, cases=self.engine == "DuckDB")
-
-    def rows(self) -> Query:
+    def rows(self) -> Query[int]:
         """Return the query of the number of rows."""
         library = narwhals()
         names = tuple(self.schema.names()[:1])
         return self._records("the number of rows", names, lambda frame: frame.select(n=library.len()))
 
-    def present(self, column: Column) -> Query:
+    def present(self, column: Column) -> Query[int]:
         """Return the query of the records without null in ``column``."""
         library, at = narwhals(), narwhals().col("c")
         dtype = self.type_of(column)
 
         def plan(frame: Any) -> Any:
-            held = frame.select(c=library.col(column.name)).filter(~at.is_null())
-            return (held.filter(~at.is_nan()) if dtype.is_float() else held).select(n=library.len())
+            known = frame.select(c=library.col(column.name)).filter(~at.is_null())
+            return (known.filter(~at.is_nan()) if dtype.is_float() else known).select(n=library.len())
 
         return self._records("the records that are present", (column.name,), plan)
 
-    def sum(self, quantity: Quantity) -> Query:
+    def sum(self, quantity: Quantity) -> Query[tuple[int, int]]:
         """Return the query of the records without null, and of the sum of their grid steps."""
         query = self._sums([quantity], self._groups(()), products=False)
-        return query.then(lambda found: (found.rows[0], found.sums[0][0]))
+        return query.then(lambda sums: (sums.rows[0], sums.sums[0][0]))
 
-    def moments(self, quantities: Sequence[Quantity]) -> Query:
+    def moments(self, quantities: Sequence[Quantity]) -> Query[Moments]:
         """Return the query of count, sums and products over records complete in all ``quantities``."""
         size = range(len(quantities))
 
-        def ungrouped(found: GroupedSums) -> Moments:
-            products = [[found.products[min(i, j), max(i, j)][0] for j in size] for i in size]
-            return Moments(found.rows[0], [total[0] for total in found.sums], products)
+        def ungrouped(sums: GroupedSums) -> Moments:
+            products = [[sums.products[min(i, j), max(i, j)][0] for j in size] for i in size]
+            return Moments(sums.rows[0], [total[0] for total in sums.sums], products)
 
         return self._sums(quantities, self._groups(()), products=True).then(ungrouped)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
-    ) -> Query:
+    ) -> Query[GroupedSums]:
         """Return the query of the records complete in all ``quantities``, per declared group of ``keys``."""
         return self._sums(quantities, self._groups(keys, method), products=products)
 
-    def table(self, columns: Sequence[Column], method: str) -> Query:
+    def table(self, columns: Sequence[Column], method: str) -> Query[Integers]:
         """Return the query of the records per declared cell of ``columns``."""
         return self._table(self._groups(columns, method))
 
-    def bins(self, column: Column, edges: Sequence[float]) -> Query:
+    def bins(self, column: Column, edges: Sequence[float]) -> Query[Integers]:
         """Return the query of the records per bin of ``edges``, and of the null cell."""
         column.bounds("bins")
         count = len(edges) - 1
-        cells = self.cells(column, edges, count)
+        cells = self.column(column, "k0").cells(edges, count)
         return self._table(self._grouped_by([cells], [count + int(column.nullable)]))
 
-    def codes(self, column: Column, method: str) -> Query:
+    def codes(self, column: Column, method: str) -> Query[Integers]:
         """Return the query of the declared cell of each record."""
         library = narwhals()
         (cells,) = self._groups([column], method).cells
@@ -299,7 +292,7 @@ class Queries:
                     "pandas 3 reads it",
                 )
         cells = [
-            self.cells(column, column.bins, len(column.labels(method)), f"k{place}")
+            self.column(column, f"k{place}").cells(column.bins, len(column.labels(method)))
             for place, column in enumerate(columns)
         ]
         return self._grouped_by(cells, [column.cells(method) for column in columns])
@@ -311,15 +304,15 @@ class Queries:
         from afar.
         """
         late = not self._cuts_texts and self.engine != "Spark"
-        return _Groups(self.name, cells, shape, [one for one in cells if not (late and one.late)])
+        return _Groups(self.name, cells, shape, [column for column in cells if not (late and column.late)])
 
     # ------------------------------------------------------------ counts and sums
 
-    def _records(self, what: str, names: tuple[Any, ...], plan: Callable[[Any], Any]) -> Query:
+    def _records(self, what: str, names: tuple[Any, ...], plan: Callable[[Any], Any]) -> Query[int]:
         """The number of records that a plan gives."""
         return Query(what, names, plan, lambda results: sum(int(_counts(result)[0]) for result in results))
 
-    def _table(self, groups: _Groups) -> Query:
+    def _table(self, groups: _Groups) -> Query[Integers]:
         """The number of records per cell, flat in C order."""
         library = narwhals()
 
@@ -331,10 +324,13 @@ class Queries:
 
         return Query("a table", _names(groups.cells), plan, answer)
 
-    def _sums(self, quantities: Sequence[Quantity], groups: _Groups, *, products: bool) -> Query:
+    def _sums(self, quantities: Sequence[Quantity], groups: _Groups, *, products: bool) -> Query[GroupedSums]:
         """Rows, sums and products of complete records per cell, in grid steps, exact."""
         library = narwhals()
-        numbers = [self.number(quantity, f"q{place}") for place, quantity in enumerate(quantities)]
+        numbers = [
+            self.column(quantity.column, f"q{place}").number(quantity)
+            for place, quantity in enumerate(quantities)
+        ]
         if (
             len(numbers) == 1
             and not products
@@ -345,9 +341,9 @@ class Queries:
         size = len(quantities)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
         terms = self._terms(quantities, pairs)
-        sources = {f"q{place}": one.source for place, one in enumerate(numbers)}
-        conditions = [condition for one in numbers for condition in one.conditions]
-        steps = {f"v{place}": one.steps for place, one in enumerate(numbers)}
+        sources = {f"q{place}": number.source for place, number in enumerate(numbers)}
+        conditions = [condition for number in numbers for condition in number.conditions]
+        steps = {f"v{place}": number.steps for place, number in enumerate(numbers)}
         sums = {part: library.col(part).sum() for term in terms for part in term.parts}
 
         def plan(frame: Any) -> Any:
@@ -356,8 +352,8 @@ class Queries:
 
         def answer(results: list[Any]) -> GroupedSums:
             units = [functools.partial(term.total, engine=self.name) for term in terms]
-            rows, *found = (total.tolist() for total in groups.totals(results, [_counts, *units]))
-            return GroupedSums(rows, found[:size], dict(zip(pairs, found[size:], strict=True)))
+            rows, *totals = (total.tolist() for total in groups.totals(results, [_counts, *units]))
+            return GroupedSums(rows, totals[:size], dict(zip(pairs, totals[size:], strict=True)))
 
         return Query("sums", _names([*numbers, *groups.cells]), plan, answer)
 
@@ -365,16 +361,16 @@ class Queries:
         """What is summed up of the steps of quantities, selected as ``v0`` and so on: they, and products."""
         steps = [narwhals().col(f"v{place}") for place in range(len(quantities))]
         terms = [
-            _Term(f"s{place}", steps[place], one.grid, _cut(one.reach, self.most))
-            for place, one in enumerate(quantities)
+            _Term(f"s{place}", steps[place], quantity.grid, _cut(quantity.reach, self.most))
+            for place, quantity in enumerate(quantities)
         ]
         for i, j in pairs:
-            one, other = quantities[i], quantities[j]
-            cut = _cut(one.reach * other.reach, self.most)
-            terms.append(_Term(f"p{i}_{j}", steps[i] * steps[j], one.grid * other.grid, cut))
+            first, second = quantities[i], quantities[j]
+            cut = _cut(first.reach * second.reach, self.most)
+            terms.append(_Term(f"p{i}_{j}", steps[i] * steps[j], first.grid * second.grid, cut))
         return terms
 
-    def _whole_sums(self, quantity: Quantity, number: BoundedNumber, groups: _Groups) -> Query:
+    def _whole_sums(self, quantity: Quantity, number: BoundedNumber, groups: _Groups) -> Query[GroupedSums]:
         """Rows and sums of whole numbers per cell: added as they are, centred afterwards."""
         at = narwhals().col("q0")
         aggregates = {"n": at.count(), "s": at.sum()}
