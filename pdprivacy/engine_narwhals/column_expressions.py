@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
+from pdprivacy.engine.blocks import EXACT, LARGEST, rounds_down
 from pdprivacy.engine_narwhals.engines import narwhals
 from pdprivacy.engine_narwhals.spark_frames import SparkTimes
 from pdprivacy.errors import InvalidDataError, ParameterError
@@ -23,12 +24,6 @@ from pdprivacy.statistic import Quantity
 __all__ = ["BoundedNumber", "DeclaredCells", "StoredColumn", "type_name"]
 
 Integers: TypeAlias = NDArray[np.int64]
-
-EXACT = 2**53
-"""Up to this size doubles hold every integer."""
-
-LARGEST = 2**63 - 1
-"""Larger integers of wider types are read as this one: no bound of integers is beyond it."""
 
 FEW_EDGES = 8
 """With so many bins a number is compared with every edge."""
@@ -252,7 +247,7 @@ class StoredColumn:
         source = self._doubles()
         lower, upper = self.column.bounds("bins")
         value = self._clamped(lower, upper)
-        if self.column.kind == "integer" and upper - lower < 4096:
+        if rounds_down(self.column):
             value = value.floor()
         known = None
         if lower < edges[0] or upper > edges[-1]:

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine.blocks import LARGEST
 from pdprivacy.engine.unit_codes import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
@@ -37,9 +38,6 @@ __all__ = [
 
 Found = TypeVar("Found")
 Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
-
-LARGEST = 2**63 - 1
-"""Larger integers, which doubles do not tell from it, are this one where a step makes integers of them."""
 
 ROWS = 1 << 18
 """Rows at a time where the engine does not cut pieces itself."""
@@ -219,11 +217,10 @@ def _pandas_of_polars(part: Any) -> pd.DataFrame:
     """A piece as a pandas frame; Arrow has no integers of 128 bits, and no bound is beyond those of 64."""
     import polars
 
-    most = 2**63 - 1
     for name, kind in part.schema.items():
         if str(kind) in ("Int128", "UInt128"):
-            within = polars.col(name).clip(upper_bound=most)
-            within = within.clip(lower_bound=-most) if str(kind) == "Int128" else within
+            within = polars.col(name).clip(upper_bound=LARGEST)
+            within = within.clip(lower_bound=-LARGEST) if str(kind) == "Int128" else within
             part = part.with_columns(within.cast(polars.Int64))
     return pandas_of(part.to_arrow())
 

@@ -969,6 +969,16 @@ FAULTS = (
         ("tests/test_engine_narwhals.py::test_the_cell_of_each_record_is_that_of_pandas",),
     ),
     PlantedFault(
+        "answers of several reads taken for another",
+        "engine_narwhals/narwhals_engine.py",
+        "        return [[part[place] for part in parts] for place in range(len(plans))]",
+        "        return [[part[0] for part in parts] for place in range(len(plans))]",
+        (
+            "tests/test_engine_narwhals.py"
+            "::test_reads_that_are_collected_together_are_one_query_with_the_same_answers",
+        ),
+    ),
+    PlantedFault(
         "large sums of engines not cut into two",
         "engine_narwhals/queries.py",
         "    return 1 << ((reach.bit_length() + 1) // 2)",
