@@ -78,11 +78,12 @@ class NarwhalsEngine:
 
     def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
         """What each column holds: by the types of pandas and Arrow where the frame has these."""
-        native = self._frame.to_native()
         if self._engine in ("pandas", "Dask"):
-            return {name: pandas_type_name(native.dtypes[name]) for name in types}
+            dtypes = self._frame.to_native().dtypes
+            return {name: pandas_type_name(dtypes[name]) for name in types}
         if self._engine == "PyArrow":
-            return {name: arrow_type_name(native.schema.field(name).type) for name in types}
+            schema = self._frame.to_native().schema
+            return {name: arrow_type_name(schema.field(name).type) for name in types}
         return {name: type_name(dtype) for name, dtype in types.items()}
 
     # ------------------------------------------------------------ statistics
