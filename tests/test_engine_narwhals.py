@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, errors
 from pdprivacy.engine import PandasEngine
-from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.engine_narwhals import frame as frame_module
-from pdprivacy.statistic import Quantity, indicator, quantity
+from pdprivacy.engine_narwhals import NarwhalsEngine, narwhals_engine, queries
+from pdprivacy.statistic import Quantity, Read, indicator, quantity
 from tests.support.engine_frames import (
     ENGINES,
     LAZY,
@@ -252,7 +251,7 @@ def test_no_part_of_a_sum_can_leave_what_a_double_holds(rows):
         product = quantity(column, "t", centered=False, products=True)
         for reach in (one.reach, product.reach, product.reach**2, 2**36):
             for known in (rows, None):
-                cut = frame_module._coarse(reach, known)
+                cut = queries._cut(reach, known)
                 coarse, fine = (reach // cut + 1, cut // 2) if cut else (0, reach)
                 assert max(coarse, fine) * rows < 2**53
                 assert cut == 0 or math.log2(cut).is_integer()
@@ -263,7 +262,7 @@ def test_no_part_of_a_sum_can_leave_what_a_double_holds(rows):
 def test_frames_in_slices_give_the_same(engine, monkeypatch):
     table, columns = READ["bins and labels without nulls"]
     expected = expected_of("bins and labels without nulls")
-    monkeypatch.setattr(frame_module, "SLICE", 5)
+    monkeypatch.setattr(narwhals_engine, "SLICE", 5)
     assert everything(NarwhalsEngine(frame_of(engine, table)), columns) == expected
 
 
@@ -271,10 +270,10 @@ def test_frames_in_slices_give_the_same(engine, monkeypatch):
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
 def test_one_call_is_one_query(engine, monkeypatch):
     """A lazy frame may be expensive to read, and may differ from one reading to the next."""
-    queries: list[str] = []
-    true = frame_module.guarded
+    asked: list[str] = []
+    true = narwhals_engine.guarded
     monkeypatch.setattr(
-        frame_module, "guarded", lambda what, name, run: (queries.append(what), true(what, name, run))[1]
+        narwhals_engine, "guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
     )
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
     numbers = [quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True)]
@@ -286,9 +285,58 @@ def test_one_call_is_one_query(engine, monkeypatch):
         lambda: found.bins(NUMBER, (0.0, 1.0)),
         lambda: found.present(NUMBER),
     ):
-        queries.clear()
+        asked.clear()
         call()
-        assert len([what for what in queries if what != "the cells of its groups"]) == 1
+        assert len(asked) == 1
+
+
+# ---------------------------------------------------------------- several reads at once
+
+PRODUCTS = (quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True))
+READS = [
+    Read("rows"),
+    Read("present", (NUMBER,)),
+    Read("sum", (quantity(NUMBER, "t"),)),
+    Read("sum", (quantity(RANGE, "t"),)),
+    Read("sum", (indicator(LETTER, "t", "b"),)),
+    Read("moments", (PRODUCTS,)),
+    Read("grouped", (PRODUCTS[:1], (LETTER, TRUTH), "t"), (("products", True),)),
+    Read("table", ((LETTER, RANGE), "t")),
+    Read("bins", (NUMBER, (0.0, 1.0, 5.0))),
+]
+
+
+def plain(answer: Any) -> Any:
+    return answer.tolist() if isinstance(answer, np.ndarray) else answer
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("rows", [12, 0])
+@pytest.mark.parametrize("engine", each_engine(ENGINES))
+def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(engine, rows, monkeypatch):
+    table = everyday(12).slice(0, rows)
+    if rows == 0 and engine in ("Spark", *TYPELESS):
+        pytest.skip("a frame without records may have lost its types")
+    asked: list[str] = []
+    true = narwhals_engine.guarded
+    found = NarwhalsEngine(frame_of(engine, table))
+    monkeypatch.setattr(
+        narwhals_engine, "guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+    )
+    by_itself = Read("ranks", (quantity(NUMBER, "t"),))
+    answers = found.collect([READS[0], by_itself, *READS])
+    assert [what for what in asked if what != "the types of its columns"] == ["several statistics"]
+    assert list(answers) == READS
+    expected = reference(table)
+    for read, answer in answers.items():
+        assert plain(answer) == plain(read.on(expected))
+
+
+def test_no_reads_are_no_query(monkeypatch):
+    found = NarwhalsEngine(everyday(12))
+    monkeypatch.setattr(narwhals_engine, "guarded", lambda *_: pytest.fail("something is read"))
+    assert found.collect([]) == {}
+    assert found.collect([Read("ranks", (quantity(NUMBER, "t"),))]) == {}
 
 
 # ---------------------------------------------------------------- refusals
@@ -297,7 +345,7 @@ def test_one_call_is_one_query(engine, monkeypatch):
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
 def test_what_an_engine_cannot_do_is_refused_by_name_before_it_reads(engine, monkeypatch):
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
-    monkeypatch.setattr(frame_module, "guarded", lambda *_: pytest.fail("something is read"))
+    monkeypatch.setattr(narwhals_engine, "guarded", lambda *_: pytest.fail("something is read"))
     name = {"Dask": "Dask", "DuckDB": "DuckDB", "Polars": "Polars"}.get(engine.split()[-1], engine.split()[0])
     number = quantity(NUMBER, "t")
     with pytest.raises(
@@ -392,9 +440,8 @@ def test_an_engine_that_rounds_in_another_way_is_found_out(monkeypatch):
     number = quantity(NUMBER, "t")
     object.__setattr__(number, "shift", 0.3)
     monkeypatch.setattr(Quantity, "zero", property(lambda self: 0.0))
-    monkeypatch.setattr(NarwhalsEngine, "by_query", True)
     with pytest.raises(errors.EngineError, match="does not add doubles as the processor does"):
-        NarwhalsEngine(everyday(12)).sum(number)
+        NarwhalsEngine(everyday(12)).collect([Read("sum", (number,))])
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pdprivacy import Budget, Column, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.engine_narwhals import ranks as ranks_module
+from pdprivacy.engine_narwhals import histogram_ranks as ranks_module
 from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
 from tests.support.engine_frames import frame_of
@@ -47,14 +47,14 @@ def reference(table: pa.Table) -> PandasEngine:
 def queries(monkeypatch) -> list[int]:
     """How many groups each query of an engine gave."""
     found: list[int] = []
-    true = NarwhalsEngine._query
+    true = NarwhalsEngine._computed
 
-    def query(self: Any, *asked: Any, **options: Any) -> Any:
+    def computed(self: Any, *asked: Any, **options: Any) -> Any:
         parts = true(self, *asked, **options)
-        found.append(sum(len(part) for part in parts))
+        found.append(sum(len(result) for part in parts for result in part))
         return parts
 
-    monkeypatch.setattr(NarwhalsEngine, "_query", query)
+    monkeypatch.setattr(NarwhalsEngine, "_computed", computed)
     return found
 
 

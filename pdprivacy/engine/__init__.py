@@ -1,6 +1,6 @@
 """Exact sufficient statistics of declared columns, per engine; no noise here."""
 
 from pdprivacy.engine.blocks import BLOCK
-from pdprivacy.engine.frame import Columns, PandasEngine
+from pdprivacy.engine.pandas_engine import PandasEngine
 
-__all__ = ["BLOCK", "Columns", "PandasEngine"]
+__all__ = ["BLOCK", "PandasEngine"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.engine.bins import PIECE, placer
 
-__all__ = ["BLOCK", "Coder", "coder", "edge_coder", "numbers"]
+__all__ = ["BLOCK", "Coder", "blocks", "coder", "edge_coder", "numbers", "rounds_down"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]
@@ -22,8 +22,16 @@ Reader: TypeAlias = Callable[[int, int], Any]
 EXACT = 2**53
 """Up to this size doubles hold every integer."""
 
+LARGEST = 2**63 - 1
+"""The largest integer of 64 bits: no declared bound is beyond it."""
+
 BLOCK = 1 << 17
 """Rows read at a time: a few arrays of it fit the processor's cache."""
+
+
+def blocks(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Return where the blocks of at most ``size`` rows start and stop."""
+    return ((start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def numbers(values: Any) -> Reader:
@@ -114,7 +122,7 @@ def coder(values: Any, column: Column, method: str) -> Coder:
             cells = _cells(column, stored, len(labels))
             return Coder(lambda start, stop: truth[start:stop].view(np.int8), cells)
     cells = _cells(column, [*range(len(labels)), -1], len(labels))
-    if column.kind in ("float", "integer") and all(abs(label) <= 2**53 for label in labels):
+    if column.kind in ("float", "integer") and all(abs(label) <= EXACT for label in labels):
         return Coder(_matched(values, labels), cells)
     read = _arrow_codes(values, labels)
     return Coder(_looked_up(values, labels) if read is None else read, cells)
@@ -277,12 +285,18 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
 # ---------------------------------------------------------------- bins
 
 
+def rounds_down(column: Column) -> bool:
+    """Return whether numbers are rounded down before they are put into bins: those of few integers are."""
+    lower, upper = column.bounds("bins")
+    return column.kind == "integer" and upper - lower < 4096
+
+
 def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
     """Half-open bins, the last one closed; clamped values beyond the edges are in no bin."""
     edges = np.asarray(bins, dtype=np.float64)
     count = len(edges) - 1
     lower, upper = column.bounds("bins")
-    if column.kind == "integer" and upper - lower < 4096:
+    if rounds_down(column):
         whole = np.arange(int(lower), int(upper) + 1)
         cells = np.searchsorted(edges, whole, side="right") - 1
         cells[whole == edges[-1]] = count - 1
@@ -328,8 +342,8 @@ def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArr
 
     def codes(block: NDArray[np.float64]) -> NDArray[Any]:
         found = np.empty(len(block), dtype=small)
-        for start in range(0, len(block), PIECE):
-            found[start : start + PIECE] = place(block[start : start + PIECE])
+        for start, stop in blocks(len(block), PIECE):
+            found[start:stop] = place(block[start:stop])
         return found
 
     return codes

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.engine.blocks import BLOCK
+from pdprivacy.engine.blocks import BLOCK, blocks
 from pdprivacy.statistic import Quantity, Window
 
-__all__ = ["StepRanks", "ranked"]
+__all__ = ["StepRanks", "bin_shift", "bins_around", "ranked"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -43,14 +43,9 @@ class StepRanks:
     def between(self, first: int, last: int) -> Window:
         """As `Ranks` says: the bins around the ranks, sorted; all bins once that is no more work."""
         width = self._high - self._low + 1
-        shift, rows = _shift(width), len(self._steps)
+        shift, rows = bin_shift(width), len(self._steps)
         reached = np.concatenate([[0], np.cumsum(self._counts)])
-        # the last bin with at most ``first`` records below, the first with all but ``last`` above
-        left, right = 0, len(self._counts)
-        if first > 0:
-            left = min(int(np.searchsorted(reached, first, side="right")) - 1, right - 1)
-        if last < rows:
-            right = max(int(np.searchsorted(reached, last, side="left")), left + 1)
+        left, right = bins_around(reached, first, last)
         start, stop = left << shift, min(right << shift, width)
         self._sorted += int(reached[right] - reached[left])
         if self._sorted >= rows:
@@ -69,15 +64,26 @@ class StepRanks:
 
     def _distinct(self, steps: NDArray[np.uint32]) -> tuple[Integers, Integers]:
         """The different steps in order, and how many there are of each."""
-        ordered = np.sort(steps)
-        places = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-        counts = np.diff(np.append(places, len(ordered))).astype(np.int64)
-        return ordered[places].astype(np.int64) + self._low, counts
+        values, counts = np.unique(steps, return_counts=True)
+        return values.astype(np.int64) + self._low, counts.astype(np.int64)
 
 
-def _shift(width: int) -> int:
-    """How many bits of a distance below ``width`` are more than a bin has."""
+def bin_shift(width: int) -> int:
+    """Return how many bits of a distance below ``width`` are more than a bin has."""
     return max((width - 1).bit_length() - BIN_BITS, 0)
+
+
+def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
+    """Return the last bin with at most ``first`` records below, and the first after it with ``last`` below.
+
+    ``reached``: how many records are below each bin, and in all of them.
+    """
+    left, right = 0, len(reached) - 1
+    if first > 0:
+        left = min(int(np.searchsorted(reached, first, side="right")) - 1, right - 1)
+    if last < reached[-1]:
+        right = max(int(np.searchsorted(reached, last, side="left")), left + 1)
+    return left, right
 
 
 def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> StepRanks:
@@ -85,12 +91,11 @@ def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> St
     steps = np.empty(rows, np.uint32)
     buffer = np.empty(min(BLOCK, max(rows, 1)))
     width = quantity.high - quantity.low + 1
-    shift = _shift(width)
+    shift = bin_shift(width)
     counts = np.zeros(((width - 1) >> shift) + 1, np.int64)
     lowest = quantity.anchor + quantity.low
     count = 0
-    for start in range(0, rows, BLOCK):
-        stop = min(start + BLOCK, rows)
+    for start, stop in blocks(rows, BLOCK):
         out = buffer[: stop - start]
         quantity.anchored(read(start, stop), out)
         if np.isnan(out.min()):  # a minimum is NaN where any value is

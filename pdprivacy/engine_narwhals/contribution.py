@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
-from pdprivacy.engine.units import filled, unit_codes
-from pdprivacy.engine_narwhals import duckdb, spark
+from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
+from pdprivacy.engine_narwhals import duckdb_relations, spark_frames
 from pdprivacy.engine_narwhals.engines import framed, in_partitions, narwhals
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, tables_of_duckdb
 from pdprivacy.errors import EngineError
@@ -21,7 +21,6 @@ from pdprivacy.expressions import nulls
 
 __all__ = ["bounded", "crowd"]
 
-Integers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 
@@ -75,24 +74,26 @@ def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
 
         return replace(frame, open=tables)
     if engine == "DuckDB":
-        names = [duckdb.quoted(name) for name in frame.columns]
+        names = [duckdb_relations.quoted(name) for name in frame.columns]
         place = f"place_{uuid.uuid4().hex}"
-        order = f"partition by {duckdb.quoted(unit)} order by hash(hash({key}, {', '.join(names)}))"
+        order = f"partition by {duckdb_relations.quoted(unit)} order by hash(hash({key}, {', '.join(names)}))"
         numbered = frame.project(f"*, row_number() over ({order}) as {place}")
         return numbered.filter(f"{place} <= {most}").project(", ".join(names))
     if engine == "Spark":
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        columns = [f.col(spark.quoted(name)) for name in frame.columns]
+        columns = [f.col(spark_frames.quoted(name)) for name in frame.columns]
         place = f"place_{uuid.uuid4().hex}"
-        window = Window.partitionBy(f.col(spark.quoted(unit))).orderBy(f.xxhash64(f.lit(key), *columns))
+        window = Window.partitionBy(f.col(spark_frames.quoted(unit))).orderBy(
+            f.xxhash64(f.lit(key), *columns)
+        )
         numbered = frame.withColumn(place, f.row_number().over(window))
         return numbered.filter(f.col(place) <= most).select(*columns)
     if engine == "Dask":
         return _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
-    units = _series(frame.column(unit))
-    return frame.take(_first(units, noise.shuffled_keys(len(units), noise.source(None)), most))
+    units = unit_codes(_series(frame.column(unit)))
+    return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
 
 
 def _series(names: Any) -> pd.Series[Any]:
@@ -105,7 +106,7 @@ def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.Data
     hashes = np.full(len(frame), key, dtype=np.uint64)
     for name in frame.columns:
         hashes = _mixed(hashes ^ _hashed(frame[name]))
-    return frame.iloc[_first(frame[unit], hashes, most)]
+    return frame.iloc[lowest_of_each(unit_codes(frame[unit]), hashes, most)]
 
 
 def _mixed(words: Words) -> Words:
@@ -165,11 +166,3 @@ def _crowd(units: pd.Series[Any], most: int) -> tuple[int, int]:
     codes = unit_codes(units)
     sizes = np.bincount(codes[codes >= 0])
     return int(np.maximum(sizes - most, 0).sum()), int((codes < 0).any())
-
-
-def _first(units: pd.Series[Any], keys: Any, most: int) -> Integers:
-    """The places of the records with the lowest keys of each unit, in order."""
-    order = np.argsort(keys, kind="stable")
-    codes = unit_codes(units)[order]
-    place = pd.Series(codes).groupby(codes).cumcount().to_numpy()
-    return np.sort(order[place < most])

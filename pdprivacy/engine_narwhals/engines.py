@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pdprivacy.engine_narwhals import duckdb, spark
+from pdprivacy.engine_narwhals import duckdb_relations, spark_frames
 from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
 
 __all__ = ["ENGINES", "framed", "guarded", "in_partitions", "narwhals", "opened"]
@@ -22,6 +22,9 @@ ENGINES = {
     "pandas": "pandas",
 }
 """The engines whose arithmetic is known to be the one that the sensitivities rest on."""
+
+SETTLED = {"pyspark": spark_frames.settled, "duckdb": duckdb_relations.settled}
+"""What makes the columns of frames comparable, where an engine has settings of its own."""
 
 EXTRAS = {"duckdb": "duckdb", "_duckdb": "duckdb", "dask": "dask", "dask_expr": "dask", "pyspark": "spark"}
 """The extra of the package that a frame is of; that of Polars brings no more than narwhals for the others."""
@@ -115,34 +118,35 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     """
     library = narwhals(frame)
     kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-    spark.refuse_connect(frame)
-    frame = spark.of_pandas_api(frame)
+    spark_frames.refuse_connect(frame)
+    native = spark_frames.of_pandas_api(frame)
     try:
-        found = framed(frame)
+        found = framed(native)
     except TypeError:
         found = None
     except ValueError:  # what pandas, Dask and PyArrow allow and narwhals refuses
-        found = frame
+        found = native
     known = ", ".join(ENGINES.values())
     if found is None or isinstance(found, library.Series):
         raise ParameterError(f"'frame' must be a frame of {known} (got {kind}).")
-    if found is frame:
+    if found is native:
         raise ParameterError("'frame' must have one column of each name.")
     name = found.implementation.value
     if name not in ENGINES:
         raise ParameterError(f"Frames of {name} cannot be read (of {known} only).")
     if name == "pyspark":
-        spark.refuse_twins(found.to_native())
-        frame = guarded("the types of its columns", "Spark", lambda: spark.settled(found.to_native()))
-        found = framed(frame)
-    if name == "duckdb":
-        settled = guarded("the types of its columns", "DuckDB", lambda: duckdb.settled(found.to_native()))
-        found = framed(settled)
-    schema = guarded("the types of its columns", ENGINES[name], found.collect_schema)
-    if len(set(schema)) < len(schema.names()) or len(set(_names(frame))) < len(_names(frame)):
+        spark_frames.refuse_twins(native)
+
+    def typed(action: Callable[[], Any]) -> Any:
+        return guarded("the types of its columns", ENGINES[name], action)
+
+    if name in SETTLED:
+        found = framed(typed(lambda: SETTLED[name](native)))
+    schema = typed(found.collect_schema)
+    if len(set(schema)) < len(schema.names()) or len(set(_names(native))) < len(_names(native)):
         raise ParameterError("'frame' must have one column of each name.")
     if name == "pyspark":
-        schema = guarded("the types of its columns", "Spark", lambda: spark.types(frame, schema, library))
+        schema = typed(lambda: spark_frames.types(found.to_native(), schema, library))
     return found, ENGINES[name], schema
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import io
 import pickle
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.units import filled
+from pdprivacy.engine.blocks import LARGEST
+from pdprivacy.engine.unit_codes import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
 
@@ -26,10 +27,11 @@ __all__ = [
     "ArrowPieces",
     "Piecewise",
     "arrow_type",
-    "copied",
     "each",
+    "each_of_numbers",
     "each_of_polars",
-    "schema_of_duckdb",
+    "in_own_memory",
+    "streamed",
     "tables_of_duckdb",
     "then",
 ]
@@ -37,11 +39,11 @@ __all__ = [
 Found = TypeVar("Found")
 Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
 
-LARGEST = 2**63 - 1
-"""Larger integers, which doubles do not tell from it, are this one where a step makes integers of them."""
-
 ROWS = 1 << 18
 """Rows at a time where the engine does not cut pieces itself."""
+
+ROWS_OF_NUMBERS = 1 << 22
+"""The same where columns of numbers are read; where they have nulls, they are copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class ArrowPieces:
     schema: Any
     open: Callable[[], Iterator[Any]]
 
-    def select(self, *names: Hashable) -> ArrowPieces:
+    def select(self, names: Sequence[Hashable]) -> ArrowPieces:
         """These columns only."""
         kept = list(names)
         schema = self.schema.empty_table().select(kept).schema
@@ -126,6 +128,17 @@ def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> 
     return [function(pandas_of(table)) for table in tables(frame)]
 
 
+def each_of_numbers(
+    frame: Any, engine: str, names: Sequence[Hashable], function: Callable[[pd.DataFrame], Found]
+) -> list[Found]:
+    """What a function gives of columns of numbers in larger pieces, read where they are in memory."""
+    if engine == "Dask":
+        return in_partitions(frame[list(names)], lambda part: [function(part.to_native())])
+    columns = frame.select(list(names))
+    columns = columns.to_arrow() if engine == "Polars" else columns
+    return [function(pandas_of(table)) for table in tables(columns, ROWS_OF_NUMBERS)]
+
+
 def then(frame: Any, engine: str, step: Piecewise) -> Any:
     """The frame after a step: computed at once where the frame is in memory, else each time it is read."""
     types = {column.name: arrow_type(column) for column in step.made}
@@ -140,16 +153,12 @@ def then(frame: Any, engine: str, step: Piecewise) -> Any:
 
         found = [step.on_arrow(table) for table in tables(frame)]
         return pa.concat_tables(found)
-    if isinstance(frame, ArrowPieces):
-        schema, before = frame.schema, frame.open
-    else:
-        schema, before = schema_of_duckdb(frame), lambda: tables_of_duckdb(frame)
-    return ArrowPieces(
-        engine, step.on_arrow(schema.empty_table()).schema, lambda: map(step.on_arrow, before())
-    )
+    pieces = frame if isinstance(frame, ArrowPieces) else streamed(frame)
+    schema = step.on_arrow(pieces.schema.empty_table()).schema
+    return ArrowPieces(engine, schema, lambda: map(step.on_arrow, pieces.open()))
 
 
-def copied(frame: Any) -> Any:
+def in_own_memory(frame: Any) -> Any:
     """A frame of Polars or a table of Arrow in memory of its own; texts as Arrow can compare them."""
     if type(frame).__module__.startswith("polars"):
         import polars
@@ -170,18 +179,19 @@ def copied(frame: Any) -> Any:
     return pa.ipc.open_stream(stream.getvalue()).read_all()
 
 
-def tables(frame: Any) -> Iterator[Any]:
+def tables(frame: Any, rows: int = ROWS) -> Iterator[Any]:
     """A table of Arrow, or a relation of DuckDB, as tables of not too many rows; one at least."""
     if isinstance(frame, ArrowPieces):
         return frame.open()
     if type(frame).__module__.startswith("pyarrow"):
-        return (frame.slice(start, ROWS) for start in range(0, max(len(frame), 1), ROWS))
+        return (frame.slice(start, rows) for start in range(0, max(len(frame), 1), rows))
     return tables_of_duckdb(frame)
 
 
-def schema_of_duckdb(relation: Any) -> Any:
-    """The types of a relation of DuckDB in Arrow; no record is read."""
-    return next(tables_of_duckdb(relation.limit(0))).schema
+def streamed(relation: Any) -> ArrowPieces:
+    """A relation of DuckDB as a frame that comes in tables of Arrow; no record is read."""
+    schema = next(tables_of_duckdb(relation.limit(0))).schema
+    return ArrowPieces("DuckDB", schema, lambda: tables_of_duckdb(relation))
 
 
 def tables_of_duckdb(relation: Any) -> Iterator[Any]:
@@ -207,11 +217,10 @@ def _pandas_of_polars(part: Any) -> pd.DataFrame:
     """A piece as a pandas frame; Arrow has no integers of 128 bits, and no bound is beyond those of 64."""
     import polars
 
-    most = 2**63 - 1
     for name, kind in part.schema.items():
         if str(kind) in ("Int128", "UInt128"):
-            within = polars.col(name).clip(upper_bound=most)
-            within = within.clip(lower_bound=-most) if str(kind) == "Int128" else within
+            within = polars.col(name).clip(upper_bound=LARGEST)
+            within = within.clip(lower_bound=-LARGEST) if str(kind) == "Int128" else within
             part = part.with_columns(within.cast(polars.Int64))
     return pandas_of(part.to_arrow())
 

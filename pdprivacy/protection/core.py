@@ -19,7 +19,7 @@ from pdprivacy.statistic import Scope
 
 if TYPE_CHECKING:
     from pdprivacy.engine import PandasEngine
-    from pdprivacy.engine_narwhals import NarwhalsEngine, Source
+    from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine
 
 __all__ = ["Keeper", "Protected", "Step", "declared", "lineage"]
 
@@ -61,7 +61,7 @@ class Protected:
     ``keeper``: of the releases, where they are a step's.
     """
 
-    records: pd.DataFrame | Source = field(repr=False)
+    records: pd.DataFrame | EngineFrame = field(repr=False)
     domain: Domain
     unit: Unit
     budget: Budget
@@ -122,7 +122,7 @@ class Protected:
         return PandasEngine(self.snapshot)
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> EngineFrame | None:
         """The records, where another engine than pandas holds them."""
         return None if isinstance(self.records, pd.DataFrame) else self.records
 
@@ -139,7 +139,7 @@ class Protected:
             raise self._elsewhere(repr(method), self.source)
 
     @staticmethod
-    def _elsewhere(what: str, source: Source) -> ParameterError:
+    def _elsewhere(what: str, source: EngineFrame) -> ParameterError:
         return ParameterError(
             f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
             "protect the frame as a pandas frame.",

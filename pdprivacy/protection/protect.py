@@ -29,7 +29,7 @@ from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
 
 if TYPE_CHECKING:
-    from pdprivacy.engine_narwhals import Piecewise, Source
+    from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 
 __all__ = ["protect"]
 
@@ -126,9 +126,9 @@ def protect(
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
     else:
-        from pdprivacy.engine_narwhals import Source
+        from pdprivacy.engine_narwhals import EngineFrame
 
-        elsewhere = Source.of(frame)
+        elsewhere = EngineFrame.of(frame)
         columns = list(elsewhere.names)
         asked.suit(elsewhere, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
@@ -169,7 +169,7 @@ class _Asked:
     most: int
     on_invalid: Fate
 
-    def suit(self, source: Source, *, seeded: bool) -> None:
+    def suit(self, source: EngineFrame, *, seeded: bool) -> None:
         """Refuse what frames of other engines do not give."""
         if seeded:
             raise ParameterError(
@@ -300,7 +300,7 @@ def _meet(
 
 
 def _of_engine(
-    whole: Source, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
+    whole: EngineFrame, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
 ) -> ProtectedFrame:
     from pdprivacy.engine_narwhals import Piecewise
 

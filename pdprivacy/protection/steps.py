@@ -14,7 +14,7 @@ from pdprivacy.expressions import Transform
 from pdprivacy.protection.core import Protected, Step
 
 if TYPE_CHECKING:
-    from pdprivacy.engine_narwhals import Source
+    from pdprivacy.engine_narwhals import EngineFrame
 
 __all__ = ["taken", "transformed"]
 
@@ -52,7 +52,7 @@ def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.D
     return found
 
 
-def _then(source: Source, transform: Transform) -> Source:
+def _then(source: EngineFrame, transform: Transform) -> EngineFrame:
     """The frame of another engine after a transform."""
     from pdprivacy.engine_narwhals import Piecewise
 

@@ -60,7 +60,7 @@ def name_of(unit: Any) -> str | None:
 
 def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
     """The unit of each record, as a number; refuses records of nobody."""
-    from pdprivacy.engine.units import unit_codes
+    from pdprivacy.engine.unit_codes import unit_codes
 
     if unit not in frame.columns:
         raise ParameterError(
@@ -81,7 +81,7 @@ def _refuse_rounded_names(names: pd.Series[Any]) -> None:
     """Refuse floats that may each stand for several integers: one null makes floats of integers."""
     if names.dtype.kind != "f":
         return
-    from pdprivacy.engine.units import filled
+    from pdprivacy.engine.unit_codes import filled
 
     numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))
     if bool((np.isfinite(numbers) & (numbers >= 2.0 ** (np.finfo(numbers.dtype).nmant + 1))).any()):
@@ -97,12 +97,11 @@ def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:
     times = np.bincount(codes)
     crowded = np.flatnonzero(times[codes] > most)
     if len(crowded):
-        # sorted by unit, in random order within each: the first ones stay
-        order = crowded[np.lexsort((noise.shuffled_keys(len(crowded), source), codes[crowded]))]
-        of = codes[order]
-        first = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
-        place = np.arange(len(of)) - np.repeat(first, np.diff(np.r_[first, len(of)]))
-        kept[order[place >= most]] = False
+        from pdprivacy.engine.unit_codes import lowest_of_each
+
+        kept[crowded] = False
+        keys = noise.shuffled_keys(len(crowded), source)
+        kept[crowded[lowest_of_each(codes[crowded], keys, most)]] = True
     return kept
 
 

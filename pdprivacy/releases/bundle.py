@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from pdprivacy import accounting, noise
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.reports import Method
-from pdprivacy.engine_narwhals import Source
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.hints import told
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
@@ -22,13 +21,11 @@ from pdprivacy.release.execute import charge, measured
 from pdprivacy.release.notes import tells_charges
 from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Price, Release
-from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.releases import clustering
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.show.markup import table
 from pdprivacy.show.tracebacks import short_tracebacks
-from pdprivacy.statistic import Read
 
 __all__ = ["ReleasePlan", "plan_releases"]
 
@@ -103,10 +100,9 @@ class ReleasePlan:
         _, entry = charge(
             self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
         )
-        answers: dict[Read, Any] = {}
-        if isinstance(self._facts.records, Source):
-            reads = [read for release, _ in self._releases for read in _first_reads(release)]
-            answers = self._facts.records.ahead(dict.fromkeys(reads))
+        answers = self._facts.engine.collect(
+            read for release, _ in self._releases for read in release.task.reads
+        )
         made = [
             measured(release, price, entry, source, answers, release_id)
             for (release, price), source in zip(self._releases, sources, strict=True)
@@ -119,11 +115,6 @@ class ReleasePlan:
     @property
     def _labels(self) -> list[tuple[str, Pure | Approx]]:
         return [(release.label, price.cost) for release, price in self._releases]
-
-
-def _first_reads(release: Release[Any]) -> tuple[Read, ...]:
-    """The reads of a release that can be answered by one query with others."""
-    return release.task.reads if isinstance(release.task, NoisyNumbers) else ()
 
 
 def planned_release(call: Any, facts: Protected) -> Release[Any]:

@@ -442,15 +442,15 @@ FAULTS = (
     PlantedFault(
         "unit keeps max_rows + 1 records",
         "protection/units.py",
-        "        kept[order[place >= most]] = False",
-        "        kept[order[place > most]] = False",
+        "lowest_of_each(codes[crowded], keys, most)",
+        "lowest_of_each(codes[crowded], keys, most + 1)",
         ("tests/test_units.py::test_at_most_so_many_records_of_a_unit_stay_and_all_of_smaller_ones",),
     ),
     PlantedFault(
         "first records of a unit kept in place of any",
         "protection/units.py",
-        "np.lexsort((noise.shuffled_keys(len(crowded), source), codes[crowded]))",
-        "np.lexsort((np.arange(len(crowded)), codes[crowded]))",
+        "        keys = noise.shuffled_keys(len(crowded), source)",
+        "        keys = np.arange(len(crowded))",
         ("tests/test_units.py::test_any_records_of_a_unit_stay_with_the_same_probability",),
     ),
     PlantedFault(
@@ -462,28 +462,28 @@ FAULTS = (
     ),
     PlantedFault(
         "signed zeros as two units",
-        "engine/units.py",
+        "engine/unit_codes.py",
         "np.unique(array, return_inverse=True)[1] if array.dtype.kind",
         'np.unique(array.view(f"u{array.itemsize}"), return_inverse=True)[1] if array.dtype.kind',
         ("tests/test_unit_names.py::test_equal_names_are_one_unit_in_every_column_of_pandas",),
     ),
     PlantedFault(
         "nulls counted as present",
-        "engine/frame.py",
+        "engine/pandas_engine.py",
         "        return self.rows - int(nulls(self._frame[column.name]).sum())",
         "        return self.rows",
         ("tests/test_engine.py::test_every_dtype_of_strings_reads_the_same",),
     ),
     PlantedFault(
         "nulls of a sum counted",
-        "engine/frame.py",
+        "engine/pandas_engine.py",
         "                count -= int(np.count_nonzero(nulls))",
         "                count -= 0",
         ("tests/test_engine.py::test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read",),
     ),
     PlantedFault(
         "record without a declared cell counted",
-        "engine/frame.py",
+        "engine/contingency.py",
         "        kept = np.flatnonzero(cells >= 0)",
         "        kept = np.flatnonzero(cells >= -1)",
         ("tests/test_engine.py::test_every_dtype_of_numbers_reads_the_same",),
@@ -939,28 +939,28 @@ FAULTS = (
     ),
     PlantedFault(
         "values of engines not clamped",
-        "engine_narwhals/readings.py",
+        "engine_narwhals/column_expressions.py",
         "        return value.clip(lower, upper)",
         "        return value",
         ("tests/test_engine_narwhals.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "NaN of engines taken as no null",
-        "engine_narwhals/readings.py",
+        "engine_narwhals/column_expressions.py",
         "    return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()",
         "    return at.is_null()",
         ("tests/test_engine_narwhals.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "NaN of engines summed up",
-        "engine_narwhals/readings.py",
-        "        held.append(~at.is_nan())",
+        "engine_narwhals/column_expressions.py",
+        "        conditions.append(~self._at.is_nan())",
         "        pass",
         ("tests/test_engine_narwhals.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "labels of engines in another order",
-        "engine_narwhals/readings.py",
+        "engine_narwhals/column_expressions.py",
         ("    labels = dict(zip(column.categories or (), range(len(column.categories or ())), strict=True))"),
         (
             "    labels = dict(zip(sorted(column.categories or ()), range(len(column.categories or "
@@ -969,8 +969,18 @@ FAULTS = (
         ("tests/test_engine_narwhals.py::test_the_cell_of_each_record_is_that_of_pandas",),
     ),
     PlantedFault(
+        "answers of several reads taken for another",
+        "engine_narwhals/narwhals_engine.py",
+        "        return [[part[place] for part in parts] for place in range(len(plans))]",
+        "        return [[part[0] for part in parts] for place in range(len(plans))]",
+        (
+            "tests/test_engine_narwhals.py"
+            "::test_reads_that_are_collected_together_are_one_query_with_the_same_answers",
+        ),
+    ),
+    PlantedFault(
         "large sums of engines not cut into two",
-        "engine_narwhals/frame.py",
+        "engine_narwhals/queries.py",
         "    return 1 << ((reach.bit_length() + 1) // 2)",
         "    return 0",
         ("tests/test_engine_narwhals.py::test_sums_beyond_the_precision_of_a_double_are_exact",),
@@ -984,7 +994,7 @@ FAULTS = (
     ),
     PlantedFault(
         "one record of a unit too many in a table of Arrow",
-        "engine_narwhals/contribution.py",
+        "engine/unit_codes.py",
         "    return np.sort(order[place < most])",
         "    return np.sort(order[place <= most])",
         ("tests/test_engines.py::test_each_unit_keeps_as_many_records_as_it_may",),
@@ -1365,7 +1375,7 @@ FAULTS = (
     ),
     PlantedFault(
         "bins between the ends of the data",
-        "engine/frame.py",
+        "engine/pandas_engine.py",
         'np.asarray(edges), *column.bounds("bins"))',
         (
             "np.linspace(np.nanmin(np.asarray(values, float)), np.nanmax(np.asarray(values, float)), "

@@ -1,7 +1,7 @@
 """Frames of Spark, made ready to be read: where Spark differs from the other engines.
 
 Its doubles are those of the processor (Java has no others), its planner moves terms of integers only, and
-its sums of integers are below 2**63 by the bounds. What differs, and is settled here or in `readings`:
+its sums of integers are below 2**63 by the bounds. What differs is settled here or in `column_expressions`:
 
 - names are told apart without regard to case, and a dot in one reads a field of a structure;
 - a text may have a collation, by which different texts are equal: it is taken off;

@@ -15,21 +15,23 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.engine.bins import count_bins
-from pdprivacy.engine.blocks import BLOCK, Coder, coder, edge_coder, numbers
-from pdprivacy.engine.clusters import Steps, points, sums_around
+from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
+from pdprivacy.engine.contingency import count_cells
+from pdprivacy.engine.nearest_centers import Steps, points, sums_around
 from pdprivacy.engine.ranks import StepRanks, ranked
 from pdprivacy.expressions import nulls
-from pdprivacy.statistic import GroupedSums, Moments, Quantity
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
 
-__all__ = ["Columns", "PandasEngine"]
+__all__ = ["PandasEngine"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -53,17 +55,10 @@ def _scratch(rows: int, columns: int = 1) -> Floats:
     return kept[:size].reshape(columns, rows)
 
 
-class Columns(Protocol):
-    """What is read of a frame: its columns by name, and how many rows there are."""
-
-    def __getitem__(self, name: Any, /) -> Any: ...
-    def __len__(self) -> int: ...
-
-
 class PandasEngine:
     """Sufficient statistics of a pandas frame (unique column labels)."""
 
-    def __init__(self, frame: Columns) -> None:
+    def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
         self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 
@@ -75,6 +70,10 @@ class PandasEngine:
     def present(self, column: Column) -> int:
         """Records without null in ``column``."""
         return self.rows - int(nulls(self._frame[column.name]).sum())
+
+    def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:  # noqa: ARG002
+        """Return no answers: what is in memory is read statistic by statistic."""
+        return {}
 
     def _values(self, column: Column) -> Any:
         return self._frame[column.name].array
@@ -102,8 +101,7 @@ class PandasEngine:
         buffer = _scratch(min(SUM_BLOCK, max(self.rows, 1)))[0]
         anchor = quantity.anchor
         total = count = 0
-        for start in range(0, self.rows, SUM_BLOCK):
-            stop = min(start + SUM_BLOCK, self.rows)
+        for start, stop in blocks(self.rows, SUM_BLOCK):
             out = buffer[: stop - start]
             quantity.anchored(read(start, stop), out)
             count += stop - start
@@ -138,8 +136,7 @@ class PandasEngine:
         sums = [0] * size
         products = [[0] * size for _ in range(size)]
         count = 0
-        for start in range(0, self.rows, BLOCK):
-            stop = min(start + BLOCK, self.rows)
+        for start, stop in blocks(self.rows, BLOCK):
             values = buffer[:, : stop - start]
             for row, quantity in enumerate(quantities):
                 quantity.centered(reads[row](start, stop), values[row])
@@ -158,48 +155,17 @@ class PandasEngine:
                     products[i][j] += int(block_products[i, j] / first.grid / second.grid)
         return Moments(count, sums, products)
 
-    def _count(self, coders: Sequence[Coder], shape: Sequence[int]) -> Integers:
-        """Records per declared cell, in C order of ``shape``."""
-        cells = math.prod(shape)
-        # Stored codes are free per row; keep them where the stored table stays near the declared one.
-        limit = max(2 * cells, 1 << 12)
-        chosen = list(coders)
-        for place in sorted(range(len(chosen)), key=lambda i: -chosen[i].radix / shape[i]):
-            if math.prod(one.radix for one in chosen) > limit:
-                chosen[place] = chosen[place].settled()
-        radices = [one.radix for one in chosen]
-        stored = math.prod(radices)
-        counts = np.zeros(stored, dtype=np.int64)
-        # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
-        width = min(max(BLOCK, 3 * stored), max(self.rows, 1))
-        buffer = np.empty(width, dtype=np.intp)
-        # codes are put together in the narrowest type that holds them: several times as fast
-        narrow = np.int16 if stored < 2**15 else np.int32 if stored < 2**31 else np.int64
-        scratch = np.empty(min(BLOCK, width), dtype=narrow)
-        offset = 0
-        for one in chosen:
-            offset = offset * one.radix + 1
-        for start in range(0, self.rows, width):
-            stop = min(start + width, self.rows)
-            for first in range(start, stop, BLOCK):
-                last = min(first + BLOCK, stop)
-                codes = scratch[: last - first]
-                _mixed_radix(chosen, first, last, offset, codes)
-                np.copyto(buffer[first - start : last - start], codes)
-            counts += np.bincount(buffer[: stop - start], minlength=stored)
-        return _settle(counts.reshape(radices), [one.cells for one in chosen], shape).reshape(-1)
-
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
         coders = [coder(self._values(column), column, method) for column in columns]
-        return self._count(coders, [column.cells(method) for column in columns])
+        return count_cells(coders, [column.cells(method) for column in columns], self.rows)
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
         values = self._values(column)
         if column.kind == "integer":
-            found = edge_coder(values, column, edges)
-            return self._count([found], [len(edges) - 1 + int(column.nullable)])
+            shape = [len(edges) - 1 + int(column.nullable)]
+            return count_cells([edge_coder(values, column, edges)], shape, self.rows)
         counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
         return np.append(counts, nulls) if column.nullable else counts
 
@@ -217,8 +183,7 @@ class PandasEngine:
         sums = [np.zeros(groups, dtype=object) for _ in range(size)]
         totals = {pair: np.zeros(groups, dtype=object) for pair in pairs}
         buffer = np.empty((size, min(BLOCK, max(self.rows, 1))))
-        for start in range(0, self.rows, BLOCK):
-            stop = min(start + BLOCK, self.rows)
+        for start, stop in blocks(self.rows, BLOCK):
             codes = np.zeros(stop - start, dtype=np.int64)
             left_out = np.zeros(stop - start, dtype=bool)
             for one, radix in zip(coders, shape, strict=True):
@@ -248,29 +213,3 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
     """Sums of grid multiples per group as Python integers (exact: below 2**53 in a block)."""
     sums = np.bincount(codes, weights=weights, minlength=groups + 1)[:groups] / grid
     return sums.astype(np.int64).astype(object)
-
-
-def _mixed_radix(coders: Sequence[Coder], start: int, stop: int, offset: int, out: NDArray[Any]) -> None:
-    for place, one in enumerate(coders):
-        codes = one.codes(start, stop)
-        if place == 0:
-            np.copyto(out, codes, casting="unsafe")
-        else:
-            out *= one.radix
-            np.add(out, codes, out=out, casting="unsafe")
-    out += offset
-
-
-def _settle(counts: Integers, maps: Sequence[Integers], shape: Sequence[int]) -> Integers:
-    """Stored cells added into declared cells, axis by axis; those without one are dropped."""
-    for axis, cells in enumerate(maps):
-        kept = np.flatnonzero(cells >= 0)
-        target = cells[kept]
-        if len(kept) == shape[axis] and bool(np.all(np.diff(target) > 0)):
-            counts = np.take(counts, kept, axis=axis)
-            continue
-        moved = np.moveaxis(counts, axis, 0)
-        settled = np.zeros((shape[axis], *moved.shape[1:]), dtype=np.int64)
-        np.add.at(settled, target, moved[kept])
-        counts = np.moveaxis(settled, 0, axis)
-    return np.ascontiguousarray(counts)

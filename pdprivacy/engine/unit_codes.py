@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import InvalidDataError
 from pdprivacy.expressions import dense, nulls
 
-__all__ = ["filled", "unit_codes"]
+__all__ = ["filled", "lowest_of_each", "unit_codes"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -67,6 +67,19 @@ def unit_codes(names: pd.Series[Any]) -> Integers:
     with contextlib.suppress(Exception):  # whatever pandas or Arrow raise for lists and the like
         return np.asarray(pd.factorize(names)[0], dtype=np.int64)
     raise _no_names()
+
+
+def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
+    """Return the places of the records with the lowest keys of each unit, in order: at most so many of each.
+
+    >>> lowest_of_each(np.array([0, 0, 1, 0]), np.array([3, 1, 5, 2]), 2).tolist()
+    [1, 2, 3]
+    """
+    order = np.lexsort((keys, units))
+    ordered = units[order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    place = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
+    return np.sort(order[place < most])
 
 
 def _of_numbers(names: pd.Series[Any]) -> Integers:

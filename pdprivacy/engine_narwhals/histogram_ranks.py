@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.engine.ranks import bin_shift, bins_around
+from pdprivacy.engine_narwhals.column_expressions import BoundedNumber
 from pdprivacy.engine_narwhals.engines import narwhals
-from pdprivacy.engine_narwhals.readings import Number
 from pdprivacy.errors import EngineError
 from pdprivacy.statistic import Quantity, Window
 
@@ -18,9 +19,6 @@ __all__ = ["HistogramRanks"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Query: TypeAlias = Callable[[Callable[[Any], Any]], list[Any]]
-
-BIN_BITS = 12
-"""Steps are counted in at most 2**12 bins, those of `pdprivacy.engine.ranks`: so are the windows."""
 
 FEW = 1 << 16
 """So many records are read all at once: no other window takes a query then."""
@@ -45,10 +43,10 @@ class _Held:
 class HistogramRanks:
     """The records by their steps, in the engine that holds them.
 
-    How many there are per bin is asked for once; a window is the bins around its ranks, whose steps are asked
-    for by one query more. Where bins are one step wide there is no such query, nor for a window within
-    one that is held: all is held at once of few records, and of more (up to `AT_ONCE` steps) when the windows
-    together would read as many records.
+    How many there are per bin is asked for once, in the bins of `pdprivacy.engine.ranks`; a window is those
+    around its ranks, whose steps are asked for by one query more. Where bins are one step wide there is no
+    such query, nor for a window within one that is held: all is held at once of few records, and of more (up
+    to `AT_ONCE` steps) when the windows together would read as many records.
 
     A window holds each step that has a record, 16 bytes each: at most as many as there are records between
     its ranks, and in the two bins at its ends. Nothing else is in memory: what a quantile takes depends on
@@ -68,7 +66,7 @@ class HistogramRanks:
     EngineError : by a frame that differs from one query to the next, or an engine whose doubles are others.
     """
 
-    def __init__(self, query: Query, number: Number, quantity: Quantity, engine: str) -> None:
+    def __init__(self, query: Query, number: BoundedNumber, quantity: Quantity, engine: str) -> None:
         self._query, self._number, self._quantity, self._engine = query, number, quantity, engine
         self._parts = 1
         self._width = quantity.high - quantity.low + 1
@@ -83,9 +81,9 @@ class HistogramRanks:
 
     def between(self, first: int, last: int) -> Window:
         """As `Ranks` says: the bins around the ranks."""
-        left, right = self._around(first, last)
+        left, right = bins_around(self._reached, first, last)
         while any(self._refined(end, MANY) for end in (left, right - 1)):
-            left, right = self._around(first, last)
+            left, right = bins_around(self._reached, first, last)
         start, stop = int(self._edges[left]), int(self._edges[right])
         below = int(self._reached[left])
         held = self._holding(left, right)
@@ -93,15 +91,6 @@ class HistogramRanks:
         low = self._quantity.low
         distances, counts = held.distances[first_of:after], held.counts[first_of:after]
         return Window(low + start, low + stop - 1, below, distances + low, counts)
-
-    def _around(self, first: int, last: int) -> tuple[int, int]:
-        """From the last bin with at most ``first`` records below, up to where at least ``last`` are below."""
-        left, right = 0, len(self._counts)
-        if first > 0:
-            left = min(int(np.searchsorted(self._reached, first, side="right")) - 1, right - 1)
-        if last < self.rows:
-            right = max(int(np.searchsorted(self._reached, last, side="left")), left + 1)
-        return left, right
 
     # ------------------------------------------------------------ bins
 
@@ -113,7 +102,7 @@ class HistogramRanks:
 
     def _counted(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """The edges of about 2**12 bins from ``start`` up to ``stop``, and how many records are in each."""
-        shift = max((stop - start - 1).bit_length() - BIN_BITS, 0)
+        shift = bin_shift(stop - start)
         first, after = start >> shift, ((stop - 1) >> shift) + 1
         places, found = self._ask(shift, first, after)
         counts = np.zeros(after - first, np.int64)
@@ -188,7 +177,7 @@ class HistogramRanks:
 
         def plan(frame: Any) -> Any:
             read = frame.select(q0=self._number.source)
-            for condition in self._number.held:
+            for condition in self._number.conditions:
                 read = read.filter(condition)
             read = read.select(at=self._number.steps * scale - lowest)
             if (stop - start) << shift < self._width:

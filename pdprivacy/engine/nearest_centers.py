@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.engine.blocks import BLOCK
+from pdprivacy.engine.blocks import BLOCK, blocks
 from pdprivacy.statistic import GroupedSums, Quantity
 
 __all__ = ["points", "sums_around"]
@@ -28,8 +28,7 @@ def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quan
     found = np.empty((len(quantities) + 1, rows), dtype=np.int32)
     found[-1] = 1
     buffer = np.empty((len(quantities), min(BLOCK, max(rows, 1))))
-    for start in range(0, rows, BLOCK):
-        stop = min(start + BLOCK, rows)
+    for start, stop in blocks(rows, BLOCK):
         values = buffer[:, : stop - start]
         for row, quantity in enumerate(quantities):
             quantity.centered(reads[row](start, stop), values[row])
@@ -57,8 +56,7 @@ def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -
     totals = np.zeros((size, len(steps)), dtype=np.int64)
     values = np.empty((len(steps), width))
     near, more = np.empty((2, size, width))
-    for start in range(0, rows, width):
-        stop = min(start + width, rows)
+    for start, stop in blocks(rows, width):
         block, scores, terms = (array[:, : stop - start] for array in (values, near, more))
         np.copyto(block, steps[:, start:stop])
         scores[:] = shifts

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.engine_narwhals.at_once import at_once
 from pdprivacy.engine_narwhals.contribution import bounded, crowd
 from pdprivacy.engine_narwhals.engines import framed, guarded, narwhals, opened
-from pdprivacy.engine_narwhals.frame import NarwhalsEngine
-from pdprivacy.engine_narwhals.pieces import ArrowPieces, Piecewise, arrow_type, copied, each, then
+from pdprivacy.engine_narwhals.narwhals_engine import NarwhalsEngine
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, Piecewise, arrow_type, each, in_own_memory, then
 from pdprivacy.errors import InvalidDataError
-from pdprivacy.statistic import Read
 
-__all__ = ["Source"]
+__all__ = ["EngineFrame"]
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EngineFrame:
     """Columns of a frame that narwhals knows.
 
     A frame that is lazy is computed anew by each query.
@@ -41,7 +39,7 @@ class Source:
     lazy: bool
 
     @classmethod
-    def of(cls, frame: Any) -> Source:
+    def of(cls, frame: Any) -> EngineFrame:
         """All columns of a frame.
 
         Raises as `NarwhalsEngine`.
@@ -50,32 +48,28 @@ class Source:
         lazy = isinstance(found, narwhals().LazyFrame)
         return cls(found.to_native(), engine, tuple(schema.names()), lazy)
 
-    def select(self, names: Sequence[Hashable]) -> Source:
+    def select(self, names: Sequence[Hashable]) -> EngineFrame:
         """These columns only, in this order."""
         if isinstance(self.frame, ArrowPieces):
-            frame = self.frame.select(*names)
+            frame = self.frame.select(names)
         elif self.engine == "Dask":
             frame = self.frame[list(names)]
         else:
             frame = framed(self.frame).select(*names).to_native()
         return replace(self, frame=frame, names=tuple(names))
 
-    def owned(self) -> Source:
+    def owned(self) -> EngineFrame:
         """The same frame; where it is in memory, in memory of its own.
 
         Polars and Arrow read arrays of NumPy where they are, and who has the array can write to it.
         """
         if self.lazy:
             return self
-        return replace(self, frame=guarded("a copy", self.engine, lambda: copied(self.frame)))
+        return replace(self, frame=guarded("a copy", self.engine, lambda: in_own_memory(self.frame)))
 
     def statistics(self) -> NarwhalsEngine:
         """The exact sufficient statistics of the frame."""
         return NarwhalsEngine(self.frame)
-
-    def ahead(self, reads: Iterable[Read]) -> dict[Read, Any]:
-        """The answers to these reads, computed at once by one query."""
-        return at_once(self.frame, self.engine, list(dict.fromkeys(reads)))
 
     def check(self, domain: Domain) -> None:
         """Refuse columns that the engine cannot read as they are declared, before any is.
@@ -88,7 +82,7 @@ class Source:
         """What a function gives of the frame in pieces, as pandas frames; each record is in one of them."""
         return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
 
-    def then(self, step: Piecewise) -> Source:
+    def then(self, step: Piecewise) -> EngineFrame:
         """The frame after a step that looks at one record alone.
 
         Raises ParameterError for labels that other engines cannot hold.
@@ -118,7 +112,7 @@ class Source:
             )
         return over
 
-    def bounded(self, unit: Hashable, most: int) -> Source:
+    def bounded(self, unit: Hashable, most: int) -> EngineFrame:
         """At most so many records of each unit, the same each time; any of them with the same probability."""
         frame = guarded(
             "the records of each unit", self.engine, lambda: bounded(self.frame, self.engine, unit, most)

@@ -1,0 +1,248 @@
+"""The numbers of `pdprivacy.engine.PandasEngine`, by queries of the engine that holds the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
+from pdprivacy.domain import Column, Domain
+from pdprivacy.engine import PandasEngine
+from pdprivacy.engine_narwhals.column_expressions import type_name
+from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
+from pdprivacy.engine_narwhals.histogram_ranks import HistogramRanks
+from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_numbers, each_of_polars, streamed
+from pdprivacy.engine_narwhals.queries import Queries, Query
+from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read, quantity
+
+__all__ = ["NarwhalsEngine"]
+
+Found = TypeVar("Found")
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Plan: TypeAlias = Callable[[Any], Any]
+
+SLICE = 1 << 20
+"""Rows at a time of frames that are computed step by step: their steps are as many columns in memory."""
+
+STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
+"""Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
+
+
+class NarwhalsEngine:
+    """Sufficient statistics of a frame that narwhals knows.
+
+    Polars frames and lazy frames, relations of DuckDB, Dask frames, tables of PyArrow and pandas frames.
+    Nothing is read before a statistic is asked for. Each one reads once; `collect` reads once for several.
+
+    Raises
+    ------
+    MissingExtraError : narwhals is not installed.
+    ParameterError : no frame of these engines, or two columns of one name.
+    EngineError : the engine cannot tell the types of the columns.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._pieces = frame if isinstance(frame, ArrowPieces) else None
+        read = frame if self._pieces is None else self._pieces.schema.empty_table()
+        self._frame, self._engine, self._schema = opened(read)
+        self._name = self._engine if self._pieces is None else self._pieces.engine
+        self._lazy = self._pieces is None and isinstance(self._frame, narwhals().LazyFrame)
+        self._known = None if self._lazy or self._pieces is not None else len(self._frame)
+        most = SLICE if self._engine in STEP_BY_STEP else self._known
+        self._queries = Queries(self._name, self._engine, self._schema, most)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse columns that cannot be read as they are declared, whatever is asked of them later.
+
+        Raises InvalidDataError or ParameterError; no record is read.
+        """
+        types = {column.name: self._queries.type_of(column) for column in domain.columns}
+        refuse_other_types(self._held(types), domain)
+        refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain)
+        for column in domain.columns:
+            if column.role == "identifier":
+                continue
+            if column.lower is not None and column.upper is not None:
+                self._queries.column(column, "q0").number(quantity(column, "protect"))
+            try:
+                labels = column.labels("protect")
+            except DeclarationError:
+                continue
+            self._queries.column(column, "k0").cells(column.bins, len(labels))
+
+    def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
+        """What each column holds: by the types of pandas and Arrow where the frame has these."""
+        if self._engine in ("pandas", "Dask"):
+            dtypes = self._frame.to_native().dtypes
+            return {name: pandas_type_name(dtypes[name]) for name in types}
+        if self._engine == "PyArrow":
+            schema = self._frame.to_native().schema
+            return {name: arrow_type_name(schema.field(name).type) for name in types}
+        return {name: type_name(dtype) for name, dtype in types.items()}
+
+    # ------------------------------------------------------------ statistics
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, exact: private under add/remove."""
+        if self._known is not None:
+            return int(self._known)
+        if self._engine == "Dask":  # which may know it from the files
+            return guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
+        return self._answer(self._queries.rows())
+
+    def present(self, column: Column) -> int:
+        """Records without null in ``column``."""
+        return self._answer(self._queries.present(column))
+
+    def sum(self, quantity: Quantity) -> tuple[int, int]:
+        """Records without null, and the sum of their grid steps."""
+        if self._plain([quantity]):
+            sums = self._in_pieces("a sum", [quantity], lambda piece: PandasEngine(piece).sum(quantity))
+            return sum(rows for rows, _ in sums), sum(total for _, total in sums)
+        return self._answer(self._queries.sum(quantity))
+
+    def moments(self, quantities: Sequence[Quantity]) -> Moments:
+        """Count, sums and products over records complete in all ``quantities``."""
+        if self._plain(quantities):
+            pieces = self._in_pieces(
+                "moments", quantities, lambda piece: PandasEngine(piece).moments(quantities)
+            )
+            size = range(len(quantities))
+            return Moments(
+                sum(piece.rows for piece in pieces),
+                [sum(piece.sums[i] for piece in pieces) for i in size],
+                [[sum(piece.products[i][j] for piece in pieces) for j in size] for i in size],
+            )
+        return self._answer(self._queries.moments(quantities))
+
+    def grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums:
+        """Records complete in all ``quantities``, per declared group of ``keys``."""
+        return self._answer(self._queries.grouped(quantities, keys, method, products=products))
+
+    def table(self, columns: Sequence[Column], method: str) -> Integers:
+        """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
+        return self._answer(self._queries.table(columns, method))
+
+    def bins(self, column: Column, edges: Sequence[float]) -> Integers:
+        """Records per bin of ``edges``, then the null cell where nulls are declared."""
+        return self._answer(self._queries.bins(column, edges))
+
+    def codes(self, column: Column, method: str) -> Integers:
+        """The declared cell of each record, nulls after the last; -1 where it has none.
+
+        Raises ParameterError where the engine keeps its rows in no order.
+        """
+        if self._lazy or self._pieces is not None:
+            raise self._refused("the cell of each record, as its rows have no order")
+        return self._answer(self._queries.codes(column, method))
+
+    def ranks(self, quantity: Quantity) -> HistogramRanks:
+        """The records in the order of their steps: one query counts them in bins, one more reads a window."""
+        number = self._queries.column(quantity.column, "q0").number(quantity)
+
+        def results(plan: Plan) -> list[Any]:
+            return self._results("the ranks of a number", (number.name,), [plan])[0]
+
+        return HistogramRanks(results, number, quantity, self._name)
+
+    def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:  # noqa: ARG002
+        """Refused: records around centres are read from pandas frames only."""
+        raise self._refused("the records around centres")
+
+    def _refused(self, what: str) -> ParameterError:
+        return ParameterError(
+            f"{self._name} frames do not give {what}.", "protect the frame as a pandas frame"
+        )
+
+    # ------------------------------------------------------------ pieces read by the code of pandas frames
+
+    def _plain(self, quantities: Sequence[Quantity]) -> bool:
+        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are.
+
+        Lazy frames of Polars are not: it computes a query on all processors.
+        """
+        library = narwhals()
+        types = [self._queries.type_of(number.column) for number in quantities if number.label is None]
+        wide = (library.Int128, library.UInt128)
+        return (
+            self._engine in ("Polars", "PyArrow", "Dask")
+            and not (self._engine == "Polars" and self._lazy)
+            and len(types) == len(quantities)
+            and all(kind.is_float() or (kind.is_integer() and kind not in wide) for kind in types)
+        )
+
+    def _in_pieces(
+        self, what: str, quantities: Sequence[Quantity], function: Callable[[pd.DataFrame], Found]
+    ) -> list[Found]:
+        """What a function gives of these columns in pieces, as pandas frames have them."""
+        names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
+        frame = self._frame.to_native() if self._pieces is None else self._pieces
+        return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
+
+    # ------------------------------------------------------------ queries
+
+    def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:
+        """Return the answers to all reads that are queries, computed at once: the frame is gone through once.
+
+        Relations of DuckDB are streamed through Arrow, where there is more than one; Spark, whose plans have
+        one result each, computes one after the other.
+        """
+        queries = {read: query for read in reads if (query := self._queries.of(read)) is not None}
+        if self._engine == "DuckDB" and len(queries) > 1:
+            native = self._frame.to_native()
+            pieces = guarded("the types of its columns", self._name, lambda: streamed(native))
+            return NarwhalsEngine(pieces).collect(queries)
+        names = tuple(dict.fromkeys(name for query in queries.values() for name in query.names))
+        plans = [query.plan for query in queries.values()]
+        computed = self._results("several statistics", names, plans) if plans else []
+        answers = [query.answer(results) for query, results in zip(queries.values(), computed, strict=True)]
+        return dict(zip(queries, answers, strict=True))
+
+    def _answer(self, query: Query[Found]) -> Found:
+        return query.answer(self._results(query.what, query.names, [query.plan])[0])
+
+    def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
+        """What each plan gives of these columns, per part of the frame, which is gone through once."""
+        parts = guarded(what, self._name, lambda: self._computed(names, plans))
+        return [[part[place] for part in parts] for place in range(len(plans))]
+
+    def _computed(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
+        """What all plans give, per part of the frame."""
+        if self._pieces is not None:
+            parts = map(narwhals().from_native, self._pieces.open())
+            return [[plan(part) for plan in plans] for part in parts]
+        if self._engine == "Polars" and len(plans) > 1:
+            # an optimiser that sees all plans over a whole frame shares parts of them, and reads twice for it
+            native = self._frame.to_native().lazy().select(list(names))
+            return each_of_polars(native, lambda part: _of_polars(part, plans))
+        if self._engine == "Polars":
+            return [[plan(self._frame.lazy()).collect(engine="streaming") for plan in plans]]
+        if self._engine == "Dask":
+            return in_partitions(self._frame.to_native()[list(names)], lambda part: _sliced(part, plans))
+        return (
+            [[plan(self._frame).collect() for plan in plans]] if self._lazy else _sliced(self._frame, plans)
+        )
+
+
+def _sliced(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:
+    """What all plans give of so many rows at a time; of no rows, once."""
+    starts = range(0, max(len(frame), 1), SLICE)
+    return [[plan(frame[start : start + SLICE]) for plan in plans] for start in starts]
+
+
+def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
+    """What all plans give of a frame of Polars in memory."""
+    import polars
+
+    library = narwhals()
+    queries = [plan(library.from_native(part.lazy())).to_native() for plan in plans]
+    return [library.from_native(result) for result in polars.collect_all(queries)]
