@@ -19,8 +19,7 @@ from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.hints import misuse
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
-from pdprivacy.release.execute import charge, measured
-from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.execute import charge, measured, telling_charges
 from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
@@ -86,7 +85,7 @@ class ReleasePlan:
         return table(["", "epsilon", "delta"], rows, caption=first)
 
     @short_traceback
-    @tells_charges
+    @telling_charges()
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.
 

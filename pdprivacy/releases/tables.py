@@ -19,8 +19,8 @@ from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.errors import Errors
-from pdprivacy.release.publish import Floats, Made, Result, counts, release_of, series, whole_counts
+from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
+from pdprivacy.release.result import Errors, Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
