@@ -357,6 +357,10 @@ def test_masses_of_counts_keep_their_digits():
     masses = found._masses(counts)
     np.testing.assert_allclose(masses, poisson.pmf(counts, rates[:, np.newaxis]), rtol=1e-10, atol=1e-200)
     np.testing.assert_allclose(masses[:-1].sum(axis=1), 1, rtol=0, atol=1e-14)
+    few = found.at(np.arange(6))  # from 0 on
+    np.testing.assert_allclose(few._masses(counts[:6]), masses[:6], rtol=1e-13, atol=1e-200)
+    sizes = np.arange(1, 99)
+    np.testing.assert_allclose(series.at_mean(sizes), poisson.pmf(sizes, sizes), rtol=1e-13)
 
 
 def test_many_small_blocks_are_made_few():

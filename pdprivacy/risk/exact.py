@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.risk.cells import Cells
 from pdprivacy.risk.reading import NEGLIGIBLE, Reading
-from pdprivacy.risk.series import Beginnings, Complex, Series, periods, poisson
+from pdprivacy.risk.series import Beginnings, Complex, Series, at_mean, periods
 
 __all__ = ["expected", "expected_cost", "local"]
 
@@ -164,9 +164,8 @@ class _Block:
     def of(cls, compositions: Integers, period: int) -> _Block:
         values, place = np.unique(compositions, return_inverse=True)
         sizes = compositions.sum(axis=1)
-        at_size = poisson(sizes.astype(np.float64), sizes)
         series = Series.of(values.astype(np.float64), period)
-        return cls(series, place.reshape(compositions.shape), at_size, sizes)
+        return cls(series, place.reshape(compositions.shape), at_mean(sizes), sizes)
 
     @property
     def numbers(self) -> int:

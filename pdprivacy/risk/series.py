@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.risk.reading import SMALL, Reading
 
-__all__ = ["Beginnings", "Complex", "Hidden", "Series", "periods", "poisson"]
+__all__ = ["Beginnings", "Complex", "Hidden", "Series", "at_mean", "periods", "poisson"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Complex: TypeAlias = NDArray[np.complex128]
@@ -43,11 +43,17 @@ STIRLING = np.array(
 def poisson(rate: Floats, count: Integers) -> Floats:
     """Poisson masses, to a relative 1e-14 around high rates, where logarithms of factorials lose digits."""
     n = np.maximum(count, 1).astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        mass = np.exp(n * _log1p_less(rate / n - 1)) * at_mean(count)
+    return np.where(count == 0, np.exp(-rate), mass)
+
+
+def at_mean(count: Integers) -> Floats:
+    """Poisson masses of counts of at least 1 where the count is the rate."""
+    n = np.maximum(count, 1).astype(np.float64)
     series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n**2)) / n**2) / n**2) / n
     rest = np.where(n < len(STIRLING), STIRLING[np.minimum(count, len(STIRLING) - 1)], series)
-    with np.errstate(divide="ignore", over="ignore"):
-        mass = np.exp(n * _log1p_less(rate / n - 1) - rest) / np.sqrt(2 * np.pi * n)
-    return np.where(count == 0, np.exp(-rate), mass)
+    return np.exp(-rest) / np.sqrt(2 * np.pi * n)
 
 
 def _log1p_less(x: Floats) -> Floats:
@@ -155,12 +161,16 @@ class Series:
         return Hidden(q, counts, at_zero)
 
     def _masses(self, counts: Integers) -> Floats:
-        """(D, L), the masses of the counts: by ratios, from one near the mode on."""
+        """(D, L), the masses of the counts: by ratios, from 0 on or from one near the mode on."""
         ratios = self.rates[:, np.newaxis] / np.maximum(counts, 1)
         ratios[:, 0] = 1.0
         masses = np.cumprod(ratios, axis=1, out=ratios)
-        row, near = np.arange(len(counts)), np.minimum(self.centres - self.first, counts.shape[1] - 1)
-        masses *= (poisson(self.rates, counts[row, near]) / masses[row, near])[:, np.newaxis]
+        if self.first.any():
+            row, near = np.arange(len(counts)), np.minimum(self.centres - self.first, counts.shape[1] - 1)
+            known = poisson(self.rates, counts[row, near]) / masses[row, near]
+        else:
+            known = np.exp(-self.rates)
+        masses *= known[:, np.newaxis]
         return masses
 
     def transforms(self, hidden: Hidden, partial: bool) -> tuple[Complex, Complex]:
