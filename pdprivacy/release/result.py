@@ -72,21 +72,18 @@ class Errors:
 
     def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """As in the metadata of a frame of this shape."""
-
-        def plain(value: Any) -> Any:
-            return as_json(np.broadcast_to(np.asarray(value, np.float64), shape))
-
-        stored = {
+        stored: dict[str, Any] = {
             "level": LEVEL,
-            "standard_error": plain(self.standard_error),
-            "plus_minus": plain(self.plus_minus),
+            "standard_error": _as_json(self.standard_error, shape),
+            "plus_minus": _as_json(self.plus_minus, shape),
         }
         if self.bias is None:
             return stored
         worst = None
         if self.worst_bias is not None:
-            worst = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
-        return {**stored, "bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": worst}
+            worst = {"bias": _as_json(self.worst_bias, shape), "rmse": _as_json(self.worst_rmse, shape)}
+        own = {"bias": _as_json(self.bias, shape), "rmse": _as_json(self.rmse, shape)}
+        return {**stored, **own, "worst_case": worst}
 
 
 @dataclass(frozen=True)
@@ -161,8 +158,9 @@ class Result:
         return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 
 
-def as_json(values: Floats) -> Any:
-    """Numbers as JSON: one number where all are the same, None where one is not finite."""
+def _as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
+    """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
+    values = np.broadcast_to(np.asarray(numbers, np.float64), shape)
     if not np.isfinite(values).any():
         return None
     if values.size and bool(np.all(values == values.flat[0])):

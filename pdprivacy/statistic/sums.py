@@ -115,11 +115,12 @@ class SharedCounts:
 
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
         """The counts of all records, or one per group."""
-        moved, l2_squared = (scope.count(), scope.count() ** 2) if groups is None else scope.cells()
+        count = scope.count()
+        moved = (count, count**2) if groups is None else scope.cells()
         moves = 1 if groups is None else scope.moves
         size, unit, lower = groups or 1, Fraction(1), Fraction(0)
         return [
-            Part(name, weight, moved, l2_squared, unit, size, counts=True, moves=moves, lower=lower)
+            Part(name, weight, *moved, unit, size, counts=True, moves=moves, lower=lower)
             for name, weight in self.weights
         ]
 
