@@ -16,6 +16,7 @@ import pytest
 import pdprivacy
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
+from pdprivacy.statistic.confidence import Tail, of_ratio
 from tests.benchmarks.coverage import CASES, coverage, grid
 from tests.support.engine_frames import ON_NEWEST_PANDAS
 from tests.support.statistics import accepts_share
@@ -119,3 +120,26 @@ def test_an_interval_for_one_release_is_no_narrower_than_its_own(sparse):
         released = sparse.dp.mean(["i", "j"], epsilon=0.5, delta=delta, mechanism=mechanism, rng=4)
         combined, own = pdprivacy.combine(released, within=0), released.dp.interval()
         assert (combined["upper"] - combined["lower"] >= (own["upper"] - own["lower"]) * (1 - 1e-9)).all()
+
+
+def test_the_interval_of_a_ratio_ends_where_noise_alone_explains_the_numbers_no_more():
+    rng = np.random.default_rng(11)
+    for _ in range(300):
+        size = 10 ** rng.uniform(-1, 4)
+        counts, width = rng.normal(size, 10 ** rng.uniform(-1, 3), 20), 10 ** rng.uniform(-2, 3)
+        low, high = -width * rng.random(), width * rng.random()
+        of_sum, of_count = 10 ** rng.uniform(-2, 4), 10 ** rng.uniform(-2, 3)
+        sums = rng.uniform(1.3 * low, 1.3 * high, 20) * np.maximum(counts, 0) + rng.normal(0, of_sum, 20)
+        tail, level = Tail(rng.choice([1.0, 2.0])), rng.choice([0.5, 0.95])
+        ends = np.stack(of_ratio(tail, level, sums, counts, (of_sum, of_count), low, high))
+        noise = tail.half(level, np.stack([np.full(ends.shape, of_sum), ends * of_count], axis=-1))
+        excess = np.abs(sums - ends * counts) - noise
+        inside = (ends > low) & (ends < high)
+        assert (np.abs(excess) <= 1e-9 * (np.abs(sums) + noise))[inside & (counts > 0)].all()
+        centre = np.clip(sums / np.where(counts > 0, counts, 1), low, high)
+        assert (ends[0] <= centre).all()
+        assert (centre <= ends[1]).all()
+        known = np.array([[low], [high]]) == ends
+        beyond = (centre == low) | (centre == high)
+        assert ((excess <= 0) | ~known | beyond)[:, counts > 0].all()
+        assert (ends[:, counts <= 0] == [[low], [high]]).all()

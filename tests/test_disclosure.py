@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 from itertools import product
@@ -884,6 +886,34 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     cumulative = f"{percent(reached[-1])} of records, cumulative (dr_ha)"
     assert [line.split("risk   ")[1] for line in repr(budget).splitlines() if "risk" in line] == [cumulative]
     assert f"<td>{cumulative}</td>" in budget._repr_html_()
+
+
+def test_the_risks_of_a_release_and_of_all_that_was_spent_are_computed_at_once(monkeypatch):
+    private, asked, computed = protect(epsilon=9), [], risk.dr_ha
+
+    def counted(cells, noises, *more):
+        asked.append(len(noises))
+        return computed(cells, noises, *more)
+
+    monkeypatch.setattr(risk, "dr_ha", counted)
+    for _ in range(3):
+        private.dp.crosstab(BY, "ill", epsilon=1)
+    assert asked == [1, 2, 2]  # the first release is all that was spent
+
+
+def test_the_first_table_with_a_risk_imports_no_large_package():
+    code = """
+import sys
+import pandas as pd
+from pdprivacy import Column, Domain, protect
+place = Column("place", "category", categories=("a", "b"), role="quasi_identifier")
+ill = Column("ill", "boolean", role="sensitive")
+frame = pd.DataFrame({"place": ["a", "b"] * 50, "ill": [True] * 100})
+table = protect(frame, Domain((place, ill)), epsilon=9).dp.crosstab("place", "ill", epsilon=1)
+assert table.attrs["dp"]["dr_ha"]["by_records"] > 0
+assert "scipy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_gaussian_noise_is_that_of_all_delta_spent_too():

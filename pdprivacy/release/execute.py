@@ -7,23 +7,23 @@ the noise.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from pdprivacy import noise
 from pdprivacy.accounting import Events
 from pdprivacy.ledger import Entry
+from pdprivacy.ledger.budget import ENTERED, charging
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.protection import Protected
-from pdprivacy.release.notes import tells_charges
 from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Engine, Read
 
-__all__ = ["charge", "execute", "executed", "measured"]
+__all__ = ["charge", "execute", "executed", "measured", "telling_charges"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,25 +39,37 @@ def execute(release: Release[R], asked: Asked | None = None) -> R:
     ParameterError : a mechanism that does not fit. Nothing is charged.
     BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. What fails later stays charged.
     """
-    keeper = release.facts.keeper
-    if keeper is None:
-        return _execute(release)
+    facts, task, call = release.facts, release.task, release.call
+    if facts.keeper is not None:
 
-    def make(release_id: str) -> R:
-        return _execute(replace(release, call=replace(release.call, release_id=release_id)))
+        def make(release_id: str) -> R:
+            unkept = replace(release, facts=replace(facts, keeper=None))
+            return execute(replace(unkept, call=replace(call, release_id=release_id)))
 
-    return keeper.keep(release, asked, make)  # type: ignore[no-any-return]
-
-
-@tells_charges
-def _execute(release: Release[R]) -> R:
-    source = noise.source(release.call.rng)
-    price, entry = charge(
-        release.facts, release.task.cost, release.task.price, release.label, release.call.release_id
-    )
-    released, risk = measured(release, price, entry, source, release_id=release.call.release_id)
-    release.facts.budget.answered(entry.number, risk)
+        return facts.keeper.keep(release, asked, make)  # type: ignore[no-any-return]
+    with telling_charges():
+        source = noise.source(call.rng)
+        price, entry = charge(facts, task.cost, task.price, release.label, call.release_id)
+        released, risk = measured(release, price, entry, source, release_id=call.release_id)
+        facts.budget.answered(entry.number, risk)
     return released
+
+
+@contextmanager
+def telling_charges() -> Iterator[None]:
+    """Add a note to an error for each charge that is entered although nothing is handed out."""
+    if ENTERED.get() is not None:  # part of another release
+        yield
+        return
+    with charging() as entered:
+        try:
+            yield
+        except BaseException as error:
+            for (_, number), name in entered.items():
+                title = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
+                if not str(error).startswith(title):
+                    error.add_note(f"{title} is entered, but its answer was not handed out.")
+            raise
 
 
 def charge(
@@ -108,7 +120,9 @@ def measured(
     ahead = answers or {}
     exact: Any = None
     task: Task | None = first
-    turns = shown(range(first.rounds), first.rounds, release.call.statistic, release.progress, long=True)
+    turns: Iterable[int] = range(first.rounds)
+    if release.progress is not False:
+        turns = shown(turns, first.rounds, release.call.statistic, release.progress, long=True)
     with closing(turn for turn in turns) as each:  # no interrupt leaves a bar behind
         for _ in each:
             assert task is not None

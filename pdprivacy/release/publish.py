@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -19,67 +19,17 @@ from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import Gaussian
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import PartMechanism
-from pdprivacy.release.errors import Errors, own_half, pairs_as_json
+from pdprivacy.release.result import Errors, Result, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
-from pdprivacy.request import Bounding, MechanismName
-from pdprivacy.statistic import Answer, Cells, Narrowed, Noisy, Part, Statistic, TreeCells
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.request import MechanismName
+from pdprivacy.statistic import Cells, Narrowed, Part, Statistic, TreeCells
 
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 R = TypeVar("R", "pd.Series[Any]", pd.DataFrame)
 # Made[R]: a released object and the errors of its numbers
 Made: TypeAlias = tuple[R, Errors]
-
-
-@dataclass(frozen=True)
-class Result:
-    """One release of a statistic: its numbers, bounded as asked, and the noisy numbers they are made of.
-
-    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
-    declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
-    biases of several numbers add up, and depend on the exact ones.
-    """
-
-    answer: Answer
-    noisy: tuple[Noisy, ...]
-    price: Price
-    offsets: tuple[float, ...] | None
-    bounding: Bounding | None
-    ends: tuple[Any, Any]
-    bias_known: bool = True
-
-    @property
-    def errors(self) -> Errors:
-        """How far off the numbers may be."""
-        return Errors.of(self.answer, self.price, self.offsets, self.bounding, bias_known=self.bias_known)
-
-    def interval(self, level: float) -> Ends:
-        """The ends of the intervals of this level, before rounding."""
-        if self.answer.interval is not None:
-            return self.answer.interval(level)
-        values, half = self.answer.values, own_half(self.price.mechanisms, level)
-        return values - half, values + half
-
-    def reshaped(self, shape: tuple[int, ...]) -> Result:
-        """The result in this shape; its errors are the same for all numbers, or of the same shape."""
-
-        def interval(level: float) -> Ends:
-            lower, upper = (np.reshape(end, shape) for end in self.interval(level))
-            return lower, upper
-
-        answer = replace(self.answer, values=np.reshape(self.answer.values, shape), interval=interval)
-        return replace(self, answer=answer)
-
-    def projected(self, values: Any) -> Result:
-        """The result with consistent numbers in the place of its own, and intervals around them."""
-        return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
-
-    def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
-        """The result whose numbers are made of these."""
-        answer = transform(replace(self.answer, interval=self.interval))
-        return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 
 
 def release_of(
@@ -106,26 +56,15 @@ def release_of(
         )
 
     def publish(drawn: Drawn) -> tuple[R, float | None]:
-        results = [
-            Result(
-                _bounded(narrowed.finish(noisy), request.bounding),
-                noisy,
-                drawn.price,
-                narrowed.offsets,
-                request.bounding,
-                statistic.ends,
-            )
-            for noisy in drawn.outcomes[0]
-        ]
+        price, bounding, results = drawn.price, request.bounding, []
+        for noisy in drawn.outcomes[0]:
+            answer = narrowed.finish(noisy)
+            if bounding is not None:
+                answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
+            results.append(Result(answer, noisy, price, narrowed.offsets, bounding, statistic.ends))
         return published(facts, call, drawn, results, make, arrange=arrange, risk=risk)
 
     return Release(facts, call, call.label(facts), NoisyNumbers(narrowed, request), publish)
-
-
-def _bounded(answer: Answer, bounding: Bounding | None) -> Answer:
-    if bounding is None:
-        return answer
-    return replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
 
 
 def _narrowed(statistic: Statistic, call: Call) -> Statistic:
@@ -174,12 +113,15 @@ def published(
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[R, float | None]:
     """The released object with its metadata, and the disclosure risk that was reached."""
-    made: list[Made[Any]] = [make(result) for result in results]
+    made: list[Made[Any]] = [*map(make, results)]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
     found, reached = risk(results[0], drawn.entry) if risk is not None and len(results) == 1 else ({}, None)
     price, request = drawn.price, call.request
+    error = errors.to_json(released.shape)
+    if request.bounding and (call.margins or call.normalize or call.constraint not in (None, "psd")):
+        error["note"] = SUMS
     moved = [_sensitivity(*pair) for pair in zip(price.parts, price.mechanisms, strict=True)]
     attach(
         facts,
@@ -190,7 +132,7 @@ def published(
         sensitivity=_by_part(price, moved),
         scale=_by_part(price, [mechanism.scale for mechanism in price.mechanisms]),
         split={part.name: float(part.weight) for part in price.parts},
-        error={**errors.to_json(released.shape), **_note(call)},
+        error=error,
         p=None if request.p is None else float(request.p),
         calibration=request.calibration,
         bounding=request.bounding,
@@ -276,11 +218,6 @@ def _rows(facts: Protected, call: Call) -> int | None:
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
 """Why no bias is stated of a number that is made of several bounded ones."""
-
-
-def _note(call: Call) -> dict[str, str]:
-    summed = call.margins or call.normalize or call.constraint not in (None, "psd")
-    return {"note": SUMS} if call.request.bounding is not None and summed else {}
 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:

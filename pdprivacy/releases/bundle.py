@@ -17,8 +17,7 @@ from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.hints import told
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational, show
 from pdprivacy.protection import Protected
-from pdprivacy.release.execute import charge, measured
-from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.execute import charge, measured, telling_charges
 from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Price, Release
 from pdprivacy.releases import clustering
@@ -83,7 +82,7 @@ class ReleasePlan:
             rows.append([f"{sum(1 for _ in run)} x {label}", show(cost.epsilon), show(cost.delta)])
         return table(["", "epsilon", "delta"], rows, caption=first)
 
-    @tells_charges
+    @telling_charges()
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.
 

@@ -19,8 +19,8 @@ from pdprivacy.mechanism.selection import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.errors import LEVEL
-from pdprivacy.release.publish import Made, Result, attach, published
+from pdprivacy.release.publish import Made, attach, published
+from pdprivacy.release.result import LEVEL, Result
 from pdprivacy.release.spec import Call, Drawn, Release
 from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.releases.columns import Labels, columns_of, name_index

@@ -14,7 +14,8 @@ from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, Result, counts, release_of
+from pdprivacy.release.publish import Made, counts, release_of
+from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,

@@ -15,7 +15,8 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, Result, pair_of, release_of, series
+from pdprivacy.release.publish import Made, pair_of, release_of, series
+from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import Labels, Split, columns_of, name_index, refuse_shared, weights_of
 from pdprivacy.request import Options

@@ -18,8 +18,8 @@ from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNois
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.errors import LEVEL
 from pdprivacy.release.publish import attach
+from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.releases.columns import Labels as Names

@@ -15,8 +15,7 @@ from pdprivacy.ledger import Budget, counted_by
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, divide
-from pdprivacy.release.execute import charge
-from pdprivacy.release.notes import tells_charges
+from pdprivacy.release.execute import charge, telling_charges
 from pdprivacy.release.spec import Price, labelled
 from pdprivacy.releases.columns import columns_of
 
@@ -120,7 +119,7 @@ def _largest(fits: Callable[[float], bool], near: float | None) -> float:
     return low
 
 
-@tells_charges
+@telling_charges()
 def partition(
     protected: Protected,
     by: Hashable,

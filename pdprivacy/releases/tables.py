@@ -19,8 +19,8 @@ from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.errors import Errors
-from pdprivacy.release.publish import Floats, Made, Result, counts, release_of, series, whole_counts
+from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
+from pdprivacy.release.result import Errors, Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
@@ -32,7 +32,7 @@ from pdprivacy.releases.columns import (
     name_index,
     weights_of,
 )
-from pdprivacy.releases.reached import reached_risk, released_risk
+from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
 from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
 from pdprivacy.statistic.confidence import Ends, of_shares
@@ -302,10 +302,11 @@ def crosstab(
     at_risk = exposed and not apart and all(column.role == "sensitive" for column in tops) and sides[1] > 1
 
     def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
-        known = constraint != "hierarchy"  # whose counts have more than one noise
-        counts = np.asarray(result.reshaped(sides).answer.values)
-        found = released_risk(counts, result.price, call.request) if known else None
-        return {"dr_ha": found}, reached_risk(call.request, result.price, entry, counts, found)
+        if constraint == "hierarchy":  # whose counts have more than one noise
+            return {"dr_ha": None}, None
+        counts = np.reshape(result.answer.values, sides)
+        own, reached = released_risk(counts, result.price, call.request, entry)
+        return {"dr_ha": own}, reached
 
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 

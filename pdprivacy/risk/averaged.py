@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy import fft
 from numpy.typing import NDArray
 
 from pdprivacy.risk.cells import Cells
@@ -181,9 +182,9 @@ def _at_sizes(
     offset = (wanted[np.newaxis, :] - centre[:, np.newaxis]) % period
     found = np.empty((len(readings), len(proportions)))
     for at in range(0, len(readings), EACH):
-        below, there = series.transforms(readings[at : at + EACH], partial)
+        below, there = series.transforms(series.hidden(readings[at : at + EACH]), partial)
         _, one = beginnings.products(below, there)
-        coefficients = np.fft.irfft(one, period, axis=2)[:, node]
+        coefficients = fft.irfft(one, period, axis=2)[:, node]
         found[at : at + EACH] = np.take_along_axis(coefficients, offset[np.newaxis], axis=2) @ factor
     return found
 

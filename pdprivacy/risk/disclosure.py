@@ -31,6 +31,9 @@ Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
 """In one cell, beyond which the sums are too long."""
 
+QUICK = 1 << 12
+"""Counts, times noises, up to which starting threads would take longer than the threads save."""
+
 
 def dr_ha(
     counts: ArrayLike | Cells,
@@ -206,9 +209,10 @@ class Question:
         return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
 
     def computed(self, noises: Sequence[Reading], as_published: bool) -> Floats:
-        """(E,) averages, or (E, N); the noises are shared out over the processors."""
+        """(E,) averages, or (E, N); where there is much to do, the processors share out the noises."""
         self._check_sizes()
-        workers = min(os.cpu_count() or 1, len(noises), 8)
+        quick = self.cells.compositions.size * len(noises) <= QUICK
+        workers = 1 if quick else min(os.cpu_count() or 1, len(noises), 8)
         ends = [len(noises) * worker // workers for worker in range(workers + 1)]
         parts = [noises[a:b] for a, b in itertools.pairwise(ends)]
         if workers == 1:

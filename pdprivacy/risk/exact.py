@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.risk.cells import Cells
 from pdprivacy.risk.reading import NEGLIGIBLE, Reading
-from pdprivacy.risk.series import Beginnings, Complex, Series, periods, poisson
+from pdprivacy.risk.series import Beginnings, Complex, Series, at_mean, periods
 
 __all__ = ["expected", "expected_cost", "local"]
 
@@ -50,8 +50,14 @@ WORKING_SET = 1 << 18
 SINGLE = 1 << 18
 """Multiply-adds of a matrix product that a library leaves to one thread."""
 
+EACH = 20
+"""Multiply-adds that take as long as one number of a transform."""
+
 OVERHEAD = 20_000
 """Multiply-adds that take as long as the fixed work for one block of compositions."""
+
+JOINED = 10 * OVERHEAD
+"""Multiply-adds that are saved where two small blocks are made one: the calls take longer than the work."""
 
 
 def local(cells: Cells, readings: Sequence[Reading], partial: bool = False) -> Iterator[Floats]:
@@ -110,23 +116,39 @@ def expected_cost(counts: ArrayLike | Cells) -> int:
     for rows, period in _blocks(cells):
         compositions = cells.compositions[rows]
         masses = len(np.unique(compositions)) * Series.width(int(compositions.max()))
-        cost += OVERHEAD + 20 * len(rows) * labels * period + 50 * masses
+        cost += OVERHEAD + EACH * len(rows) * labels * period + 50 * masses
     return cost
 
 
 def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
     """Mixed compositions with transforms of the same length, as many as are worked on at a time."""
-    mixed = np.flatnonzero(cells.compositions[:, -2])
-    length = periods(cells.sizes[mixed])
-    for period in np.unique(length).tolist():
-        rows = mixed[length == period]
-        counts = np.unique(cells.compositions[rows])
-        width = Series.width(int(counts[-1]))
+    mixed, labels = np.flatnonzero(cells.compositions[:, -2]), cells.compositions.shape[1]
+    lengths = periods(cells.sizes[mixed])
+    for shortest, period in _ranges(lengths, labels):
+        rows = mixed[(lengths >= shortest) & (lengths <= period)]
+        compositions = cells.compositions[rows]
+        width = Series.width(int(compositions[:, -1].max()))
         most = max(1, 8 * WORKING_SET // period)
-        if len(counts) * width > 8 * WORKING_SET:
-            most = min(most, max(1, 8 * WORKING_SET // (width * cells.compositions.shape[1])))
+        if compositions.size * width > 8 * WORKING_SET < len(np.unique(compositions)) * width:
+            most = min(most, max(1, 8 * WORKING_SET // (width * labels)))
         for start in range(0, len(rows), most):
             yield rows[start : start + most], period
+
+
+def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
+    """The shortest and the longest length of each block, the longest ones first.
+
+    All compositions of a block have the longest, where that takes less time than one block more.
+    """
+    distinct, numbers = (each[::-1].tolist() for each in np.unique(lengths, return_counts=True))
+    found: list[tuple[int, int]] = []
+    for period, number in zip(distinct, numbers, strict=True):
+        longest = found[-1][1] if found else period
+        if found and EACH * number * labels * (longest - period) <= JOINED:
+            found[-1] = period, longest
+        else:
+            found.append((period, period))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +164,8 @@ class _Block:
     def of(cls, compositions: Integers, period: int) -> _Block:
         values, place = np.unique(compositions, return_inverse=True)
         sizes = compositions.sum(axis=1)
-        at_size = poisson(sizes.astype(np.float64), sizes)
         series = Series.of(values.astype(np.float64), period)
-        return cls(series, place.reshape(compositions.shape), at_size, sizes)
+        return cls(series, place.reshape(compositions.shape), at_mean(sizes), sizes)
 
     @property
     def numbers(self) -> int:
@@ -153,11 +174,14 @@ class _Block:
 
     def risks(self, readings: Sequence[Reading], partial: bool) -> Floats:
         """(E, C) risks."""
-        below, there = self.series.transforms(readings, partial)
         found = np.zeros((len(readings), len(self.place)))
-        rows = self._visible(below[:, :, 0].real.max(axis=0))
+        hidden = self.series.hidden(readings)
+        rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
         if rows.size:
-            found[:, rows] = self._joined(self.place[rows], below, there) / self.at_size[rows]
+            kept, place = np.unique(self.place[rows], return_inverse=True)
+            below, there = self.series.at(kept).transforms(hidden.at(kept), partial)
+            joined = self._joined(place.reshape(len(rows), -1), below, there)
+            found[:, rows] = joined / self.at_size[rows]
         if partial:
             found /= self.sizes
         return np.clip(found, 0.0, 1.0)

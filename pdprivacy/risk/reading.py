@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ Integers: TypeAlias = NDArray[np.int64]
 NEGLIGIBLE = 1e-18
 """Masses below this are dropped: a thousand of them stay below 1e-15."""
 
+
+SMALL = 256
+"""Counts below this are looked up."""
 
 ROUNDING = 1e-12
 """By how much a distribution function may leave [0, 1]."""
@@ -51,7 +55,7 @@ class NoNoise:
         return (doubles(x, "'x'") >= 0).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """How counts with this noise read; ``threshold``: released counts below it read as empty.
 
@@ -92,14 +96,24 @@ class Reading:
 
     def empty(self, counts: Integers) -> Floats:
         """q: the probability that each count reads as empty, being below the threshold; same shape."""
+        if counts.max(initial=0) < SMALL:
+            return np.asarray(self._small[counts])
+        return self._empty(counts)
+
+    def _empty(self, counts: Integers) -> Floats:
         return self._chances(np.full(counts.shape, self.threshold), counts, below=True)
+
+    @functools.cached_property
+    def _small(self) -> Floats:
+        """(SMALL,), q of the counts from 0 on, which most tables ask for several times."""
+        return self._empty(np.arange(SMALL))
 
     def reach(self, largest: int) -> int:
         """From what count on none reads as empty, but with negligible probability; at most ``largest``.
 
         q is taken to fall with the count.
         """
-        size = 16
+        size = SMALL
         while size < largest and self.empty(np.array([size]))[0] >= NEGLIGIBLE:
             size *= 2
         return min(size, largest)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy import fft
 from numpy.typing import NDArray
 
-from pdprivacy.risk.reading import Reading
+from pdprivacy.risk.reading import SMALL, Reading
 
-__all__ = ["Beginnings", "Complex", "Series", "periods", "poisson"]
+__all__ = ["Beginnings", "Complex", "Hidden", "Series", "at_mean", "periods", "poisson"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Complex: TypeAlias = NDArray[np.complex128]
@@ -20,21 +22,38 @@ Integers: TypeAlias = NDArray[np.int64]
 FOLDED = 1e-17
 """Relative to the mass at the size of the cell, what a transform may fold into it."""
 
+LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()
+"""Even lengths of transforms that are quick, ascending."""
+
+SHORT = 1 << 10
+"""Up to here all counts are asked how they read, and above only those that may read as empty."""
+
+STIRLING = np.array(
+    [
+        0.0,
+        *(
+            math.log(math.factorial(n) * math.exp(n) / n**n / math.sqrt(2 * math.pi * n))
+            for n in range(1, 16)
+        ),
+    ]
+)
+"""What remains of Stirling's formula: n! = sqrt(2 pi n) (n/e)^n e^rest; for larger n it is a short series."""
+
 
 def poisson(rate: Floats, count: Integers) -> Floats:
     """Poisson masses, to a relative 1e-14 around high rates, where logarithms of factorials lose digits."""
-    from scipy.special import gammaln
-
     n = np.maximum(count, 1).astype(np.float64)
-    # n! = sqrt(2 pi n) (n/e)^n e^rest: what remains of Stirling's formula is a short series
-    rest = np.where(
-        n < 16,
-        gammaln(n + 1) - (n + 0.5) * np.log(n) + n - 0.5 * np.log(2 * np.pi),
-        (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n**2)) / n**2) / n**2) / n,
-    )
     with np.errstate(divide="ignore", over="ignore"):
-        mass = np.exp(n * _log1p_less(rate / n - 1) - rest) / np.sqrt(2 * np.pi * n)
+        mass = np.exp(n * _log1p_less(rate / n - 1)) * at_mean(count)
     return np.where(count == 0, np.exp(-rate), mass)
+
+
+def at_mean(count: Integers) -> Floats:
+    """Poisson masses of counts of at least 1 where the count is the rate."""
+    n = np.maximum(count, 1).astype(np.float64)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n**2)) / n**2) / n**2) / n
+    rest = np.where(n < len(STIRLING), STIRLING[np.minimum(count, len(STIRLING) - 1)], series)
+    return np.exp(-rest) / np.sqrt(2 * np.pi * n)
 
 
 def _log1p_less(x: Floats) -> Floats:
@@ -48,18 +67,13 @@ def _log1p_less(x: Floats) -> Floats:
 
 
 def periods(sizes: Integers, slack: int = 0) -> Integers:
-    """Lengths of transforms that fold next to nothing into the mass at each size, ``slack`` further off."""
-    distinct, place = np.unique(sizes, return_inverse=True)
-    rate, at_size = distinct.astype(np.float64), poisson(distinct.astype(np.float64), distinct)
-    needed = np.full(len(distinct), 1, dtype=np.int64)
-    step = 1 << 30
-    while step:
-        longer = needed + step
-        folds = poisson(rate, distinct + longer) > FOLDED * at_size
-        needed = np.where(folds, longer, needed)
-        step >>= 1
-    nice = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()  # even, quick, ascending
-    return np.asarray(nice[np.searchsorted(nice, needed + 1 + 2 * slack)][place.reshape(-1)])
+    """Lengths of transforms that fold next to nothing into the mass at each size, ``slack`` further off.
+
+    By Bernstein's inequality: Pois(n + L; n) / Pois(n; n) <= exp(-L^2 / (2 (n + L / 3))).
+    """
+    log = -math.log(FOLDED)
+    needed = np.ceil(log / 3 + np.sqrt(log**2 / 9 + 2 * log * sizes)).astype(np.int64)
+    return np.asarray(LENGTHS[np.searchsorted(LENGTHS, needed + 1 + 2 * slack)])
 
 
 def _spread(rates: Floats) -> Integers:
@@ -68,26 +82,43 @@ def _spread(rates: Floats) -> Integers:
 
 
 @dataclass(frozen=True, slots=True)
+class Hidden:
+    """Counts that read as empty, for each reading: the masses (E, D, L) of the counts (D, L).
+
+    ``at_zero``: (E,), the probability that a count of 0 reads so.
+    """
+
+    masses: Floats
+    counts: Integers
+    at_zero: Floats
+
+    def at(self, rates: Integers) -> Hidden:
+        """Those of some of the rates."""
+        return Hidden(self.masses[:, rates], self.counts[rates], self.at_zero)
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     """For labels with independent Poisson counts: of given ``rates``, centred at ``centres``, (D,) each.
 
-    ``first``, ``mass``: (D,) and (D, L), the masses of each from its first count on. ``period``: the
-    length of the transform, of which the half is held.
+    ``first``: (D,), the least count of each whose mass is held. ``period``: the length of the transform, of
+    which the half is held.
     """
 
     period: int
     rates: Floats
     centres: Integers
     first: Integers
-    mass: Floats
 
     @classmethod
     def of(cls, rates: Floats, period: int) -> Series:
         """With masses that leave out less than 1e-20."""
         centres = np.rint(rates).astype(np.int64)
-        first = np.maximum(centres - _spread(rates), 0)
-        counts = first[:, np.newaxis] + np.arange(cls.width(float(rates.max())))
-        return cls(period, rates, centres, first, poisson(rates[:, np.newaxis], counts))
+        return cls(period, rates, centres, np.maximum(centres - _spread(rates), 0))
+
+    def at(self, rates: Integers) -> Series:
+        """The series of some of the rates."""
+        return Series(self.period, self.rates[rates], self.centres[rates], self.first[rates])
 
     @staticmethod
     def width(largest: float) -> int:
@@ -102,7 +133,7 @@ class Series:
     @property
     def numbers(self) -> int:
         """Complex numbers that the transforms take for one reading."""
-        return 2 * len(self.rates) * self.length + self.mass.size
+        return len(self.rates) * (2 * self.length + self.width(float(self.rates.max())))
 
     @property
     def weights(self) -> Floats:
@@ -111,46 +142,68 @@ class Series:
         weights[0] = weights[-1] = 1.0 / self.period  # periods are even
         return weights
 
-    def transforms(self, readings: Sequence[Reading], partial: bool) -> tuple[Complex, Complex]:
+    def hidden(self, readings: Sequence[Reading]) -> Hidden:
+        """What reads as empty, as far as that is not negligible."""
+        width = self.width(float(self.rates.max()))
+        top = int(self.first.max()) + width
+        reach = max(reading.reach(top) for reading in readings)
+        width = min(max(reach - int(self.first.min()), 1), width)
+        counts = self.first[:, np.newaxis] + np.arange(width)
+        if reach > counts.size or top <= SMALL:
+            q = np.array([reading.empty(counts) for reading in readings])
+        else:
+            each = np.zeros((len(readings), reach + 1))
+            for row, reading in zip(each, readings, strict=True):
+                row[:reach] = reading.empty(np.arange(reach))
+            q = each[:, np.minimum(counts, reach)]
+        at_zero = np.array([reading.empty(np.zeros(1, np.int64))[0] for reading in readings])
+        q *= self._masses(counts)
+        return Hidden(q, counts, at_zero)
+
+    def _masses(self, counts: Integers) -> Floats:
+        """(D, L), the masses of the counts: by ratios, from 0 on or from one near the mode on."""
+        ratios = self.rates[:, np.newaxis] / np.maximum(counts, 1)
+        ratios[:, 0] = 1.0
+        masses = np.cumprod(ratios, axis=1, out=ratios)
+        if self.first.any():
+            row, near = np.arange(len(counts)), np.minimum(self.centres - self.first, counts.shape[1] - 1)
+            known = poisson(self.rates, counts[row, near]) / masses[row, near]
+        else:
+            known = np.exp(-self.rates)
+        masses *= known[:, np.newaxis]
+        return masses
+
+    def transforms(self, hidden: Hidden, partial: bool) -> tuple[Complex, Complex]:
         """(E, D, length): of the counts that read as empty, and of those that are there and read so.
 
         ``partial``: the latter are multiplied by the count.
         """
-        q, counts = self._empty(readings)
-        hidden = q * self.mass[:, : counts.shape[1]]
-        angle = 2 * np.pi / self.period * np.arange(self.length)
-        shift = np.exp(-1j * angle * ((self.first - self.centres) % self.period)[:, np.newaxis])
-        below = self._folded(hidden) * shift
+        place = np.arange(self.length)
+        angle = 2 * np.pi / self.period * place
+        roots = np.exp(-2j * np.pi / self.period * np.arange(self.period))
+
+        def turned(by: Integers) -> Complex:
+            return np.asarray(roots[(by % self.period)[:, np.newaxis] * place % self.period])
+
+        shift, back = turned(self.first - self.centres), turned(-self.centres)
+        below = self._folded(hidden.masses) * shift
         # The law of all counts, and its mass at 0, have transforms in closed form.
-        rates, back = self.rates[:, np.newaxis], (self.centres % self.period)[:, np.newaxis] * angle
-        whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 + 1j * (back - rates * np.sin(angle)))
+        rates = self.rates[:, np.newaxis]
+        whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle))) * back
         if partial:
-            there = rates * np.exp(-1j * angle) * whole - self._folded(hidden * counts) * shift
+            there = rates * roots[place] * whole - self._folded(hidden.masses * hidden.counts) * shift
         else:
-            at_zero = np.array([1 - reading.empty(np.zeros(1, np.int64)) for reading in readings])
-            there = whole - below - at_zero[:, :, np.newaxis] * np.exp(1j * back - rates)
+            nobody = np.exp(-rates) * back
+            there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
         there[:, self.rates == 0] = 0  # a label that is not there is told by nobody
         return below, there
-
-    def _empty(self, readings: Sequence[Reading]) -> tuple[Floats, Integers]:
-        """(E, D, L) probabilities to read as empty and (D, L) of what counts, as far as not negligible."""
-        top = int(self.first.max()) + self.mass.shape[1]
-        reach = [reading.reach(top) for reading in readings]
-        width = min(max(max(reach) - int(self.first.min()), 1), self.mass.shape[1])
-        counts = self.first[:, np.newaxis] + np.arange(width)
-        if max(reach) > counts.size:
-            return np.array([reading.empty(counts) for reading in readings]), counts
-        q = np.zeros((len(readings), max(reach) + 1))
-        for row, reading, end in zip(q, readings, reach, strict=True):
-            row[:end] = reading.empty(np.arange(end))
-        return q[:, np.minimum(counts, max(reach))], counts
 
     def _folded(self, mass: Floats) -> Complex:
         """(E, D, length) from (E, D, L), folded to the period."""
         noises, rates, width = mass.shape
         padded = np.zeros((noises, rates, -(-width // self.period) * self.period))
         padded[:, :, :width] = mass
-        return np.fft.rfft(padded.reshape(noises, rates, -1, self.period).sum(axis=2))
+        return fft.rfft(padded.reshape(noises, rates, -1, self.period).sum(axis=2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Cells:
         return Answer(noisy[0].values, noisy[0].std, 0.0, *self.ends)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TreeCells:
     """Counts of the cells and of the inner nodes of a tree over them, made consistent.
 
@@ -95,7 +96,7 @@ class TreeCells:
     cells: Cells
     branching: int
 
-    @property
+    @cached_property
     def tree(self) -> Tree:
         """The layout of the nodes."""
         return Tree(self.cells.parts[0].size, self.branching, root=self.cells.scope.held()[1] is None)
@@ -151,7 +152,7 @@ class TreeCells:
         return leaves if nodes.tail.bounding is None else nodes.values[: self.cells.parts[0].size]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """The number of records, or of records without null per column."""
 
@@ -159,7 +160,7 @@ class Rows:
     weights: tuple[Fraction, ...]
     scope: Scope
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         moved = self.scope.count()
         found = []

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from pdprivacy.statistic.sums import (
 __all__ = ["GroupedMoments", "PooledCovariance"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupedMoments:
     """Sums, means or variances per declared group, charged once: groups are disjoint.
 
@@ -65,17 +66,17 @@ class GroupedMoments:
     def _pieces(self) -> int:
         return {"sum": 1, "mean": 2, "var": 3}[self.kind]
 
-    @property
-    def _counts(self) -> SharedCounts:
-        weights = tuple(weight / self._pieces for weight in self.weights)
-        return SharedCounts(tuple(q.column for q in self.quantities), weights)
+    @cached_property
+    def counted(self) -> SharedCounts:
+        """The counts of the columns."""
+        weights = (weight / self._pieces for weight in self.weights)
+        return SharedCounts.of((q.column for q in self.quantities), weights)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         size = self.groups
-        found = [] if self.kind == "sum" else self._counts.parts(self.scope, size)
-        places = self._counts.places()
-        for q, weight, place in zip(self.quantities, self.weights, places, strict=True):
+        found = [] if self.kind == "sum" else self.counted.parts(self.scope, size)
+        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
             share = weight / self._pieces
             if self.kind == "sum":
                 found.append(self._part(named("sum", q.column), share, q.low, q.high, q.unit, None))
@@ -124,8 +125,7 @@ class GroupedMoments:
     def exact(self, found: Sequence[Any]) -> list[Whole]:
         numbers: list[Whole] = []
         if self.kind != "sum":
-            places = self._counts.places()
-            numbers += [found[places.index(part)].rows for part in range(max(places) + 1)]
+            numbers += [grouped.rows for grouped in self.counted.read_with(found)]
         for quantity, grouped in zip(self.quantities, found, strict=True):
             numbers.append(grouped.sums[0])
             if self.kind == "var":
@@ -141,8 +141,7 @@ class GroupedMoments:
             for column, part in enumerate(noisy):
                 values[:, column], errors[:, column] = part.values, part.std
             return Answer(values, errors, 0.0, *self.ends)
-        places = self._counts.places()
-        start = max(places) + 1
+        places, start = self.counted.places, len(self.counted.weights)
         for column, quantity in enumerate(self.quantities):
             count = noisy[places[column]]
             if self.kind == "mean":

@@ -51,6 +51,7 @@ class Quantity:
     upper: float
     center: float
     grid: float
+    zero: float
     before: float
     shift: float
     low: int
@@ -80,7 +81,7 @@ class Quantity:
         # Adding 1.5 * 2**52 grid steps makes the floating-point unit round to the grid and leaves
         # the whole number of steps in the low bits; the centre rides along in the same addition
         # where it is exact there, and is subtracted before where it is not.
-        anchor = 1.5 * 2.0**52 * grid
+        zero = 1.5 * 2.0**52 * grid
         rides = abs(center) < 2.0**50 * grid
         for name, field in (
             ("column", column),
@@ -88,8 +89,9 @@ class Quantity:
             ("upper", float(upper)),
             ("center", center),
             ("grid", grid),
+            ("zero", zero),
             ("before", 0.0 if rides else center),
-            ("shift", anchor - center if rides else anchor),
+            ("shift", zero - center if rides else zero),
             ("label", label),
         ):
             object.__setattr__(self, name, field)
@@ -97,13 +99,8 @@ class Quantity:
         object.__setattr__(self, "high", self._steps(upper))
 
     @property
-    def zero(self) -> float:
-        """No steps, anchored."""
-        return 1.5 * 2.0**52 * self.grid
-
-    @property
     def anchor(self) -> int:
-        """The bits of ``zero``."""
+        """The bits of ``zero``, which stands for no steps."""
         return int(np.float64(self.zero).view(np.int64))
 
     def _steps(self, value: float) -> int:

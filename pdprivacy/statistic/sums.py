@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ __all__ = ["Covariance", "Description", "Means", "SharedCounts", "Sums", "Varian
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sums:
     """Sums of columns: each moves by its largest term, or by its range where a record is replaced.
 
@@ -49,7 +50,7 @@ class Sums:
     weights: tuple[Fraction, ...]
     scope: Scope
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         return tuple(
             scalar(
@@ -92,44 +93,43 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class SharedCounts:
-    """The counts that several columns need: one for all columns without nulls, one per other column."""
+    """The counts that several columns need: one for all columns without nulls, one per other column.
 
-    columns: tuple[Column, ...]
-    weights: tuple[Fraction, ...]
+    ``weights``: the share of each count, by its name. ``places``: of each column, the place of its count.
+    """
 
-    def keys(self) -> list[Hashable]:
-        """Which count each column uses."""
-        return [(column.name,) if column.nullable else () for column in self.columns]
+    weights: tuple[tuple[str, Fraction], ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Iterable[Column], weights: Iterable[Fraction]) -> SharedCounts:
+        """Of columns, each of which gives a count this share of the loss."""
+        shares: dict[Hashable, tuple[str, Fraction]] = {}
+        keys: list[Hashable] = []
+        for column, weight in zip(columns, weights, strict=True):
+            key, name = ((column.name,), named("count", column)) if column.nullable else ((), "count")
+            shares[key] = name, shares.get(key, (name, Fraction(0)))[1] + weight
+            keys.append(key)
+        order = list(shares)
+        return cls(tuple(shares.values()), tuple(order.index(key) for key in keys))
 
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
         """The counts of all records, or one per group."""
-        moved, l2_squared = (scope.count(), scope.count() ** 2) if groups is None else scope.cells()
-        held: dict[Hashable, list[int]] = {}
-        for place, key in enumerate(self.keys()):
-            held.setdefault(key, []).append(place)
+        count = scope.count()
+        moved = (count, count**2) if groups is None else scope.cells()
+        moves = 1 if groups is None else scope.moves
+        size, unit, lower = groups or 1, Fraction(1), Fraction(0)
         return [
-            Part(
-                "count" if key == () else named("count", self.columns[places[0]]),
-                sum((self.weights[place] for place in places), Fraction(0)),
-                moved,
-                l2_squared,
-                Fraction(1),
-                groups or 1,
-                counts=True,
-                moves=1 if groups is None else scope.moves,
-                lower=Fraction(0),
-            )
-            for key, places in held.items()
+            Part(name, weight, *moved, unit, size, counts=True, moves=moves, lower=lower)
+            for name, weight in self.weights
         ]
 
-    def places(self) -> list[int]:
-        """The part that holds the count of each column."""
-        keys = self.keys()
-        distinct = list(dict.fromkeys(keys))
-        return [distinct.index(key) for key in keys]
+    def read_with(self, found: Sequence[Any]) -> list[Any]:
+        """Of what was read of each column, what holds each count."""
+        return [found[self.places.index(place)] for place in range(len(self.weights))]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Means:
     """Means by centred noisy sums and noisy counts: centre + sum / count.
 
@@ -142,9 +142,10 @@ class Means:
     weights: tuple[Fraction, ...]
     scope: Scope
 
-    @property
-    def _counts(self) -> SharedCounts:
-        return SharedCounts(tuple(q.column for q in self.quantities), tuple(w / 2 for w in self.weights))
+    @cached_property
+    def counted(self) -> SharedCounts:
+        """The counts of the columns."""
+        return SharedCounts.of((q.column for q in self.quantities), (w / 2 for w in self.weights))
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -156,9 +157,9 @@ class Means:
                 q.unit,
                 limits=per_record(place, q.low, q.high, q.unit),
             )
-            for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True)
+            for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True)
         ]
-        return (*self._counts.parts(self.scope), *sums)
+        return (*self.counted.parts(self.scope), *sums)
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
@@ -173,29 +174,21 @@ class Means:
         return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        places = self._counts.places()
-        counts = [found[places.index(part)][0] for part in range(max(places) + 1)]
-        return [*([count] for count in counts), *([total] for _, total in found)]
+        counts = [[count] for count, _ in self.counted.read_with(found)]
+        return [*counts, *([total] for _, total in found)]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        places = self._counts.places()
-        start = max(places) + 1
-        values, errors = [], []
-        for column, quantity in enumerate(self.quantities):
-            value, error = mean_of(quantity, noisy[places[column]], noisy[start + column])
-            values.append(value)
-            errors.append(error)
+        counts = [noisy[place] for place in self.counted.places]
+        columns = [*zip(self.quantities, counts, noisy[-len(counts) :], strict=True)]
+        values, errors = zip(*(mean_of(*column) for column in columns), strict=True)
 
         def interval(level: float) -> Ends:
-            return beside(
-                mean_interval(level, quantity, noisy[places[column]], noisy[start + column])
-                for column, quantity in enumerate(self.quantities)
-            )
+            return beside([mean_interval(level, *column) for column in columns])
 
         return Answer(np.array(values), np.array(errors), 0.0, *self.ends, interval)
 
 
-def beside(ends: Iterable[Ends]) -> Ends:
+def beside(ends: Sequence[Ends]) -> Ends:
     """The intervals of several columns, each of numbers along the first axis, or of one number."""
     lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
     return (lower[0], upper[0]) if len(lower) == 1 else (lower, upper)
@@ -260,7 +253,7 @@ def half_square(reach: int) -> int:
     return reach * reach // 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Variances:
     """Variances by noisy sums of centred values and of their squares, and noisy counts.
 
@@ -272,19 +265,15 @@ class Variances:
     weights: tuple[Fraction, ...]
     scope: Scope
 
-    @property
-    def _counts(self) -> SharedCounts:
-        return SharedCounts(tuple(q.column for q in self.quantities), tuple(w / 3 for w in self.weights))
-
-    @property
-    def counted(self) -> list[int]:
-        """The part that holds the count of each column."""
-        return self._counts.places()
+    @cached_property
+    def counted(self) -> SharedCounts:
+        """The counts of the columns."""
+        return SharedCounts.of((q.column for q in self.quantities), (w / 3 for w in self.weights))
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        found = self._counts.parts(self.scope)
-        for q, weight, place in zip(self.quantities, self.weights, self._counts.places(), strict=True):
+        found = self.counted.parts(self.scope)
+        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
             nullable, shift = q.column.nullable, half_square(q.reach)
             moved = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(place, q.low, q.high, q.unit)
@@ -307,20 +296,22 @@ class Variances:
         return tuple(Read("moments", ((quantity,),)) for quantity in self.quantities)
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        places = self._counts.places()
-        numbers: list[Whole] = [[found[places.index(part)].rows] for part in range(max(places) + 1)]
+        numbers: list[Whole] = [[moments.rows] for moments in self.counted.read_with(found)]
         for quantity, moments in zip(self.quantities, found, strict=True):
             numbers.append([moments.sums[0]])
             numbers.append([moments.products[0][0] - moments.rows * half_square(quantity.reach)])
         return numbers
 
+    def columns(self, noisy: Sequence[Noisy]) -> list[tuple[Quantity, Noisy, Noisy, Noisy]]:
+        """Each column with its noisy count, sum and sum of squares."""
+        sums = noisy[len(self.counted.weights) :]
+        counts = [noisy[place] for place in self.counted.places]
+        return [*zip(self.quantities, counts, sums[::2], sums[1::2], strict=True)]
+
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        places = self._counts.places()
-        start = max(places) + 1
         values, errors, upper = [], [], []
-        for column, quantity in enumerate(self.quantities):
-            count = noisy[places[column]]
-            total, squares = noisy[start + 2 * column : start + 2 * column + 2]
+        columns = self.columns(noisy)
+        for quantity, count, total, squares in columns:
             shift = half_square(quantity.reach) * float(quantity.unit) ** 2
             value, error = covariance(count, total, total, squares, shift)
             values.append(value)
@@ -330,9 +321,10 @@ class Variances:
 
         def interval(level: float) -> Ends:
             return beside(
-                product_interval(level, noisy[places[column]], [quantity], [total], squares)
-                for column, quantity in enumerate(self.quantities)
-                for total, squares in [noisy[start + 2 * column : start + 2 * column + 2]]
+                [
+                    product_interval(level, count, [quantity], [total], squares)
+                    for quantity, count, total, squares in columns
+                ]
             )
 
         return Answer(np.array(values), np.array(errors), rounding, 0.0, np.array(upper), interval)
@@ -386,25 +378,18 @@ class Description:
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         deviations = rooted(self.variances.finish(noisy))
-        places = self.variances.counted
-        start = max(places) + 1
-        counts, means = [], []
-        for column, quantity in enumerate(self.variances.quantities):
-            count, total = noisy[places[column]], noisy[start + 2 * column]
-            counts.append((float(count.values[0]), count.std))
-            means.append(mean_of(quantity, count, total))
+        columns = [column[:3] for column in self.variances.columns(noisy)]
+        counted = [count for _, count, _ in columns]
+        counts = [(float(count.values[0]), count.std) for count in counted]
+        means = [mean_of(*column) for column in columns]
         values, errors = (np.array([[pair[i] for pair in row] for row in (counts, means)]) for i in (0, 1))
         lower, upper = self.ends
         upper[2] = deviations.upper
 
         def interval(level: float) -> Ends:
-            counted = [noisy[place] for place in places]
             halves = [count.tail.half(level, np.array([count.std])) for count in counted]
             center = np.array([count.values[0] for count in counted])
-            mean = beside(
-                mean_interval(level, quantity, counted[column], noisy[start + 2 * column])
-                for column, quantity in enumerate(self.variances.quantities)
-            )
+            mean = beside([mean_interval(level, *column) for column in columns])
             assert deviations.interval is not None
             rows = ((center - halves, center + halves), mean, deviations.interval(level))
             lower, upper = (np.vstack(side) for side in zip(*rows, strict=True))

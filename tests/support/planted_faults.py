@@ -1269,8 +1269,8 @@ FAULTS = (
     PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/reached.py",
-        '        reached = reached if more is None else more["by_records"]',
-        "        pass",
+        "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
+        "    return own, None if entry is None else float(min(by_records[0], 1.0))",
         (
             "tests/test_disclosure.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),

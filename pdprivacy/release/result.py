@@ -1,9 +1,9 @@
-"""How far off released numbers may be: the error of the noise, and what keeping bounds makes of it."""
+"""Released numbers and their errors: those of the noise, and what keeping bounds makes of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -18,9 +18,10 @@ from pdprivacy.mechanism.bounds import bias_between, mse_between
 from pdprivacy.release.calibration import PartMechanism
 from pdprivacy.release.spec import Price
 from pdprivacy.request import Bounding
-from pdprivacy.statistic import Answer
+from pdprivacy.statistic import Answer, Noisy
+from pdprivacy.statistic.confidence import Ends
 
-__all__ = ["LEVEL", "Errors", "own_half", "pairs_as_json"]
+__all__ = ["LEVEL", "Errors", "Result", "pairs_as_json"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -49,28 +50,6 @@ class Errors:
     upper: Any = math.inf
 
     @classmethod
-    def of(
-        cls,
-        answer: Answer,
-        price: Price,
-        offsets: tuple[float, ...] | None,
-        bounding: Bounding | None,
-        *,
-        bias_known: bool = True,
-    ) -> Errors:
-        """The errors of an answer; ``offsets`` as of a statistic. ``bias_known``: if only to first order."""
-        half = _plus_minus(answer, price, own=offsets is not None)
-        found: tuple[Any, ...] = ()
-        if bounding is not None and not bias_known:
-            found = (math.nan, math.nan)
-        elif bounding is not None and offsets is None:
-            found = _made(answer, price, bounding)
-        elif bounding is not None and offsets is not None:
-            found = _own(answer, price, offsets, bounding)
-        made = cls(answer.standard_error, half, *found)
-        return replace(made, lower=answer.lower, upper=answer.upper)
-
-    @classmethod
     def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
         """The errors of several releases of these shapes, as columns."""
 
@@ -93,25 +72,95 @@ class Errors:
 
     def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """As in the metadata of a frame of this shape."""
-
-        def plain(value: Any) -> Any:
-            return as_json(np.broadcast_to(np.asarray(value, np.float64), shape))
-
-        stored = {
+        stored: dict[str, Any] = {
             "level": LEVEL,
-            "standard_error": plain(self.standard_error),
-            "plus_minus": plain(self.plus_minus),
+            "standard_error": _as_json(self.standard_error, shape),
+            "plus_minus": _as_json(self.plus_minus, shape),
         }
         if self.bias is None:
             return stored
         worst = None
         if self.worst_bias is not None:
-            worst = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
-        return {**stored, "bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": worst}
+            worst = {"bias": _as_json(self.worst_bias, shape), "rmse": _as_json(self.worst_rmse, shape)}
+        own = {"bias": _as_json(self.bias, shape), "rmse": _as_json(self.rmse, shape)}
+        return {**stored, **own, "worst_case": worst}
 
 
-def as_json(values: Floats) -> Any:
-    """Numbers as JSON: one number where all are the same, None where one is not finite."""
+@dataclass(frozen=True)
+class Result:
+    """One release of a statistic: its numbers, bounded as asked, and the noisy numbers they are made of.
+
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
+    declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
+    biases of several numbers add up, and depend on the exact ones.
+    """
+
+    answer: Answer
+    noisy: tuple[Noisy, ...]
+    price: Price
+    offsets: tuple[float, ...] | None
+    bounding: Bounding | None
+    ends: tuple[Any, Any]
+    bias_known: bool = True
+
+    @property
+    def errors(self) -> Errors:
+        """How far off the numbers may be."""
+        answer, price, offsets, bounding = self.answer, self.price, self.offsets, self.bounding
+        found: tuple[Any, ...] = ()
+        if bounding is not None and not self.bias_known:
+            found = (math.nan, math.nan)
+        elif bounding is not None and offsets is None:
+            found = _made(answer, price, bounding)
+        elif bounding is not None and offsets is not None:
+            found = _own(answer, price, offsets, bounding)
+        errors = Errors(answer.standard_error, self._plus_minus(), *found)
+        return replace(errors, lower=answer.lower, upper=answer.upper)
+
+    def _plus_minus(self) -> Any:
+        """Half the width of the interval around each released number.
+
+        A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
+        Else the distance to the farther end of its interval. Rounding comes on top.
+        """
+        answer = self.answer
+        if self.offsets is not None:
+            return _own_half(self.price.mechanisms, LEVEL) + answer.rounding
+        if answer.interval is None:
+            return np.full(np.shape(answer.values), np.nan)
+        lower, upper = answer.interval(LEVEL)
+        return np.maximum(upper - answer.values, answer.values - lower) + np.asarray(answer.rounding)
+
+    def interval(self, level: float) -> Ends:
+        """The ends of the intervals of this level, before rounding."""
+        if self.answer.interval is not None:
+            return self.answer.interval(level)
+        values, half = self.answer.values, _own_half(self.price.mechanisms, level)
+        return values - half, values + half
+
+    def reshaped(self, shape: tuple[int, ...]) -> Result:
+        """The result in this shape; its errors are the same for all numbers, or of the same shape."""
+
+        def interval(level: float) -> Ends:
+            lower, upper = (np.reshape(end, shape) for end in self.interval(level))
+            return lower, upper
+
+        answer = replace(self.answer, values=np.reshape(self.answer.values, shape), interval=interval)
+        return replace(self, answer=answer)
+
+    def projected(self, values: Any) -> Result:
+        """The result with consistent numbers in the place of its own, and intervals around them."""
+        return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
+
+    def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
+        """The result whose numbers are made of these."""
+        answer = transform(replace(self.answer, interval=self.interval))
+        return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
+
+
+def _as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
+    """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
+    values = np.broadcast_to(np.asarray(numbers, np.float64), shape)
     if not np.isfinite(values).any():
         return None
     if values.size and bool(np.all(values == values.flat[0])):
@@ -132,21 +181,7 @@ def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
     return plain.tolist()
 
 
-def _plus_minus(answer: Answer, price: Price, *, own: bool) -> Any:
-    """Half the width of the interval around each released number.
-
-    A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
-    Else the distance to the farther end of its interval. Rounding comes on top.
-    """
-    if own:
-        return own_half(price.mechanisms, LEVEL) + answer.rounding
-    if answer.interval is None:
-        return np.full(np.shape(answer.values), np.nan)
-    lower, upper = answer.interval(LEVEL)
-    return np.maximum(upper - answer.values, answer.values - lower) + np.asarray(answer.rounding)
-
-
-def own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
+def _own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
     """Half the interval of noisy numbers of their own, one per part: exactly the quantile of their noise."""
     halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
     return np.array(halves) if len(halves) > 1 else halves[0]
