@@ -237,10 +237,10 @@ class ZCDP:
 Loss: TypeAlias = Pure | Approx | ZCDP
 
 
-def check_loss(item: object, what: str) -> None:
-    """Refuse everything but a loss; ``what`` must be one, as a message begins."""
+def check_loss(item: object, what: str, hint: str | None = None) -> None:
+    """Refuse everything but a loss; ``what`` is the beginning of the message."""
     if not isinstance(item, Pure | Approx | ZCDP):
-        raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).")
+        raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).", hint)
 
 
 def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
