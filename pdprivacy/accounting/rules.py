@@ -13,7 +13,7 @@ from pdprivacy.accounting.sums import Spent
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import float_down, root_down
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
+from pdprivacy.privacy import LOSSES, ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
 
 __all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "check_counted"]
 __all__ += ["rule", "summed"]
@@ -311,7 +311,7 @@ def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
 
 def check_counted(item: object) -> None:
     """Refuse everything but a loss with a BudgetError."""
-    if not isinstance(item, Pure | Approx | ZCDP):
+    if not isinstance(item, LOSSES):
         raise BudgetError(
             f"A budget counts losses (got {kind(item)}).",
             "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",

@@ -362,7 +362,7 @@ def charge_of(row: Row) -> dict[str, Any]:
     try:
         time = body["time"] = datetime.fromisoformat(body["time"])
         sound = time.tzinfo is UTC and FIRST_YEAR < time.year < LAST_YEAR and body["charge"] > 0
-        sound = sound and all(type(body[name]) is kind for name, kind in FIELDS.items())
+        sound = sound and [type(body[name]) for name in FIELDS] == list(FIELDS.values())
     except (KeyError, TypeError, ValueError):
         sound = False
     if not sound:

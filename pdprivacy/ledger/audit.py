@@ -14,7 +14,7 @@ from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, charge_of, counted_by, entry_of, terms_of
 from pdprivacy.ledger.chain import Chain, altered, parse, spans
-from pdprivacy.ledger.store import ROOT, Head, Row, digest
+from pdprivacy.ledger.store import ROOT, Row, digest
 from pdprivacy.show.progress import shown
 
 __all__ = ["Audit", "audit", "with_bar"]
@@ -192,7 +192,7 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     )
 
 
-def _indexed_rows(chain: Chain, end: Head | None, problems: list[str]) -> Iterator[Row]:
+def _indexed_rows(chain: Chain, end: Row | None, problems: list[str]) -> Iterator[Row]:
     """Yield all records up to ``end``; add a problem for those that an index does not find."""
     for after, until in spans(end):
         rows, hidden = chain.read(
@@ -203,7 +203,7 @@ def _indexed_rows(chain: Chain, end: Head | None, problems: list[str]) -> Iterat
         yield from rows
 
 
-def with_bar(rows: Iterable[Row], end: Head | None, label: str, progress: bool | None) -> Iterable[Row]:
+def with_bar(rows: Iterable[Row], end: Row | None, label: str, progress: bool | None) -> Iterable[Row]:
     """Show a progress bar over the records up to ``end``; their number reveals nothing about the data."""
     return shown(rows, 0 if end is None else end.number, label, progress, long=True, timed=True)
 

@@ -409,30 +409,27 @@ class _Columns:
 
     def __init__(self) -> None:
         self._texts: list[tuple[str, str, str | None]] = []
-        self._amounts = array("d")
-        self._times = array("q")
+        self._numbers = array("d")
 
     def add(self, entry: Entry) -> None:
         """Add a row; equal labels are kept once."""
         self._texts.append((sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), entry.release))
         epsilon, delta, rho = entry.amounts
-        self._amounts.extend(
-            math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None)
-        )
-        self._times.append((entry.time - START) // MICROSECOND)
+        amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+        self._numbers.extend((*amounts, (entry.time - START) // MICROSECOND))  # which a double holds exactly
 
     def frame(self, first: int, answered: Any, reached: Any) -> pd.DataFrame:
         """Return the table; ``first`` is the number of the first charge."""
         index = pd.RangeIndex(first, first + len(self._texts), name="charge")
         labels, mechanisms, releases = zip(*self._texts, strict=True) if self._texts else ((), (), ())
-        amounts = np.array(self._amounts).reshape(-1, 3)
+        numbers = np.array(self._numbers).reshape(-1, 4)
         columns = {
             "release": pd.Series(labels, index, dtype=str),
             "mechanism": pd.Series(mechanisms, index, dtype=str),
-            "epsilon": amounts[:, 0],
-            "delta": amounts[:, 1],
-            "rho": amounts[:, 2],
-            "time": pd.to_datetime(np.array(self._times).view("datetime64[us]"), utc=True),
+            "epsilon": numbers[:, 0],
+            "delta": numbers[:, 1],
+            "rho": numbers[:, 2],
+            "time": pd.to_datetime(numbers[:, 3].astype("datetime64[us]"), utc=True),
             "answered": np.array(answered, dtype=bool),
             "dr_ha": np.array(reached, dtype="float64"),
             "release_id": pd.Series(releases, index, dtype=object),

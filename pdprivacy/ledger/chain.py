@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger.store import AUDIT, NOTHING, ROOT, SPAN, Head, Reader, Row, Store, Writer, digest
+from pdprivacy.ledger.store import AUDIT, NOTHING, ROOT, SPAN, Reader, Row, Store, Writer, digest
 
 __all__ = ["Chain", "altered", "check", "check_place", "parse", "spans"]
 
@@ -58,7 +58,7 @@ def check_place(reader: Reader, row: Row) -> None:
         check(near[row.number + 1], row)
 
 
-_seen: dict[str, dict[int, Head]] = {}
+_seen: dict[str, dict[int, Row]] = {}
 """The last record of each ledger that this process has seen, by its number: it detects an older copy.
 
 No lock guards it, which a handler of a signal or a forked process would find held. While threads add records,
@@ -69,7 +69,7 @@ more than one may be here; the last of them counts, and no earlier one ever repl
 class Chain:
     """The chain of a ledger: what is read and added, checked against what was seen before."""
 
-    def __init__(self, store: Store, seen: Head | None = None) -> None:
+    def __init__(self, store: Store, seen: Row | None = None) -> None:
         self.store = store
         self._see(seen)
 
@@ -77,11 +77,11 @@ class Chain:
         return Chain, (self.store, self.seen)  # what was seen goes along to another process
 
     @property
-    def seen(self) -> Head | None:
+    def seen(self) -> Row | None:
         """The last record that this process has seen."""
         return max(list(_seen.get(self.store.address, {}).values()), default=None)
 
-    def _see(self, head: Head | None) -> None:
+    def _see(self, head: Row | None) -> None:
         """Remember the record in the place of earlier ones."""
         if head is not None:
             heads = _seen.setdefault(self.store.address, {})
@@ -98,13 +98,12 @@ class Chain:
         return self._run(work, writes=True)
 
     def _run(self, work: Callable[[Any], T], *, writes: bool) -> T:
-        def checked(reader: Reader) -> tuple[T, Head | None]:
-            last = reader.last()
-            reader.head = None if last is None else Head(last.number, last.hash)
+        def checked(reader: Reader) -> tuple[T, Row | None]:
+            reader.head = reader.last()
             if reader.head != seen:
                 _check_seen(reader, seen)
-                if writes and last is not None:
-                    check_place(reader, last)
+                if writes and reader.head is not None:
+                    check_place(reader, reader.head)
             return work(reader), reader.head
 
         seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
@@ -123,24 +122,24 @@ class Chain:
         self._see(head)
         return result
 
-    def rows(self, until: Head | None) -> Iterator[Row]:
+    def rows(self, until: Row | None) -> Iterator[Row]:
         """Yield all records up to ``until``, in short transactions, so that a long reading delays nobody."""
         for after, last in spans(until):
             yield from self.read(lambda reader, span=(after, last): reader.span(*span))  # type: ignore[misc]
 
-    def head(self) -> Head | None:
+    def head(self) -> Row | None:
         """The last record."""
         return self.read(lambda reader: reader.head)
 
 
-def spans(until: Head | None) -> Iterator[tuple[int, int]]:
+def spans(until: Row | None) -> Iterator[tuple[int, int]]:
     """Yield ranges of numbers, above the first and up to the second, for one transaction each."""
     last = 0 if until is None else until.number
     for after in range(0, last, SPAN):
         yield after, min(after + SPAN, last)
 
 
-def _check_seen(reader: Reader, seen: Head | None) -> None:
+def _check_seen(reader: Reader, seen: Row | None) -> None:
     """Refuse a ledger without a record that this process has seen in it."""
     row = None if seen is None else reader.at(seen.number)
     if seen is not None and (row is None or row.hash != seen.hash):

@@ -18,7 +18,7 @@ from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook, read_table
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.chain import Chain, altered, check
-from pdprivacy.ledger.store import Head, Reader, Row, Store, Writer
+from pdprivacy.ledger.store import Reader, Row, Store, Writer
 from pdprivacy.privacy import Loss, Unit
 from pdprivacy.show import budget_text
 
@@ -184,12 +184,12 @@ class Ledger:
         columns += ["accounting", "neighbors", "charges"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(index="name")
 
-    def accounts(self) -> tuple[Head | None, dict[str, Account]]:
+    def accounts(self) -> tuple[Row | None, dict[str, Account]]:
         """Return the last record, and the account of each budget at that record."""
 
-        def look(reader: Reader) -> tuple[Head | None, dict[str, Account]]:
-            names = reader.budgets()
-            return reader.head, {name: StoredBook(self.chain, name).account_in(reader) for name in names}
+        def look(reader: Reader) -> tuple[Row | None, dict[str, Account]]:
+            books = (StoredBook(self.chain, name) for name in reader.budgets())
+            return reader.head, {book.name: book.account_in(reader) for book in books}
 
         return self.chain.read(look)
 
@@ -220,10 +220,7 @@ class Ledger:
         Raises LedgerError where the file exists or cannot be written; ParameterError for a server, which has
         backups of its own.
         """
-        backup = getattr(self.chain.store, "backup", None)
-        if backup is None:
-            raise ParameterError("A ledger on a server is copied by the server's own tools.")
-        backup(path, self._checked_rows())
+        self.chain.store.backup(path, self._checked_rows())
 
     def _checked_rows(self) -> Iterator[Row]:
         """Yield all records; raise TamperedLedgerError where one does not follow from the one before it."""

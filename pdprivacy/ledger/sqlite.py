@@ -16,8 +16,8 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,10 +94,7 @@ class SQLiteStore(Store):
             time.sleep(0.005)
 
     def backup(self, path: str | os.PathLike[str], rows: Iterable[Row]) -> None:
-        """Make a ledger of these records at a path where nothing is, durably.
-
-        Raises LedgerError where something is at the path already.
-        """
+        """Make a ledger of these records at a path where nothing is, durably."""
         copy = LedgerFiles(os.path.realpath(SQLiteStore(path).address), "No copy was made.")
         try:
             if os.path.lexists(copy.path) or copy.status() is not None:
@@ -333,24 +330,19 @@ class _Transaction(LedgerFiles, Writer):
 
     # ------------------------------------------------------------ records
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Fail the transaction, in words, where the block fails."""
-        try:
-            yield
-        except FAULTS as error:
-            self._failed = True
-            raise self.in_words(error) from None
+    def _failure(self, error: BaseException) -> LedgerError:
+        """Fail the transaction; return the error in words."""
+        self._failed = True
+        return self.in_words(error)
 
     def _ask(self, query: str, *values: object) -> list[Any]:
         """Return all rows of a query; raise errors in words."""
-        with self._failing():
-            try:
-                return self.execute(query, *values)
-            except UnicodeEncodeError:  # no database holds a text with half a surrogate pair
-                if query is database.APPEND:
-                    raise
-                return []
+        try:
+            return self.execute(query, *values)
+        except FAULTS as error:
+            if isinstance(error, UnicodeEncodeError) and query is not database.APPEND:
+                return []  # no database holds a text with half a surrogate pair
+            raise self._failure(error) from None
 
     def rows(self, condition: str, *values: object) -> list[Row]:
         found = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
@@ -399,7 +391,7 @@ class _Transaction(LedgerFiles, Writer):
 
     def store(self, digest: str, answer: bytes) -> None:
         folder, private = self.path + "-answers", partial(os.open, mode=0o600)
-        with self._failing():
+        try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
                 files.sync(os.path.dirname(folder))
@@ -408,11 +400,16 @@ class _Transaction(LedgerFiles, Writer):
                 open(name, "xb", opener=private) as file,
             ):
                 file.write(answer)
+        except FAULTS as error:
+            raise self._failure(error) from None
 
     def stored(self, digest: str) -> bytes | None:
-        with self._failing(), suppress(FileNotFoundError):
+        try:
             return Path(f"{self.path}-answers", digest).read_bytes()
-        return None
+        except FileNotFoundError:
+            return None
+        except FAULTS as error:
+            raise self._failure(error) from None
 
 
 # ---------------------------------------------------------------- processes that fork

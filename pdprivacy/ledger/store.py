@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer"]
+from pdprivacy.errors import ParameterError
+
+__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "Writer"]
 __all__ += ["are_rows", "canonical", "digest", "link"]
 
 T = TypeVar("T")
@@ -50,13 +53,6 @@ def are_rows(found: Collection[Sequence[Any]]) -> bool:
     return {tuple(map(type, row)) for row in found} <= TYPES and all(len(row[-1]) == 32 for row in found)
 
 
-class Head(NamedTuple):
-    """The number and the hash of a record, usually the last one."""
-
-    number: int
-    hash: bytes
-
-
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
     """Return the only text of a JSON object or list: sorted keys, no spaces, ASCII, finite floats."""
     return _ENCODER.encode(body)
@@ -67,9 +63,7 @@ def digest(before: bytes, number: int, body: str) -> bytes:
     return blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
 
 
-def link(
-    before: Head | Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any]
-) -> Row:
+def link(before: Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> Row:
     """Return the record that follows ``before``; ``body`` lacks budget, kind and release."""
     number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
     text = canonical({**body, "budget": budget, "kind": kind, "release": release})
@@ -82,7 +76,7 @@ class Reader(Protocol):
     ``head``: the last record, which `pdprivacy.ledger.chain.Chain` sets.
     """
 
-    head: Head | None
+    head: Row | None
 
     def rows(self, condition: str, *values: object) -> list[Row]:
         """Return the records of the table that meet a condition of SQL, with a ``?`` for each value."""
@@ -137,13 +131,13 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """The records within the only writing transaction."""
 
-    head: Head | None
+    head: Row | None
 
     def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> None:
         """Add the next record of the chain; its ``body`` as `link` takes it."""
         row = link(self.head, budget, kind, release, body)
         self.append(row)
-        self.head = Head(row.number, row.hash)
+        self.head = row
 
     def append(self, row: Row) -> None:
         """Append a record."""
@@ -182,6 +176,13 @@ class Store(Protocol):
 
     def _run(self, work: Callable[[Any], T], *, writes: bool, create: bool) -> T:
         """Run ``work`` within a transaction."""
+
+    def backup(self, path: str | os.PathLike[str], rows: Iterable[Row]) -> None:  # noqa: ARG002
+        """Make a ledger of these records at a path where nothing is, durably.
+
+        Raises LedgerError where something is at the path already, ParameterError for a server.
+        """
+        raise ParameterError("A ledger on a server is copied by the server's own tools.")
 
     def close(self) -> None:
         """Release connections; a later use opens them again."""
