@@ -98,9 +98,9 @@ class Terms:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
         if total is not None and Terms(total).total != self.total:
             stated = [getattr(total, name, None) for name in ("epsilon", "delta", "rho")]
-            given = "" if any(isinstance(number, Unshown) for number in stated) else f", not {spelled(total)}"
+            other = "" if any(isinstance(number, Unshown) for number in stated) else f", not {spelled(total)}"
             raise ParameterError(
-                f"The 'budget' has another total: {spelled(self.total)}{given}.",
+                f"The 'budget' has another total: {spelled(self.total)}{other}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:

@@ -382,8 +382,8 @@ Book: TypeAlias = MemoryBook | StoredBook
 
 def _noted(entry: Entry, risk: float | None) -> Entry:
     """Return the charge marked as answered; of several risks the largest counts."""
-    known = [one for one in (entry.dr_ha, risk) if one is not None]
-    return replace(entry, answered=True, dr_ha=max(known, default=None))
+    risks = [known for known in (entry.dr_ha, risk) if known is not None]
+    return replace(entry, answered=True, dr_ha=max(risks, default=None))
 
 
 def no_such_charge() -> ParameterError:

@@ -50,19 +50,19 @@ def check(row: Row, before: Row | None) -> None:
 
 def check_place(reader: Reader, row: Row) -> None:
     """Refuse a record that does not follow from the one before it, or that the one after it contradicts."""
-    near = {one.number: one for one in reader.span(row.number - 2, row.number + 1)}
-    if row.number > 1 and row.number - 1 not in near:
+    others = {other.number: other for other in reader.span(row.number - 2, row.number + 1)}
+    if row.number > 1 and row.number - 1 not in others:
         raise TamperedLedgerError(f"Record {row.number - 1} of the ledger is missing.", RESTORE)
-    check(row, near.get(row.number - 1))
-    if row.number + 1 in near:
-        check(near[row.number + 1], row)
+    check(row, others.get(row.number - 1))
+    if row.number + 1 in others:
+        check(others[row.number + 1], row)
 
 
 _seen: dict[str, dict[int, Row]] = {}
 """The last record of each ledger that this process has seen, by its number: it detects an older copy.
 
-No lock guards it, which a handler of a signal or a forked process would find held. While threads add records,
-more than one may be here; the last of them counts, and no earlier one ever replaces it.
+There is no lock, which a signal handler or a forked process would find held. While threads add records, a
+ledger may have several records here: the last record counts, and no earlier record replaces it.
 """
 
 

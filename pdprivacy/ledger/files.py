@@ -1,4 +1,4 @@
-"""Files of a ledger of SQLite: its place, its lock, its journal, and how a new one is put in place.
+"""The files of a ledger in SQLite: database, lock file and journal, and how a new database is put in place.
 
 SQLite locks the database itself with POSIX locks, which a process loses as soon as it closes any descriptor
 of the file (``shutil.copy`` does). So whoever reads or writes a ledger holds the lock of a file beside it.
@@ -257,9 +257,9 @@ def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> 
         return None
 
 
-def same_file(one: os.stat_result | None, other: os.stat_result | None) -> bool:
-    """Return whether two files are one; a missing file is None."""
-    return one is other if one is None or other is None else os.path.samestat(one, other)
+def same_file(first: os.stat_result | None, second: os.stat_result | None) -> bool:
+    """Return whether two statuses are of the same file, or both of a missing file, which is None."""
+    return first is second if first is None or second is None else os.path.samestat(first, second)
 
 
 def _is_used(path: str) -> bool:

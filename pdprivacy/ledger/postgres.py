@@ -217,10 +217,10 @@ class _Session(Writer):
         return rows
 
     def rows(self, condition: str, *values: object) -> list[Row]:
-        found = self.ask(f"{SELECT} WHERE {condition.replace('?', '%s')}", *values)
-        if not are_rows(found):
+        rows = self.ask(f"{SELECT} WHERE {condition.replace('?', '%s')}", *values)
+        if not are_rows(rows):
             raise refusal(self._address, "", "record")
-        return list(map(Row._make, found))
+        return list(map(Row._make, rows))
 
     def stored(self, digest: str) -> bytes | None:
         query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"

@@ -227,7 +227,7 @@ class _Transaction(LedgerFiles, Writer):
             raise self.forked()
         lock = files.stat_or_none(self.path + "-lock", os.lstat)
         held = None if self.file is None else os.fstat(self.file.fileno())
-        self.again = held is None and lock is not None  # a writer has made one since
+        self.again = held is None and lock is not None  # a writer has made the lock file since
         current = files.stat_or_none(self.path)
         if not (files.same_file(lock, held) and files.same_file(current, self._opened)):
             fact = "was replaced by another file while it was used, or its lock file was"
@@ -345,10 +345,10 @@ class _Transaction(LedgerFiles, Writer):
             raise self._failure(error) from None
 
     def rows(self, condition: str, *values: object) -> list[Row]:
-        found = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
-        if not are_rows(found):
+        rows = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
+        if not are_rows(rows):
             raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
-        return list(map(Row._make, found))
+        return list(map(Row._make, rows))
 
     def latest(self, budget: str, kind: str) -> Row | None:
         return self._indexed("records_by_kind WHERE budget = ? AND kind = ?", budget, kind)
@@ -425,7 +425,8 @@ _TRANSACTIONS: set[weakref.ref[_Transaction]] = set()
 
 def _transactions() -> list[_Transaction]:
     """Return the live transactions of this process."""
-    return [one for found in tuple(_TRANSACTIONS) if (one := found()) is not None]
+    references = tuple(_TRANSACTIONS)
+    return [transaction for reference in references if (transaction := reference()) is not None]
 
 
 def _before_fork() -> None:

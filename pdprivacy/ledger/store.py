@@ -48,9 +48,9 @@ class Row(NamedTuple):
 TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
 
-def are_rows(found: Collection[Sequence[Any]]) -> bool:
-    """Return whether these values, as a database returns them, have the types of records."""
-    return {tuple(map(type, row)) for row in found} <= TYPES and all(len(row[-1]) == 32 for row in found)
+def are_rows(rows: Collection[Sequence[Any]]) -> bool:
+    """Return whether rows, as a database returns them, have the types of records."""
+    return {tuple(map(type, row)) for row in rows} <= TYPES and all(len(row[-1]) == 32 for row in rows)
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
