@@ -19,6 +19,7 @@ from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.exact import decimal, decimals
 
 __all__ = [
+    "LOSSES",
     "ZCDP",
     "Approx",
     "Confidential",
@@ -244,12 +245,13 @@ class ZCDP:
 
 
 Loss: TypeAlias = Pure | Approx | ZCDP
+LOSSES = (Pure, Approx, ZCDP)
 
 
-def check_loss(item: object, what: str) -> None:
-    """Refuse everything but a loss; ``what`` must be one, as a message begins."""
-    if not isinstance(item, Pure | Approx | ZCDP):
-        raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).")
+def check_loss(item: object, what: str, hint: str | None = None) -> None:
+    """Refuse everything but a loss; ``what`` is the beginning of the message."""
+    if not isinstance(item, LOSSES):
+        raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).", hint)
 
 
 def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:

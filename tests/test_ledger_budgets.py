@@ -35,8 +35,8 @@ from pdprivacy.errors import (
     PrivacyError,
     TamperedLedgerError,
 )
-from pdprivacy.ledger.account import Account, Entry, Terms, charge_body, entry_of, terms_body, terms_of
-from pdprivacy.ledger.chain import ROOT, canonical, digest, link
+from pdprivacy.ledger.account import Account, Entry, Terms, entry_of, terms_of
+from pdprivacy.ledger.store import ROOT, canonical, digest, link
 
 SCHEMA = pa.DataFrameSchema(
     {
@@ -152,10 +152,10 @@ def test_records_say_exactly_what_was_entered(losses, label, release):
     after = account.after(asked, count, pairs)
     events = tuple((Event(loss, GaussianNoise(Fraction(7, 3), 2, 99)), n) for loss, n in losses)
     entry = Entry(1, label, "laplace", asked, count, pairs, events, datetime.now(UTC), after, release)
-    row = link(None, "x", "charge", release, charge_body(entry))
+    row = link(None, "x", "charge", release, entry.to_json())
     assert entry_of(row, account.terms) == entry
     assert row.body == canonical(json.loads(row.body))
-    opened = link(row, "x", "open", None, terms_body(account.terms, datetime.now(UTC)))
+    opened = link(row, "x", "open", None, account.terms.to_json(datetime.now(UTC)))
     assert terms_of(opened) == account.terms
     assert opened.hash == digest(row.hash, 2, opened.body)
 

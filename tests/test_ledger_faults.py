@@ -19,7 +19,7 @@ import pytest
 from pdprivacy.errors import LedgerError
 from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Row, link
 from tests.support.processes import STORE_ALONE
 from tests.support.system_calls import FAILING_CALLS, compiled
 
@@ -34,6 +34,7 @@ import ctypes, errno, json, shutil, signal, traceback
 from pdprivacy.errors import LedgerError
 from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
+from pdprivacy.ledger.store import link
 
 folder, library, faults = sys.argv[1], ctypes.CDLL(sys.argv[2]), json.loads(sys.argv[3])
 ANSWER, HELD = b"answer " * 200, 30
@@ -41,16 +42,16 @@ ANSWER, HELD = b"answer " * 200, 30
 def store(path):
     return SQLiteStore(path, patience=0.01)
 
-def link(writer, text):
-    return chain.link(writer.last(), "b", "charge", None, {"text": text})
+def record(writer, text):
+    return link(writer.last(), "b", "charge", None, {"text": text})
 
 def append(path, text):
-    store(path).write(lambda writer: writer.append(link(writer, text)))
+    store(path).write(lambda writer: writer.append(record(writer, text)))
 
 def answer(path, text):
     def work(writer):
         writer.store("digest", ANSWER)
-        writer.append(link(writer, text))
+        writer.append(record(writer, text))
     store(path).write(work)
 
 def read(path, text):
@@ -61,12 +62,10 @@ def backup(path, text):
     store(path).backup(path + ".copy", rows)
 
 def texts(path):
-    rows = store(path).read(lambda reader: reader.span(0, 1000))
-    before = chain.ROOT
-    for number, row in enumerate(rows, 1):
-        assert row.number == number
+    rows, before = store(path).read(lambda reader: reader.span(0, 1000)), None
+    for row in rows:
         chain.check(row, before)
-        before = row.hash
+        before = row
     return [json.loads(row.body)["text"] for row in rows]
 
 def copy_ledger(name, path):
@@ -227,7 +226,7 @@ def entered(path: str | Path) -> int:
     """Append a long record; return its number."""
 
     def work(writer):
-        row = chain.link(writer.last(), "b", "charge", None, {"text": "x" * 500})
+        row = link(writer.last(), "b", "charge", None, {"text": "x" * 500})
         writer.append(row)
         return row.number
 
@@ -321,17 +320,17 @@ def check_rows(path: Path, rows: list[Row]) -> None:
         return reader.span(0, 10**6)
 
     found = SQLiteStore(path).read(look)
-    before = chain.ROOT
+    before = None
     for row in found:
         chain.check(row, before)
-        before = row.hash
+        before = row
     assert found == rows[: len(found)]
 
 
 def test_damaged_bytes_give_an_error_or_the_records(fast):
     def work(writer):
         for _ in range(3):
-            writer.append(chain.link(writer.last(), "b", "charge", None, {"text": "secret " * 40}))
+            writer.append(link(writer.last(), "b", "charge", None, {"text": "secret " * 40}))
 
     path = str(fast / "budget.db")
     for _ in range(12):

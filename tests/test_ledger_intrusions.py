@@ -29,8 +29,9 @@ import pytest
 import pdprivacy
 from pdprivacy import Ledger, Pure
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger import chain, files
+from pdprivacy.ledger import files
 from pdprivacy.ledger.sqlite import SQLiteStore
+from pdprivacy.ledger.store import link
 from tests.support.journals import hot_journal
 from tests.test_ledger_sqlite import (
     Bell,
@@ -283,7 +284,7 @@ def test_a_ledger_that_moves_within_a_transaction_is_refused(path, move):
     shutil.copy(path, path + ".copy")
 
     def work(writer):
-        writer.append(chain.link(writer.last(), "s", "charge", None, {}))
+        writer.append(link(writer.last(), "s", "charge", None, {}))
         MOVES[move](path)
 
     with pytest.raises(LedgerError, match=r"its lock file was.*Nothing was entered"):
@@ -326,7 +327,7 @@ def test_two_processes_never_write_at_once_while_the_lock_file_goes(path, how):
             os.mkdir(path + ".writing")
         except FileExistsError:
             return True
-        writer.append(chain.link(writer.last(), "s", "charge", None, {"text": f"{name}.{turn}"}))
+        writer.append(link(writer.last(), "s", "charge", None, {"text": f"{name}.{turn}"}))
         if turn % 5 == name:
             with suppress(FileNotFoundError):
                 go(name)

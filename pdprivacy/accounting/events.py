@@ -13,7 +13,7 @@ from pdprivacy import checks
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive, whole
 
-__all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "tally", "to_json"]
+__all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "number_of", "tally", "to_json"]
 
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Shorter than the whole numbers that Python refuses to read or write."""
@@ -169,7 +169,7 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
         if "noise" in fields:
             of_noise = _fields(fields["noise"], {"multiplier", "moves", "steps"})
             noise = GaussianNoise(
-                _number(of_noise["multiplier"]), _whole(of_noise["moves"]), _whole(of_noise["steps"])
+                number_of(of_noise["multiplier"]), _whole(of_noise["moves"]), _whole(of_noise["steps"])
             )
         group = fields.get("group")
         if "group" in fields and not isinstance(group, str):
@@ -210,11 +210,11 @@ def loss_json(item: Loss) -> dict[str, str]:
 
 def _loss_of(entry: object) -> Loss:
     if isinstance(entry, dict) and "rho" in entry:
-        return ZCDP(_number(_fields(entry, {"rho"})["rho"]))
+        return ZCDP(number_of(_fields(entry, {"rho"})["rho"]))
     fields = _fields(entry, {"epsilon"}, {"delta"})
     if "delta" in fields:
-        return Approx(_number(fields["epsilon"]), _number(fields["delta"]))
-    return Pure(_number(fields["epsilon"]))
+        return Approx(number_of(fields["epsilon"]), number_of(fields["delta"]))
+    return Pure(number_of(fields["epsilon"]))
 
 
 def _fields(entry: object, needed: set[str], others: set[str] | None = None) -> dict[str, Any]:
@@ -237,8 +237,8 @@ def _integer(number: int) -> int:
     return number
 
 
-def _number(text: object) -> Fraction:
-    """The fraction that is written like this; in lowest terms, so that each has one text."""
+def number_of(text: object) -> Fraction:
+    """The fraction of this text, which is in lowest terms, so that each number has one text."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
         raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
     return number

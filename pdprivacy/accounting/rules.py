@@ -13,9 +13,10 @@ from pdprivacy.accounting.sums import Spent
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import float_down, root_down
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
+from pdprivacy.privacy import LOSSES, ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
 
-__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "rule"]
+__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "check_counted"]
+__all__ += ["rule", "summed"]
 
 Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
 
@@ -42,7 +43,7 @@ class Rule:
         What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
-        return self.holds(_sum(so_far, [(item, count)]))
+        return self.holds(summed(so_far, [(item, count)]))
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         """``so_far`` with ``count`` charges of ``item``.
@@ -274,9 +275,10 @@ def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -
     Raises BudgetExceeded where it does not: what is asked and what is left, in the currency of the cap.
     """
     listed = list(losses)
-    after, asked = _sum(so_far, listed), _sum(Spent(), listed)
+    after = summed(so_far, listed)
     if enforced.holds(after):
         return after
+    asked = summed(Spent(), listed)
     left, total = enforced.left(so_far), enforced.total
     stated = [getattr(item, name, None) for item, _ in listed for name in ("epsilon", "delta", "rho")]
     told = not any(isinstance(number, Unshown) for number in stated)
@@ -298,17 +300,22 @@ def _at_most(one: Fraction, other: Fraction) -> bool:
     return one.numerator * other.denominator <= other.numerator * one.denominator
 
 
-def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
+def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
     """The sums with these losses."""
     instance(so_far, Spent, "so_far")
     for item, count in losses:
-        if not isinstance(item, Pure | Approx | ZCDP):
-            raise BudgetError(
-                f"A budget counts losses (got {kind(item)}).",
-                "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
-            )
+        check_counted(item)
         so_far = so_far.add(item, count)
     return so_far
+
+
+def check_counted(item: object) -> None:
+    """Refuse everything but a loss with a BudgetError."""
+    if not isinstance(item, LOSSES):
+        raise BudgetError(
+            f"A budget counts losses (got {kind(item)}).",
+            "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
+        )
 
 
 def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:

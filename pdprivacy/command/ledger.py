@@ -17,7 +17,7 @@ from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.ledger import Ledger
-from pdprivacy.ledger.store import Head, Row
+from pdprivacy.ledger.store import Row
 from pdprivacy.privacy import ZCDP, show
 from pdprivacy.show import budget_text
 
@@ -96,7 +96,7 @@ def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     )
 
 
-def _unanswered(chain: Chain, head: Head | None) -> dict[str, set[int]]:
+def _unanswered(chain: Chain, head: Row | None) -> dict[str, set[int]]:
     """The charges of each budget whose answers are not known to have been handed out."""
     charges: dict[str, int] = {}
     waiting: dict[str, set[int]] = {}

@@ -6,28 +6,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
-from pdprivacy.accounting.events import NUMBER, loss_json
-from pdprivacy.accounting.rules import add_all
+from pdprivacy.accounting.events import loss_json, number_of
+from pdprivacy.accounting.rules import add_all, summed
 from pdprivacy.checks import instance
-from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of, kind
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
+from pdprivacy.exact import rounded_up
 from pdprivacy.ledger.chain import altered, parse
 from pdprivacy.ledger.store import Row
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, loss, show
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
-__all__ = ["Account", "Entry", "Losses", "Terms", "account_of", "answer_body", "answer_of", "charge_body"]
-__all__ += ["counted_by", "entry_of", "moment", "near", "summed", "terms_body", "terms_of"]
+__all__ = ["MOST", "Account", "Entry", "Losses", "Terms", "amount_of", "answer_body", "answer_of"]
+__all__ += ["charge_of", "counted_by", "doubles", "entry_of", "near", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses, each with how often it is charged."""
 
 ZERO = Fraction(0)
 MOST = 10**290
+"""The largest loss, and the largest count of it."""
+
 MOST_SUM = MOST**2
 MOST_SQUARED = 10**140
 MOST_BITS = 12_000
@@ -54,10 +56,7 @@ class Terms:
     """The rule that enforces the cap."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.total, Pure | Approx | ZCDP):
-            raise ParameterError(
-                f"'total' must be Pure, Approx or ZCDP (got {kind(self.total)}).", "Pure(2)."
-            )
+        check_loss(self.total, "'total' must be", "Pure(2).")
         check_one_of("accounting", self.accounting, get_args(Accounting))
         if self.unit is not None:
             instance(self.unit, Unit, "unit", "Unit().")
@@ -65,36 +64,53 @@ class Terms:
             text = instance(self.declaration, str, "declaration")
             if not text or not text.isprintable():
                 raise ParameterError("'declaration' must be a fingerprint.", "domain.fingerprint().")
-        amount = self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon
+        amount = amount_of(self.total).amount
         if amount > MOST:
-            name = "rho" if isinstance(self.total, ZCDP) else "epsilon"
-            raise ParameterError(f"{name!r} must be at most 1e290.")
-        if self.accounting != "basic" and not isinstance(self.total, ZCDP) and amount > MOST_SQUARED:
+            raise ParameterError(f"{self.currency!r} must be at most 1e290.")
+        if self.accounting != "basic" and self.currency == "epsilon" and amount > MOST_SQUARED:
             raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
         # raises for an accounting that has no meaning for the cap
         object.__setattr__(self, "rule", _rule(self.accounting, self.total))
 
     @property
+    def currency(self) -> str:
+        """The currency of the cap: "rho", or "epsilon" with a delta."""
+        return "rho" if isinstance(self.total, ZCDP) else "epsilon"
+
+    def to_json(self, time: datetime) -> dict[str, Any]:
+        """Return the body of a record that opens a budget or declares it anew; `terms_of` reads it."""
+        return {
+            "total": _losses_json([(self.total, 1)])[0],
+            "accounting": self.accounting,
+            "neighbors": None if self.unit is None else self.unit.neighbors,
+            "declaration": self.declaration,
+            "time": _stamp(time),
+            # a unit of one record has no column
+            **({} if self.unit is None or self.unit.column is None else {"unit": self.unit.column}),
+        }
+
+    @property
     def in_rho(self) -> bool:
         """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
-        return self.accounting != "basic" or isinstance(self.total, ZCDP)
+        return self.accounting != "basic" or self.currency == "rho"
 
     def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
         if total is not None and Terms(total).total != self.total:
             stated = [getattr(total, name, None) for name in ("epsilon", "delta", "rho")]
-            given = "" if any(isinstance(number, Unshown) for number in stated) else f", not {spelled(total)}"
+            other = "" if any(isinstance(number, Unshown) for number in stated) else f", not {spelled(total)}"
             raise ParameterError(
-                f"The 'budget' has another total: {spelled(self.total)}{given}.",
+                f"The 'budget' has another total: {spelled(self.total)}{other}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:
             check_one_of("accounting", accounting, get_args(Accounting))
-        if accounting is not None and accounting != self.accounting:
-            raise ParameterError(
-                f"The 'budget' counts by accounting={self.accounting!r}, which was fixed when it was opened.",
-                "leave accounting out.",
-            )
+            if accounting != self.accounting:
+                raise ParameterError(
+                    f"The 'budget' counts by accounting={self.accounting!r}, which was fixed when it was "
+                    "opened.",
+                    "leave accounting out.",
+                )
 
     def check_unit(self, unit: Unit | None) -> None:
         """Refuse losses between other neighbours: they do not add up."""
@@ -117,26 +133,17 @@ def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
             "The losses of one secret part add up by sums alone, and this budget counts otherwise."
         )
     return tuple(
-        (event.loss if event.noise is None else ZCDP(_rounded_up(event.noise.multiplier)), number)
+        (event.loss if event.noise is None else ZCDP(_rho(event.noise.multiplier)), number)
         for event, number in events
     )
 
 
-def _rounded_up(multiplier: Fraction) -> Fraction:
+def _rho(multiplier: Fraction) -> Fraction:
     """Return the rho of Gaussian noise, rounded up to few digits, so that sums stay short.
 
     Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
     """
-    rho = 1 / (2 * multiplier**2)
-    context = Context(prec=RHO_DIGITS, rounding=ROUND_CEILING)
-    return Fraction(context.divide(Decimal(rho.numerator), Decimal(rho.denominator)))
-
-
-def summed(losses: Losses, spent: Spent) -> Spent:
-    """Return the sums after these losses."""
-    for item, count in losses:
-        spent = spent.add(item, count)
-    return spent
+    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)
 
 
 def near(number: Fraction) -> float:
@@ -145,6 +152,16 @@ def near(number: Fraction) -> float:
         return float(number)
     except OverflowError:
         return math.inf
+
+
+def doubles(amount: Amount) -> tuple[float, float]:
+    """Return an amount and its delta as doubles."""
+    return near(amount.amount), near(amount.delta)
+
+
+def amount_of(total: Loss) -> Amount:
+    """Return a cap as an amount of its currency, and delta."""
+    return Amount(total.rho) if isinstance(total, ZCDP) else Amount(total.epsilon, total.delta)
 
 
 def spelled(total: Loss) -> str:
@@ -158,8 +175,8 @@ def spelled(total: Loss) -> str:
 class Account:
     """The state of a budget: its terms and the sums of its charges.
 
-    ``spent``: what the rule asks of the charges. ``asked``: the sums of the epsilons and deltas that
-    were asked for; ``unstated``: whether some charge stated none.
+    ``spent``: the sums that the rule uses. ``asked``: the sums of the epsilons and deltas as asked for.
+    ``unstated``: whether a charge was asked for in rho, which has no epsilon.
     """
 
     terms: Terms
@@ -173,10 +190,8 @@ class Account:
 
         Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
         """
-        enforced, before = self.terms.rule, self.spent
-        spent = summed(counted, before)
-        if not enforced.holds(spent):
-            spent = add_all(enforced, before, counted)  # says what is asked and what is left
+        before = self.spent
+        spent = add_all(self.terms.rule, before, counted)
         alike = counted == ((item, count),) and self.asked == (before.epsilon, before.delta)
         asked = (spent.epsilon, spent.delta) if alike else self.stated(item, count)
         for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *(() if alike else asked)):
@@ -221,32 +236,38 @@ class Account:
         return wanted
 
     def to_json(self) -> dict[str, Any]:
-        """Total and spent for the metadata of a release: [epsilon, delta]; ``accounting`` where not by sums.
+        """Return total and spent as [epsilon, delta] for the metadata of a release.
 
-        Under a cap in rho they are [rho, 0], and ``currency`` says so.
+        ``accounting`` is left out if it is "basic". Under a cap in rho, ``currency`` is "rho", and total and
+        spent are [rho, 0].
         """
-        total, spent = self.total, self.terms.rule.spent(self.spent)
-        budget: dict[str, Any] = {
-            "total": [near(total.amount), near(total.delta)],
-            "spent": [near(spent.amount), near(spent.delta)],
-        }
+        budget: dict[str, Any] = {"total": [*doubles(self.total)], "spent": [*doubles(self.used)]}
         if self.terms.accounting != "basic":
             budget["accounting"] = self.terms.accounting
-        if isinstance(self.terms.total, ZCDP):
+        if self.terms.currency == "rho":
             budget["currency"] = "rho"
         return budget
 
     @property
     def total(self) -> Amount:
         """The cap as an amount of its currency, and delta."""
-        cap = self.terms.total
-        return Amount(cap.rho) if isinstance(cap, ZCDP) else Amount(cap.epsilon, cap.delta)
+        return amount_of(self.terms.total)
+
+    @property
+    def used(self) -> Amount:
+        """How much of the cap is spent; see `pdprivacy.accounting.Rule.spent`."""
+        return self.terms.rule.spent(self.spent)
+
+    @property
+    def left(self) -> Amount:
+        """The largest further pure loss (under a cap in rho: rho) that fits, and the delta beside it."""
+        return self.terms.rule.left(self.spent)
 
     @property
     def composed(self) -> Pure | Approx | None:
         """The sum of all losses as asked for; None before the first charge.
 
-        None, too, where some were stated in rho alone, or the deltas sum to one or more.
+        It is also None if a loss was stated in rho, or if the deltas sum to one or more.
         """
         epsilon, delta = self.asked
         return loss(epsilon, delta) if epsilon and delta < 1 and not self.unstated else None
@@ -259,15 +280,15 @@ class Entry:
     Attributes
     ----------
     number : 1, 2, 3, ... in its budget.
-    label, mechanism : what was released, by which noise.
+    label, mechanism : the release and its noise.
     loss, count : the loss as asked for, and how often.
-    counted : what the budget's rule counts in its place: the same, or losses in rho.
-    events : what was released, for accountings applied later.
+    counted : the losses that the budget's rule counts: the same, or losses in rho.
+    events : the events of the release, for accountings applied later.
     time : in UTC.
     after : the account after the charge.
     release : the id of the release, where it was given one.
     answered : whether the answer is known to have been handed out.
-    dr_ha : the disclosure risk of what was released, where it was estimated.
+    dr_ha : the disclosure risk of the release, where it was estimated.
     """
 
     number: int
@@ -291,85 +312,81 @@ class Entry:
     @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Epsilon and delta as asked for, of all ``count``; and the rho that was counted, where rho is."""
-        rho = summed(self.counted, Spent()).concentrated if self.after.terms.in_rho else ZERO
+        rho = summed(Spent(), self.counted).concentrated if self.after.terms.in_rho else ZERO
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of the record, with ``counted`` and ``events`` if they add to the loss."""
+        after, asked = self.after, ((self.loss, self.count),)
+        more: dict[str, Any] = {} if self.counted == asked else {"counted": _losses_json(self.counted)}
+        if list(self.events) != [(Event(self.loss), self.count)]:
+            more["events"] = to_json(self.events)
+        return {
+            "asked": [str(total) for total in after.asked],
+            "charge": self.number,
+            "label": self.label,
+            "loss": _losses_json(asked)[0],
+            "mechanism": self.mechanism,
+            "spent": [str(total) for total in after.spent],
+            "time": _stamp(self.time),
+            "unstated": after.unstated,
+            **more,
+        }
 
-# ---------------------------------------------------------------- as the JSON of records
+
+# ---------------------------------------------------------------- from records
 
 FIRST_YEAR, LAST_YEAR = 2000, 2200
-
-
-def terms_body(terms: Terms, time: datetime) -> dict[str, Any]:
-    """Return the body of a record that opens a budget or declares it anew."""
-    return {
-        "total": _losses_json([(terms.total, 1)])[0],
-        "accounting": terms.accounting,
-        "neighbors": None if terms.unit is None else terms.unit.neighbors,
-        "declaration": terms.declaration,
-        "time": _stamp(time),
-        # a unit of one record has no column
-        **({} if terms.unit is None or terms.unit.column is None else {"unit": terms.unit.column}),
-    }
+FIELDS = {"label": str, "mechanism": str, "charge": int, "unstated": bool, "spent": list, "asked": list}
+"""The types of plain fields of the record of a charge."""
 
 
 @lru_cache(maxsize=64)
 def terms_of(row: Row) -> Terms:
-    """Return the terms of a record that `terms_body` made."""
+    """Return the terms of a record that `Terms.to_json` made."""
     body = parse(row)
     try:
-        neighbors, declaration = body["neighbors"], body["declaration"]
-        if not (declaration is None or isinstance(declaration, str)):
-            raise altered(row)
+        neighbors = body["neighbors"]
         unit = None if neighbors is None else Unit(neighbors, body.get("unit"))
         ((total, _),) = _losses_of([body["total"]])
-        return Terms(total, body["accounting"], unit, declaration)
+        return Terms(total, body["accounting"], unit, body["declaration"])
     except (PrivacyError, KeyError, TypeError, ValueError):
         raise altered(row) from None
 
 
-def charge_body(entry: Entry) -> dict[str, Any]:
-    """Return the body of the record of a charge; ``counted`` and ``events`` if they add to the loss."""
-    after, asked = entry.after, ((entry.loss, entry.count),)
-    more: dict[str, Any] = {} if entry.counted == asked else {"counted": _losses_json(entry.counted)}
-    if list(entry.events) != [(Event(entry.loss), entry.count)]:
-        more["events"] = to_json(entry.events)
-    return {
-        "asked": [str(total) for total in after.asked],
-        "charge": entry.number,
-        "label": entry.label,
-        "loss": _losses_json(asked)[0],
-        "mechanism": entry.mechanism,
-        "spent": [str(total) for total in after.spent],
-        "time": _stamp(entry.time),
-        "unstated": after.unstated,
-        **more,
-    }
+def charge_of(row: Row) -> dict[str, Any]:
+    """Return the body of the record of a charge with its time; its losses and events are still JSON."""
+    body = parse(row)
+    try:
+        time = body["time"] = datetime.fromisoformat(body["time"])
+        sound = time.tzinfo is UTC and FIRST_YEAR < time.year < LAST_YEAR and body["charge"] > 0
+        sound = sound and [type(body[name]) for name in FIELDS] == list(FIELDS.values())
+    except (KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise altered(row)
+    return body
 
 
 def entry_of(row: Row, terms: Terms) -> Entry:
-    """Return the charge of a record that `charge_body` made, not answered."""
-    body = parse(row)
+    """Return the charge of a record that `Entry.to_json` made, not answered."""
+    body = charge_of(row)
     try:
         ((event, count),) = from_json([body["loss"]])
-        time = moment(body["time"])
-        texts = (body["label"], body["mechanism"])
-        number, unstated = body["charge"], body["unstated"]
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent(*map(_fraction, body["spent"]))
         asked = ((event.loss, count),)
         counted = asked if "counted" not in body else _losses_of(body["counted"])
         events = [(event, count)] if "events" not in body else from_json(body["events"])
-        sound = all(isinstance(text, str) for text in texts) and type(number) is int and number > 0
-        sound = sound and event.noise is None and len(counted) > 0 and len(events) > 0
-        if not sound or type(unstated) is not bool:
+        if event.noise is not None or not counted or not events:
             raise altered(row)
     except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
         raise altered(row) from None
-    after = Account(terms, spent, (epsilon, delta), unstated, number)
-    return Entry(number, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
+    after = Account(terms, spent, (epsilon, delta), body["unstated"], body["charge"])
+    texts, time = (body["label"], body["mechanism"]), body["time"]
+    return Entry(after.charges, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
 
 
 def _stamp(time: datetime) -> str:
@@ -380,19 +397,6 @@ def _stamp(time: datetime) -> str:
             "set the clock right: a ledger tells when each charge was made.",
         )
     return time.isoformat()
-
-
-def moment(text: Any) -> datetime:
-    """Return the time of a record, in UTC; raise ValueError or TypeError for an invalid text."""
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is not UTC or not FIRST_YEAR < time.year < LAST_YEAR:
-        raise ValueError
-    return time
-
-
-def account_of(row: Row | None, terms: Terms) -> Account:
-    """Return the account after the charge of a record; without a record, the account of a new budget."""
-    return Account(terms) if row is None else entry_of(row, terms).after
 
 
 def answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
@@ -420,10 +424,8 @@ def _losses_of(entries: Any) -> Losses:
 
 @lru_cache(maxsize=64)  # what was asked for is mostly what was spent, and some sums stay 0
 def _fraction(text: object) -> Fraction:
-    """Return a sum of losses from its text: in lowest terms, not negative."""
-    if not isinstance(text, str) or not NUMBER.fullmatch(text):
-        raise TypeError
-    number = Fraction(text)
-    if number > MOST_SUM or str(number) != text:
+    """Return a sum of losses from its text; raise ParameterError or ValueError for an invalid one."""
+    number = number_of(text)
+    if number > MOST_SUM:
         raise ValueError
     return number

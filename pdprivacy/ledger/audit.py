@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
-from typing import Any
+from typing import Any, TypeAlias
 
 from pdprivacy.accounting import Spent
+from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger.account import Account, Terms, answer_of, counted_by, entry_of, moment, summed, terms_of
-from pdprivacy.ledger.chain import ROOT, Chain, digest, parse, spans
-from pdprivacy.ledger.store import Head, Row
+from pdprivacy.ledger.account import Terms, answer_of, charge_of, counted_by, entry_of, terms_of
+from pdprivacy.ledger.chain import Chain, altered, parse, spans
+from pdprivacy.ledger.store import ROOT, Row, digest
 from pdprivacy.show.progress import shown
 
 __all__ = ["Audit", "audit", "with_bar"]
@@ -40,7 +41,7 @@ class Audit:
     head: str
 
 
-Added = tuple[tuple[int, Fraction], ...]
+Added: TypeAlias = tuple[tuple[int, Fraction], ...]
 """The positions of sums, each with the number that a charge adds to it."""
 
 
@@ -60,20 +61,22 @@ class _Budget:
 
     def add(self, added: Added) -> None:
         """Add to the sums; in whole numbers, which takes a tenth of the time of fractions."""
-        for place, term in added:
-            above, below = self.sums[place]
+        for position, term in added:
+            above, below = self.sums[position]
             divisor = term.denominator
             above, below = above * divisor + term.numerator * below, below * divisor
             common = gcd(above, below)
             above, below = above // common, below // common
-            self.sums[place] = above, below
-            self.texts[place] = str(above) if below == 1 else f"{above}/{below}"
+            self.sums[position] = above, below
+            self.texts[position] = str(above) if below == 1 else f"{above}/{below}"
 
-    def check_cap(self) -> None:
-        """Refuse sums above the cap. Sums never fall, so where these fit all before them did."""
+    def fits(self) -> bool:
+        """Return whether the sums are within the cap. Sums never fall, so all sums before them were, too."""
         spent = Spent(*(Fraction(*pair) for pair in self.sums[:4]))
-        if self.charges and not self.terms.rule.holds(spent):
-            raise BudgetError("above the cap")
+        try:
+            return not self.charges or self.terms.rule.holds(spent)
+        except BudgetError:  # the rule cannot count such losses
+            return False
 
 
 @dataclass
@@ -83,7 +86,7 @@ class _Walk:
     number: int = 0
     hash: bytes = ROOT
     budgets: dict[str, _Budget] = field(default_factory=dict)
-    releases: set[tuple[str, str]] = field(default_factory=set)
+    releases: set[tuple[str, str | None]] = field(default_factory=set)
     kinds: dict[tuple[str, ...], tuple[Added, bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -101,11 +104,8 @@ class _Walk:
 
     def end(self) -> None:
         """Check the sums of all charges against the caps."""
-        for name, budget in self.budgets.items():
-            try:
-                budget.check_cap()
-            except BudgetError:
-                self.problems.append(f"the charges of {name!r} are above its cap")
+        above = (name for name, budget in self.budgets.items() if not budget.fits())
+        self.problems += [f"the charges of {name!r} are above its cap" for name in above]
 
     def _meaning(self, row: Row) -> None:
         """Apply a record to its budget; raise TamperedLedgerError or BudgetError where it does not fit."""
@@ -115,66 +115,49 @@ class _Walk:
         elif row.kind == "answer" and budget is not None:
             number, _ = answer_of(row)
             if not 1 <= number <= budget.charges:
-                raise _wrong(row)
+                raise altered(row)
             budget.unanswered.discard(number)
         elif row.kind == "redeclare" and budget is not None:
-            _redeclare(row, budget)
+            old, new = budget.terms, terms_of(row)
+            moved = old.unit not in (None, new.unit) and budget.charges > 0
+            if moved or (old.total, old.accounting) != (new.total, new.accounting):
+                raise altered(row)
+            budget.terms = new
         elif row.kind == "open" and budget is None and row.budget:
             self.budgets[row.budget] = _Budget(terms_of(row))
         elif row.kind == "ledger" and row.number == 1 and not row.budget:
             parse(row)
         else:
-            raise _wrong(row)
+            raise altered(row)
 
     def _charged(self, row: Row, budget: _Budget) -> None:
-        body = parse(row)
+        body, release = charge_of(row), (row.budget, row.release)
         added, unstated = self._effect(row, body, budget.terms)
         budget.add(added)
         budget.charges += 1
+        budget.unanswered.add(budget.charges)
         budget.unstated = budget.unstated or unstated
         stated = (body["charge"], body["unstated"], body["spent"] + body["asked"])
-        if stated != (budget.charges, budget.unstated, budget.texts):
-            raise _wrong(row)
+        if stated != (budget.charges, budget.unstated, budget.texts) or release in self.releases:
+            raise altered(row)
         if row.release is not None:
-            if (row.budget, row.release) in self.releases:
-                raise _wrong(row)
-            self.releases.add((row.budget, row.release))
-        budget.unanswered.add(budget.charges)
+            self.releases.add(release)
 
     def _effect(self, row: Row, body: dict[str, Any], terms: Terms) -> tuple[Added, bool]:
         """Return what a charge adds to the sums, and whether it states no epsilon; cached by its losses."""
-        try:
-            losses = (str(body["loss"]), str(body.get("counted")), str(body.get("events")))
-            kind = (type(terms.total).__name__, terms.accounting, *losses)
-            effect = self.kinds.get(kind)
-            moment(body["time"])
-            texts = type(body["label"]) is str and type(body["mechanism"]) is str
-            lists = type(body["spent"]) is list and type(body["asked"]) is list
-            types = type(body["charge"]) is int and type(body["unstated"]) is bool
-        except (KeyError, TypeError, ValueError):
-            raise _wrong(row) from None
-        if not (texts and lists and types):
-            raise _wrong(row)
-        if effect is None:
-            entry = entry_of(row, terms)
-            if entry.counted != counted_by(terms, entry.loss, entry.count, entry.events):
-                raise _wrong(row)
-            spent = summed(entry.counted, Spent())
-            asked = Account(terms).stated(entry.loss, entry.count)
-            sums = (spent.epsilon, spent.delta, spent.squares, spent.rho, *asked)
-            added = tuple((place, term) for place, term in enumerate(sums) if term)
-            effect = added, not any(asked)
-            if len(self.kinds) < MOST_KINDS:
-                self.kinds[kind] = effect
+        losses = (str(body.get(name)) for name in ("loss", "counted", "events"))
+        kind = (type(terms.total).__name__, terms.accounting, *losses)
+        if kind in self.kinds:
+            return self.kinds[kind]
+        entry = entry_of(row, terms)
+        if entry.counted != counted_by(terms, entry.loss, entry.count, entry.events):
+            raise altered(row)
+        epsilon, delta, _ = entry.amounts
+        sums = (*summed(Spent(), entry.counted), epsilon, delta)
+        effect = tuple((position, term) for position, term in enumerate(sums) if term), epsilon is None
+        if len(self.kinds) < MOST_KINDS:
+            self.kinds[kind] = effect
         return effect
-
-
-def _redeclare(row: Row, budget: _Budget) -> None:
-    old, new = budget.terms, terms_of(row)
-    moved = old.unit not in (None, new.unit) and budget.charges > 0
-    if moved or (old.total, old.accounting) != (new.total, new.accounting):
-        raise _wrong(row)
-    budget.terms = new
 
 
 def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -> Audit:
@@ -183,7 +166,7 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     walk = _Walk()
     end = chain.head()
     last = 0 if end is None else end.number
-    walk.problems += chain.read(lambda reader, _: reader.damage(last))
+    walk.problems += chain.read(lambda reader: reader.damage(last))
     for row in with_bar(_indexed_rows(chain, end, walk.problems), end, "audit", progress):
         walk.take(row)
         if remembered is not None and row.number == remembered[0] and row.hash != remembered[1]:
@@ -209,18 +192,18 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
     )
 
 
-def _indexed_rows(chain: Chain, end: Head | None, problems: list[str]) -> Iterator[Row]:
+def _indexed_rows(chain: Chain, end: Row | None, problems: list[str]) -> Iterator[Row]:
     """Yield all records up to ``end``; add a problem for those that an index does not find."""
     for after, until in spans(end):
         rows, hidden = chain.read(
-            lambda reader, _, span=(after, until): (reader.span(*span), reader.unindexed(*span))  # type: ignore[misc]
+            lambda reader, span=(after, until): (reader.span(*span), reader.unindexed(*span))  # type: ignore[misc]
         )
         if hidden:
             problems.append(f"{hidden} of the records {after + 1} to {until} are not found by an index")
         yield from rows
 
 
-def with_bar(rows: Iterable[Row], end: Head | None, label: str, progress: bool | None) -> Iterable[Row]:
+def with_bar(rows: Iterable[Row], end: Row | None, label: str, progress: bool | None) -> Iterable[Row]:
     """Show a progress bar over the records up to ``end``; their number reveals nothing about the data."""
     return shown(rows, 0 if end is None else end.number, label, progress, long=True, timed=True)
 
@@ -235,7 +218,3 @@ def _parsed(head: str) -> tuple[int, bytes]:
     if match is None:
         raise ParameterError("'head' must be what ledger.head gave: a number, a colon and 64 hex digits.")
     return int(match[1]), bytes.fromhex(match[2])
-
-
-def _wrong(row: Row) -> TamperedLedgerError:
-    return TamperedLedgerError(f"Record {row.number} of the ledger cannot be where it is.")

@@ -6,14 +6,17 @@ import json
 import math
 import os
 import re
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.errors import (
@@ -24,63 +27,57 @@ from pdprivacy.errors import (
     ParameterError,
     TamperedLedgerError,
 )
-from pdprivacy.ledger.account import (
-    Account,
-    Entry,
-    Terms,
-    account_of,
-    answer_body,
-    answer_of,
-    charge_body,
-    entry_of,
-    terms_body,
-    terms_of,
-)
-from pdprivacy.ledger.chain import AUDIT, Chain, Link, altered, canonical, check_place, parse
-from pdprivacy.ledger.charges import ALL
-from pdprivacy.ledger.store import SPAN, Head, Reader, Row
+from pdprivacy.ledger.account import Account, Entry, Terms, answer_body, answer_of, entry_of, near, terms_of
+from pdprivacy.ledger.chain import Chain, altered, check_place, parse
+from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, Writer, canonical
+from pdprivacy.show import budget_text
 
-__all__ = ["Answer", "Book", "MemoryBook", "StoredBook", "no_such_charge"]
+__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
 
 T = TypeVar("T")
 Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
+
+ALL = slice(None)
+START = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 ANSWERED = "\nanswer"
 """The end of the release of a record for a stored answer. No release id holds a line break."""
 MARK = re.compile("[0-9a-f]{64}")
 
 
-class Answer(NamedTuple):
-    """An answer to be stored: what was asked, argument by argument, and the bytes of what was released."""
-
-    request: Mapping[str, str]
-    content: bytes
-
-    def body(self, terms: Terms) -> bytes:
-        """Return the bytes to store, for data of these terms."""
-        return canonical([dict(self.request), _data(terms)]).encode() + b"\n" + self.content
-
-    @staticmethod
-    def read(body: bytes, release: str, request: Mapping[str, str], terms: Terms) -> bytes:
-        """Return the stored content; raise ChangedStepError for another request or declaration."""
-        text, _, content = body.partition(b"\n")
-        (before, data), now = json.loads(text), dict(request)
-        changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        changed += [name for name, value in _data(terms).items() if data[name] != value]
-        if changed:
-            raise ChangedStepError(
-                f"The stored release {release!r} was made with another "
-                f"{', another '.join(map(repr, changed))}. Nothing was charged.",
-                "ask for the same release as before, or choose another release_id.",
-            )
-        return content
+Request: TypeAlias = dict[str, str]
+"""What was asked of a release, as a text for each argument."""
 
 
-def _data(terms: Terms) -> dict[str, str | None]:
-    """Return the declaration and the privacy unit of data."""
+def _facts(request: Request, terms: Terms) -> list[dict[str, Any]]:
+    """Return what a stored answer is for: the request, and the declaration and privacy unit of the data."""
     unit = None if terms.unit is None else str(terms.unit)
-    return {"declaration of the data": terms.declaration, "privacy unit": unit}
+    return [request, {"declaration of the data": terms.declaration, "privacy unit": unit}]
+
+
+def _packed(answer: bytes, request: Request, terms: Terms) -> bytes:
+    """Return the bytes to store for an answer."""
+    return canonical(_facts(request, terms)).encode() + b"\n" + answer
+
+
+def _unpacked(body: bytes, release: str, request: Request, terms: Terms) -> bytes:
+    """Return a stored answer; raise ChangedStepError if it is for another request or declaration."""
+    text, _, answer = body.partition(b"\n")
+    pairs = zip(json.loads(text), _facts(request, terms), strict=True)
+    changed = [name for old, new in pairs for name in {**old, **new} if old.get(name) != new.get(name)]
+    if changed:
+        raise ChangedStepError(
+            f"The stored release {release!r} was made with another "
+            f"{', another '.join(map(repr, changed))}. Nothing was charged.",
+            "ask for the same release as before, or choose another release_id.",
+        )
+    return answer
+
+
+def _mark(body: bytes) -> str:
+    return blake2b(body, digest_size=32).hexdigest()
 
 
 class MemoryBook:
@@ -166,14 +163,14 @@ class MemoryBook:
 
         self._change(note)
 
-    def store(self, release: str, answer: Answer, risk: float | None) -> int:  # noqa: ARG002
+    def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:  # noqa: ARG002
         """Store the answer to a charged release, and return the number of the charge.
 
         A budget in memory raises BudgetError: nothing in it outlives the process.
         """
         raise BudgetError("A budget in memory stores no answers.", 'budget=pdprivacy.Ledger("budget.db").')
 
-    def stored(self, release: str, request: Mapping[str, str]) -> bytes | None:  # noqa: ARG002
+    def stored(self, release: str, request: Request) -> bytes | None:  # noqa: ARG002
         """Return the stored answer to a release; None if the release was not charged.
 
         Raises ChangedStepError where it was stored for another request, AlreadyCharged where the release was
@@ -217,16 +214,16 @@ class StoredBook:
 
     def account(self) -> Account:
         """As `MemoryBook`."""
-        return self.chain.read(lambda reader, _: self.account_in(reader))
+        return self.chain.read(self.account_in)
 
     def declare(self, change: Callable[[Account], Terms]) -> None:
         """As `MemoryBook`; nothing is written where nothing changes."""
 
-        def add(links: Link) -> None:
-            account = self.account_in(links.writer, decides=True)
+        def add(writer: Writer) -> None:
+            account = self.account_in(writer, decides=True)
             terms = change(account)
             if terms != account.terms:
-                links.add(self.name, "redeclare", None, terms_body(terms, datetime.now(UTC)))
+                writer.add(self.name, "redeclare", None, terms.to_json(datetime.now(UTC)))
 
         account = self.account()
         if change(account) != account.terms:
@@ -235,12 +232,12 @@ class StoredBook:
     def charge(self, make: Callable[[Account], Entry], release: str | None) -> Entry:
         """As `MemoryBook`."""
 
-        def add(links: Link) -> Entry:
-            account = self.account_in(links.writer, decides=True)
-            if release is not None and (row := self._released(links.writer, release)) is not None:
-                _refuse_again(self._answered(links.writer, row, account.terms))
+        def add(writer: Writer) -> Entry:
+            account = self.account_in(writer, decides=True)
+            if release is not None and (row := self._find(writer, "charge", release)) is not None:
+                _refuse_again(self._answered(writer, row, account.terms))
             entry = make(account)
-            links.add(self.name, "charge", release, charge_body(entry))
+            writer.add(self.name, "charge", release, entry.to_json())
             return entry
 
         return self.chain.write(add)
@@ -248,63 +245,54 @@ class StoredBook:
     def answer(self, number: int, risk: float | None) -> None:
         """As `MemoryBook`."""
 
-        def add(links: Link) -> None:
-            if number > self.account_in(links.writer, decides=True).charges:
+        def add(writer: Writer) -> None:
+            if number > self.account_in(writer, decides=True).charges:
                 raise no_such_charge()
-            links.add(self.name, "answer", None, answer_body(number, risk))
+            writer.add(self.name, "answer", None, answer_body(number, risk))
 
         self.chain.write(add)
 
-    def store(self, release: str, answer: Answer, risk: float | None) -> int:
+    def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:
         """As `MemoryBook`."""
 
-        def add(links: Link) -> int:
-            account = self.account_in(links.writer, decides=True)
-            row = self._released(links.writer, release)
+        def add(writer: Writer) -> int:
+            terms = self.account_in(writer, decides=True).terms
+            row = self._find(writer, "charge", release)
             if row is None:
                 raise no_such_charge()
-            if self._released(links.writer, release + ANSWERED) is not None:
+            if self._find(writer, "answer", release + ANSWERED) is not None:
                 raise BudgetError(
                     f"The answer to the release {release!r} is stored already. Nothing was stored."
                 )
-            number = entry_of(row, account.terms).number
-            body = answer.body(account.terms)
-            mark = blake2b(body, digest_size=32).hexdigest()
-            links.writer.store(mark, body)
-            links.add(self.name, "answer", release + ANSWERED, answer_body(number, risk, mark))
+            number, body = entry_of(row, terms).number, _packed(answer, request, terms)
+            mark = _mark(body)
+            writer.store(mark, body)
+            writer.add(self.name, "answer", release + ANSWERED, answer_body(number, risk, mark))
             return number
 
         return self.chain.write(add)
 
-    def stored(self, release: str, request: Mapping[str, str]) -> bytes | None:
+    def stored(self, release: str, request: Request) -> bytes | None:
         """As `MemoryBook`."""
 
-        def look(reader: Reader, _: Head | None) -> bytes | None:
+        def look(reader: Reader) -> bytes | None:
             terms = self._terms(reader)[1]
-            row = self._released(reader, release)
+            row = self._find(reader, "charge", release)
             if row is None:
                 return None
-            answer = self._released(reader, release + ANSWERED)
+            answer = self._find(reader, "answer", release + ANSWERED)
             if answer is None:
                 _refuse_again(self._answered(reader, row, terms))
-            check_place(reader, answer)
             mark = parse(answer).get("answer")
             body = reader.stored(mark) if isinstance(mark, str) and MARK.fullmatch(mark) else None
-            if body is None or blake2b(body, digest_size=32).hexdigest() != mark:
+            if body is None or _mark(body) != mark:
                 raise LedgerError(
                     f"The stored answer to the release {release!r} is missing or was changed.",
                     "restore it from a copy; another release_id pays for another answer.",
                 )
-            return Answer.read(body, release, request, terms)
+            return _unpacked(body, release, request, terms)
 
         return self.chain.read(look)
-
-    def _released(self, reader: Reader, release: str) -> Row | None:
-        """Return the record with this release id, as the index has it."""
-        row = reader.released(self.name, release)
-        if row is not None and (row.budget, row.release) != (self.name, release):
-            raise altered(row)
-        return row
 
     def _answered(self, reader: Reader, row: Row, terms: Terms) -> Entry:
         """Return the charge of a record, marked as answered if one of the next records says so."""
@@ -318,14 +306,14 @@ class StoredBook:
         """As `MemoryBook`."""
         entries: list[Entry] = []
         account, answered, risks = self.read(entries.append)
-        for place in answered.nonzero()[0].tolist():
-            risk = float(risks[place])
-            entries[place] = _noted(entries[place], None if math.isnan(risk) else risk)
+        for position in answered.nonzero()[0].tolist():
+            risk = float(risks[position])
+            entries[position] = _noted(entries[position], None if math.isnan(risk) else risk)
         return account, entries
 
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """As `MemoryBook`; reads every record, as answers may come late, and keeps the picked charges."""
-        head, account = self.chain.read(lambda reader, head: (head, self.account_in(reader)))
+        head, account = self.chain.read(lambda reader: (reader.head, self.account_in(reader)))
         answered, risks = np.zeros(account.charges, dtype=bool), np.full(account.charges, np.nan)
         charges, picked = 0, range(account.charges)[pick]
         for row in self.chain.rows(head):
@@ -349,39 +337,42 @@ class StoredBook:
             f"The table of records and its index disagree on the last charge of {self.name!r}.", AUDIT
         )
 
-    def _terms(self, reader: Reader) -> tuple[Row, Terms]:
-        opened = self._latest(reader, "open")
-        row = self._latest(reader, "redeclare") or opened
-        if row is None or opened is None:
-            raise LedgerError(
-                f"The ledger holds no budget {self.name!r}.",
-                "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) opens one.",
-            )
-        check_place(reader, row)
-        terms, first = terms_of(row), terms_of(opened)
-        if (terms.total, terms.accounting) != (first.total, first.accounting):
-            raise altered(row)
-        return opened, terms
-
     def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
-        """Return the sums that the last charge holds, after a check of its place in the chain.
+        """Return the sums that the last charge holds.
 
         ``decides``: also refuse a table of records in which another charge is the last, so that damage to one
         of the two, table or index, hides no charge.
         """
         opened, terms = self._terms(reader)
-        row = self._latest(reader, "charge")
-        if row is not None:
-            check_place(reader, row)
-        if decides and reader.last_charge(self.name, (row or opened).number):
+        row = self._find(reader, "charge")
+        if decides and reader.last_charge(self.name, (row or opened).number) is not None:
             raise self._disagree()
-        return account_of(row, terms)
+        return Account(terms) if row is None else entry_of(row, terms).after
 
-    def _latest(self, reader: Reader, kind: str) -> Row | None:
-        """Return the last record of a kind of this budget, as the index has it."""
-        row = reader.latest(self.name, kind)
-        if row is not None and (row.budget, row.kind) != (self.name, kind):
+    def _terms(self, reader: Reader) -> tuple[Row, Terms]:
+        """Return the record that opened the budget, and the terms that hold now."""
+        opened, declared = self._find(reader, "open"), self._find(reader, "redeclare")
+        if opened is None:
+            raise LedgerError(
+                f"The ledger holds no budget {self.name!r}.",
+                "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...) opens one.",
+            )
+        row = declared or opened
+        terms, first = terms_of(row), terms_of(opened)
+        if (terms.total, terms.accounting) != (first.total, first.accounting):
             raise altered(row)
+        return opened, terms
+
+    def _find(self, reader: Reader, kind: str, release: str | None = None) -> Row | None:
+        """Return the last record of a kind, or that of a release, which an index finds.
+
+        Refuses a record of other columns, and one that does not follow from the record before it.
+        """
+        row = reader.latest(self.name, kind) if release is None else reader.released(self.name, release)
+        if row is not None:
+            if row[1:4] != (self.name, kind, row.release if release is None else release):
+                raise altered(row)
+            check_place(reader, row)
         return row
 
 
@@ -391,8 +382,8 @@ Book: TypeAlias = MemoryBook | StoredBook
 
 def _noted(entry: Entry, risk: float | None) -> Entry:
     """Return the charge marked as answered; of several risks the largest counts."""
-    known = [one for one in (entry.dr_ha, risk) if one is not None]
-    return replace(entry, answered=True, dr_ha=max(known, default=None))
+    risks = [known for known in (entry.dr_ha, risk) if known is not None]
+    return replace(entry, answered=True, dr_ha=max(risks, default=None))
 
 
 def no_such_charge() -> ParameterError:
@@ -408,3 +399,55 @@ def _refuse_again(entry: Entry) -> NoReturn:
         f"{entry.time:%Y-%m-%d %H:%M} UTC), and its answer {answered}. Nothing was charged again.",
         "take the answer from where it was stored; for another answer, another release_id.",
     )
+
+
+# ---------------------------------------------------------------- as a table
+
+
+class _Columns:
+    """The columns of `Budget.entries`, charge by charge; no charge is kept."""
+
+    def __init__(self) -> None:
+        self._texts: list[tuple[str, str, str | None]] = []
+        self._numbers = array("d")
+
+    def add(self, entry: Entry) -> None:
+        """Add a row; equal labels are kept once."""
+        self._texts.append((sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), entry.release))
+        epsilon, delta, rho = entry.amounts
+        amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+        self._numbers.extend((*amounts, (entry.time - START) // MICROSECOND))  # which a double holds exactly
+
+    def frame(self, first: int, answered: Any, reached: Any) -> pd.DataFrame:
+        """Return the table; ``first`` is the number of the first charge."""
+        index = pd.RangeIndex(first, first + len(self._texts), name="charge")
+        labels, mechanisms, releases = zip(*self._texts, strict=True) if self._texts else ((), (), ())
+        numbers = np.array(self._numbers).reshape(-1, 4)
+        columns = {
+            "release": pd.Series(labels, index, dtype=str),
+            "mechanism": pd.Series(mechanisms, index, dtype=str),
+            "epsilon": numbers[:, 0],
+            "delta": numbers[:, 1],
+            "rho": numbers[:, 2],
+            "time": pd.to_datetime(numbers[:, 3].astype("datetime64[us]"), utc=True),
+            "answered": np.array(answered, dtype=bool),
+            "dr_ha": np.array(reached, dtype="float64"),
+            "release_id": pd.Series(releases, index, dtype=object),
+        }
+        return pd.DataFrame(columns, index=index)
+
+
+def read_table(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
+    """Return the account, and one row per picked charge; see `Budget.entries`."""
+    columns = _Columns()
+    account, answered, risks = book.read(columns.add, pick)
+    start = pick.indices(account.charges)[0]
+    return account, columns.frame(start + 1, answered[pick], np.fmax.accumulate(risks)[pick])
+
+
+def table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return one row per charge; see `Budget.entries`."""
+    columns = _Columns()
+    for entry in entries:
+        columns.add(entry)
+    return columns.frame(1, [entry.answered for entry in entries], budget_text.reached(entries))

@@ -18,33 +18,20 @@ import pandas as pd
 from pdprivacy import accounting as accountings
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
-from pdprivacy.checks import check_name, instance, printable
+from pdprivacy.accounting.rules import check_counted
+from pdprivacy.checks import check_name, instance, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
-from pdprivacy.ledger.account import Account, Entry, Terms, counted_by, near
-from pdprivacy.ledger.book import Answer, Book, MemoryBook, no_such_charge
-from pdprivacy.ledger.charges import read
+from pdprivacy.ledger.account import MOST, Account, Entry, Terms, amount_of, counted_by, doubles
+from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge, read_table
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
-from pdprivacy.privacy import (
-    ZCDP,
-    Approx,
-    Confidential,
-    Loss,
-    Pure,
-    Rational,
-    Unit,
-    loss,
-    rational,
-    whole,
-)
-from pdprivacy.show import budget_text, markup
+from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
+from pdprivacy.show import budget_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Budget", "total_of"]
 
-MOST = 10**290
-LOSSES = (Pure, Approx, ZCDP)
 MOST_ANSWER = 2**24
 """The largest stored answer, in bytes."""
 
@@ -64,7 +51,7 @@ def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None
 
 
 class Budget:
-    """A privacy budget: a total, what was spent on what, and what is left.
+    """A privacy budget: a total, the charges, and what is left.
 
     Every protection of the same data should share one budget: pass the same object as
     ``budget=`` to each ``df.dp.protect``. Charges add up exactly (0.1 three times is 0.3). Safe
@@ -137,34 +124,30 @@ class Budget:
     @property
     def total(self) -> Loss:
         """The cap."""
-        return self._book.account().terms.total
+        return self.account.terms.total
 
     @property
     def accounting(self) -> Accounting:
         """The accounting: the rule by which losses add up under the cap."""
-        return self._book.account().terms.accounting
+        return self.account.terms.accounting
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta spent so far; under a cap in rho, rho and zero."""
-        account = self._book.account()
-        amount, delta = account.terms.rule.spent(account.spent)
-        return float(amount), float(delta)
+        return doubles(self.account.used)
 
     @property
     def composed(self) -> Pure | Approx | None:
         """The exact sum of all losses as asked for; None before the first charge.
 
-        None, too, where a charge was stated in rho alone.
+        It is also None if a charge was stated in rho.
         """
-        return self._book.account().composed
+        return self.account.composed
 
     @property
     def left(self) -> tuple[float, float]:
         """Epsilon (of one more pure loss) and delta still to spend; under a cap in rho, rho and zero."""
-        account = self._book.account()
-        amount, delta = account.terms.rule.left(account.spent)
-        return float(amount), float(delta)
+        return doubles(self.account.left)
 
     @property
     def account(self) -> Account:
@@ -174,15 +157,15 @@ class Budget:
     @property
     def unit(self) -> Unit | None:
         """The privacy unit of all charges; None before the first protection."""
-        return self._book.account().terms.unit
+        return self.account.terms.unit
 
     def bind(self, unit: Unit, declaration: str | None = None) -> None:
         """Fix the unit of all charges: losses of different neighbours do not add up.
 
-        ``declaration``: the fingerprint of what is declared of the data. A budget in a ledger, which is for
-        the data of one name, keeps it; frames of several tables may share a budget in memory.
+        ``declaration``: the fingerprint of the declaration. A budget in a ledger, which is for the data of
+        one name, keeps it; frames of several tables may share a budget in memory.
 
-        Raises BudgetError where the budget already serves another one.
+        Raises BudgetError if the budget already serves another unit or declaration.
         """
         in_memory = isinstance(self._book, MemoryBook)
 
@@ -208,28 +191,24 @@ class Budget:
         Parameters
         ----------
         cost : the loss.
-        label, mechanism : what is released, by which noise.
-        count : how often; n charges equal one of count n.
-        events : what is released, where that says more than ``cost``: rules in rho and later accountings
-            (`report`) count them in its place.
+        label, mechanism : the release and its noise.
+        count : the number of charges of ``cost``; n charges equal one of count n.
+        events : the events of the release, where they say more than ``cost``: rules in rho and later
+            accountings (`report`) count them in its place.
         release_id : a name for the release. The same name is never charged twice.
         unit : the privacy unit of the loss, which must be that of the budget.
 
         Raises
         ------
-        BudgetExceeded : the cost is larger than what is left; a smaller one may still fit.
+        BudgetExceeded : the cost is larger than what is left; a smaller cost may still fit.
         AlreadyCharged : the release was charged before.
         BudgetError : the cost is in a currency that this budget does not count.
         LedgerError : a budget in a ledger could not be written.
         """
-        if not isinstance(cost, LOSSES):
-            raise BudgetError(
-                f"A budget counts losses (got {type(cost).__name__}).",
-                "charge Pure(epsilon), Approx(epsilon, delta) or ZCDP(rho).",
-            )
+        check_counted(cost)
         label, mechanism = printable(label, "label"), printable(mechanism, "mechanism")
-        number = count if type(count) is int and count > 0 else whole(count)
-        amount = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+        number = count if type(count) is int and count > 0 else whole(count, "count", 1)
+        amount = amount_of(cost).amount
         if number > MOST or amount.numerator > MOST * amount.denominator:
             raise ParameterError("A loss and its count must be at most 1e290.")
         release = None if release_id is None else check_name(release_id, "release_id")
@@ -263,9 +242,8 @@ class Budget:
     def answered(self, number: int, risk: float | None = None) -> None:
         """Note that the answer that charge ``number`` paid for is handed out.
 
-        ``risk``: the disclosure risk of what was released, made of released numbers alone. Nothing is
-        charged, and what is left stays as it is. The risk that a budget has reached is the largest one
-        so far.
+        ``risk``: the disclosure risk of the release, computed from released numbers alone. Nothing is
+        charged. The risk that a budget has reached is the largest of all its releases.
 
         Raises
         ------
@@ -283,7 +261,11 @@ class Budget:
         try:
             self._book.answer(int(number), risk)
         except LedgerError as error:
-            raise _not_noted(error, int(number), self.name) from None
+            raise type(error)(
+                f"Charge {number} of the budget {self.name!r} is entered, but its answer was not handed out, "
+                f"because that could not be noted: {_reason(error)}",
+                "the charge stays; another release is charged anew.",
+            ) from None
         self.handed_out(int(number))
 
     def store_answer(
@@ -322,9 +304,9 @@ class Budget:
         release = check_name(release_id, "release_id")
         if not isinstance(answer, bytes) or len(answer) > MOST_ANSWER:
             raise ParameterError(f"'answer' must be at most {MOST_ANSWER} bytes (got {kind(answer)}).")
-        kept = Answer(_texts(request), answer)
+        request, risk = _texts(request), _risk(risk)
         try:
-            number = self._book.store(release, kept, _risk(risk))
+            number = self._book.store(release, answer, request, risk)
         except LedgerError as error:
             raise type(error)(
                 f"The release {release!r} stays charged, but its answer was not stored: {_reason(error)}"
@@ -358,7 +340,7 @@ class Budget:
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
-        return read(self._book)[1]
+        return read_table(self._book)[1]
 
     @property
     def events(self) -> Events:
@@ -370,9 +352,9 @@ class Budget:
     def report(self, delta: Rational) -> pd.DataFrame:
         """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
 
-        Each charge keeps its noise, so a better accounting finds less, afterwards, than what was counted. It
-        is a guarantee where neither the releases nor their number depended on earlier answers; what
-        holds in any case is the cap, `total`. Nothing is given back to the budget.
+        Each charge keeps its noise, so a better accounting finds less than the budget counted. This epsilon
+        is a guarantee if neither the releases nor their number depended on earlier answers; the cap, `total`,
+        holds in any case. Nothing is given back to the budget.
 
         Returns a DataFrame indexed by accounting: ``epsilon``, and the ``reason`` where there is none.
         Raises ParameterError before the first charge, and for a delta outside [0, 1).
@@ -402,32 +384,19 @@ class Budget:
         """
         from pdprivacy.show.plots import draw_budget
 
-        account, entries = read(self._book)
-        terms = account.terms
-        left = terms.rule.left(account.spent)
-        return draw_budget(entries, terms.total, (near(left.amount), near(left.delta)), ax=ax)
+        account, entries = read_table(self._book)
+        return draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
 
     def __repr__(self) -> str:
-        try:
-            return budget_text.plain(*self._listed(), self.name)
-        except LedgerError as error:  # a repr must not raise
-            return f"{budget_text.heading(self.name)}: it cannot be read. {error}"
+        return budget_text.text(self)
 
     def _repr_html_(self) -> str:
-        try:
-            return budget_text.page(*self._listed(), self.name)
-        except LedgerError:
-            return markup.warning(repr(self))
+        return budget_text.html(self)
 
     @property
     def name(self) -> str:
         """Its name in a ledger; empty in memory."""
         return self._book.name
-
-    def _listed(self) -> tuple[Account, list[Entry]]:
-        """Return the account, and the charges if they are few enough to be shown."""
-        account = self._book.account()
-        return self._book.entries() if account.charges <= budget_text.MOST_ROWS else (account, [])
 
 
 def _risk(risk: float | None) -> float | None:
@@ -440,7 +409,7 @@ def _risk(risk: float | None) -> float | None:
     return float(risk)
 
 
-def _texts(request: dict[str, str]) -> dict[str, str]:
+def _texts(request: Request) -> Request:
     texts = instance(request, dict, "request", '{"mean": "age"}.')
     if not all(type(text) is str for pair in texts.items() for text in pair):
         raise ParameterError("'request' must hold texts, by the names of arguments.", '{"mean": "age"}.')
@@ -453,15 +422,6 @@ def _reason(error: LedgerError) -> str:
     for fate in (NOTHING, UNKNOWN):
         reason = reason.replace(fate, "").strip()
     return reason
-
-
-def _not_noted(error: LedgerError, number: int, name: str) -> LedgerError:
-    """Return the error for a note that cannot be entered, while its charge is entered."""
-    return type(error)(
-        f"Charge {number} of the budget {name!r} is entered, but its answer was not handed out, because that "
-        f"could not be noted: {_reason(error)}",
-        "the charge stays; another release is charged anew.",
-    )
 
 
 Entered: TypeAlias = dict[tuple[Book, int], str]

@@ -37,6 +37,8 @@ SCHEMA = {
     ' (SELECT 1 FROM records WHERE budget = NEW.budget AND "release" = NEW."release")'
     f" {REFUSED}",
 }
+SETTINGS = ["PRAGMA journal_mode=OFF", "PRAGMA synchronous=OFF"]  # while a ledger is made
+SETTINGS += [f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={FORMAT}"]
 KINDS = {"TABLE": "table", "INDEX": "index", "UNIQUE": "index", "TRIGGER": "trigger"}
 IDENTITY = "CREATE VIEW ledger_identity AS SELECT '{}' AS id"
 """A view that stores a random id on page 1, which identifies the journal of this ledger."""
@@ -89,12 +91,8 @@ def make(path: str, rows: Iterable[Row], guard: AbstractContextManager[object]) 
     with files.draft(path) as name:
         connection = connect(name, "rwc")
         try:
-            settings = (f"application_id={APPLICATION}", f"user_version={FORMAT}")
-            for pragma in ("journal_mode=OFF", "synchronous=OFF", *settings):
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-            connection.execute("BEGIN")
-            for statement in (*SCHEMA.values(), new_identity()):
-                connection.execute(statement)
+            for statement in (*SETTINGS, "BEGIN", *SCHEMA.values(), new_identity()):
+                connection.execute(statement).fetchall()
             remaining = iter(rows)
             while batch := list(islice(remaining, SPAN)):
                 with guard:

@@ -1,4 +1,4 @@
-"""Files of a ledger of SQLite: its place, its lock, its journal, and how a new one is put in place.
+"""The files of a ledger in SQLite: database, lock file and journal, and how a new database is put in place.
 
 SQLite locks the database itself with POSIX locks, which a process loses as soon as it closes any descriptor
 of the file (``shutil.copy`` does). So whoever reads or writes a ledger holds the lock of a file beside it.
@@ -24,14 +24,21 @@ from pdprivacy.ledger.store import NOTHING
 
 if sys.platform == "win32":
     import msvcrt
+
+    HELD: type[OSError] = PermissionError
 else:
     import fcntl
 
-__all__ = ["FAULTS", "RESTORE", "acquire", "content", "draft", "in_words", "is_hot", "open_lock"]
-__all__ += ["plain", "refusal", "refuse_mount", "stat_or_none", "status", "sweep", "sync", "unlock"]
+    HELD = BlockingIOError
+
+__all__ = ["FAULTS", "NO_RIGHT", "RESTORE", "RESTORE_ALONE", "LedgerFiles", "draft", "same_file"]
+__all__ += ["stat_or_none", "sweep", "sync"]
 
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """The errors of SQLite, of its module in Python and of the operating system."""
+
+NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""The errors of a file of another user, or on a read-only disk."""
 
 LONGEST_PAUSE, CROWDED = 0.002, 0.05  # seconds
 SMALLEST = 512  # bytes of a database, at least
@@ -47,13 +54,11 @@ NETWORK = re.compile(r"nfs|cifs|smb|ncpfs|afs|ceph|lustre|gluster|9p|fuse\.(sshf
 
 RESTORE = "restore the ledger from a copy made by ledger.backup(path)."
 RESTORE_ALONE = f"{RESTORE[:-1]}, with neither '-journal' nor '-lock' beside it."
-DAMAGED = ("it is damaged", RESTORE)
-FAILED = ("the disk or the operating system failed", "look at the log of the system, then try again.")
-UNREADABLE = ("SQLite could not decode or store a value", RESTORE)
 RIGHTS = "look at the rights on the file and on its directory."
 REASONS = {
     "BUSY LOCKED PROTOCOL EAGAIN": ("another program holds it", "try again once that has finished."),
-    "CORRUPT": DAMAGED,
+    "CORRUPT": ("it is damaged", RESTORE),
+    "UNREADABLE": ("SQLite could not decode or store a value", RESTORE),
     "NOTADB": ("it is not a ledger, or it is damaged", "restore it from a copy, or name another file."),
     "CANTOPEN PERM EACCES EPERM": ("it may not be opened or written here", RIGHTS),
     "READONLY EROFS": ("it is read-only here, or the rights to change it are missing", RIGHTS),
@@ -69,34 +74,166 @@ REASONS = {
     "ENOLCK ENOTSUP": ("its file system has no locks", "keep it on a local disk."),
     "CONSTRAINT": ("the record does not follow the last one, or its release is in it already", None),
     "NOMEM": ("memory ran out", None),
+    "IOERR": ("the disk or the operating system failed", "look at the log of the system, then try again."),
 }
 """Facts and hints, by the names of the errors of SQLite and of the operating system."""
 
+UNNAMED: dict[type[BaseException], str] = {MemoryError: "NOMEM", sqlite3.DatabaseError: "CORRUPT"}
+"""The reasons of errors that SQLite gives no name; of all others "UNREADABLE"."""
 
-def refusal(path: str, fact: str, hint: str | None, fate: str) -> LedgerError:
-    """Return the error for a ledger that cannot be used. ``fate``: whether a record was entered."""
-    return LedgerError(f"The ledger {path!r} {fact}. {fate}".rstrip(), hint)
-
-
-def in_words(error: BaseException, path: str, fate: str) -> LedgerError:
-    """Return an error of SQLite or of the system in plain words; its own text may quote a record."""
-    name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
-    if isinstance(error, OSError):
-        name = errno.errorcode.get(error.errno or 0, "IOERR")
-    elif isinstance(error, MemoryError):
-        name = "NOMEM"
-    reason: tuple[str, str | None] = UNREADABLE if not name else FAILED
-    if not name and type(error) is sqlite3.DatabaseError:
-        reason = DAMAGED
-    elif name and name.partition("_")[0] != "IOERR" and not isinstance(error, OSError):
-        reason = (f"SQLite refused it ({name})", None)
-    for names, texts in REASONS.items():
-        if name.partition("_")[0] in names.split():
-            reason = texts
-    return refusal(path, f"cannot be used: {reason[0]}", reason[1], fate)
+_crowded = 0.0
+"""The time until which other processes are assumed to wait for a lock."""
 
 
-# ---------------------------------------------------------------- the lock
+class LedgerFiles:
+    """The files of a ledger, as one transaction uses them.
+
+    ``path``: of the database; ``journal``: of its rollback journal. ``fate``: what errors say of the records
+    to enter. ``file``: the lock file, once it is open.
+    """
+
+    def __init__(self, path: str, fate: str) -> None:
+        self.path, self.journal, self.fate = path, path + "-journal", fate
+        self.file: io.FileIO | None = None
+
+    def refused(self, fact: str, hint: str | None = None) -> LedgerError:
+        """Return the error for a ledger that cannot be used."""
+        return LedgerError(f"The ledger {self.path!r} {fact}. {self.fate}".rstrip(), hint)
+
+    def in_words(self, error: BaseException) -> LedgerError:
+        """Return an error of SQLite or of the system in plain words; its own text may quote a record."""
+        unnamed = UNNAMED.get(type(error), "UNREADABLE")
+        name = str(getattr(error, "sqlite_errorname", unnamed)).removeprefix("SQLITE_")
+        reason: tuple[str, str | None] = f"SQLite refused it ({name})", None
+        if isinstance(error, OSError):
+            name, reason = errno.errorcode.get(error.errno or 0, ""), REASONS["IOERR"]
+        code = name.partition("_")[0]
+        fact, hint = next((texts for names, texts in REASONS.items() if code in names.split()), reason)
+        return self.refused(f"cannot be used: {fact}", hint)
+
+    # ------------------------------------------------------------ the lock
+
+    def open_lock(self, *, create: bool) -> None:
+        """Open the lock file, unless it is missing and ``create`` is False."""
+        lock, self.file = self.path + "-lock", None
+        self.plain("-lock")
+        try:
+            self.file = io.FileIO(lock, "a+" if create else "r+")
+        except FileNotFoundError:
+            if create:
+                raise
+        except OSError as error:
+            if error.errno not in NO_RIGHT or not os.path.exists(lock):
+                raise
+            self.file = io.FileIO(lock, "r")  # which can be locked all the same
+
+    def acquire(self, until: float) -> bool:
+        """Wait for the lock; False where another file has the name by now.
+
+        Raises LedgerError after ``until``, a time of ``time.monotonic``.
+        """
+        global _crowded
+        if self.file is None:
+            return True
+        if time.monotonic() < _crowded:
+            time.sleep(LONGEST_PAUSE)  # others wait, too: let them go first
+        pause = 0.0002
+        while not _try_lock(self.file):
+            _crowded = time.monotonic() + CROWDED
+            if time.monotonic() > until:
+                hint = "try again once it has finished; lsof or fuser on the -lock file names it."
+                raise self.refused("is held by another process or thread", hint)
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+        return same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
+
+    def release(self) -> None:
+        """Release the lock, also in processes that have inherited the open file."""
+        if sys.platform != "win32" and self.file is not None and not self.file.closed:
+            fcntl.flock(self.file, fcntl.LOCK_UN)  # on Windows, closing the file releases it
+
+    def content(self) -> str:
+        """Return the id of the ledger in the lock file; empty for a new or missing lock file."""
+        if self.file is None:
+            return ""
+        self.file.seek(0)
+        return (self.file.read(64) or b"").decode("ascii", "replace")
+
+    # ------------------------------------------------------------ the database
+
+    def plain(self, end: str) -> os.stat_result | None:
+        """Return the status of a file beside the database, None if missing; refuse links and devices."""
+        stats = stat_or_none(self.path + end, os.lstat)
+        if stats is not None and not stat.S_ISREG(stats.st_mode):
+            raise self.refused(f"needs a plain file {self.path + end!r}", "move it away.")
+        return stats
+
+    def status(self) -> os.stat_result | None:
+        """Return the status of the database, None where a new one may be made; refuse anything else."""
+        stats = stat_or_none(self.path)
+        if stats is None:
+            if not os.path.isdir(os.path.dirname(self.path)):
+                raise self.refused("cannot be made: its directory does not exist", "make it first.")
+            left = [self.path + end for end in ("-wal", "-journal") if _is_used(self.path + end)]
+            left += [self.path + "-lock"] * bool(self.content())
+            if left:
+                hint = "restore the ledger, or move what is left of it away to start a new one."
+                raise self.refused(f"is missing, but {left[0]!r}, a part of it, is there", hint)
+            return None
+        if not stat.S_ISREG(stats.st_mode):
+            raise self.refused("is not a plain file")
+        if stats.st_size < SMALLEST:
+            hint = "restore it from a copy, or name a file that does not exist to start a new ledger."
+            raise self.refused(f"holds {stats.st_size} bytes, and no ledger", hint)
+        if stats.st_nlink > 1 and self.file is not None:
+            sweep(self.path)  # left by a process that was killed while it made the ledger
+            names = os.stat(self.path).st_nlink
+            if names > 1:
+                hint = "keep one of the names; use a symbolic link for another."
+                raise self.refused(f"has {names} names (hard links), each with a lock of its own", hint)
+        return stats
+
+    def refuse_mount(self) -> None:
+        """Refuse a file that is mounted by itself, and network file systems, if the system lists mounts."""
+        reason = _mount_fault(self.path, os.stat(os.path.dirname(self.path)).st_dev)
+        if reason is not None:
+            raise self.refused(*reason)
+
+    def is_hot(self) -> bool:
+        """Return whether SQLite would roll back the journal; refuse one of another ledger or another time.
+
+        A transaction changes page 1, so its journal holds that page as it was: with the id of the ledger, and
+        with its counter as it is now, or one less. Source: sqlite.org/fileformat2.html, section 3.
+        """
+        with open(self.journal, "rb") as file:
+            header = file.read(28)
+            unlike = int.from_bytes(header[:8], "big") ^ int.from_bytes(MAGIC, "big")
+            if len(header) < 28 or unlike.bit_count() > 8:
+                # the transaction was complete, or was cut off before the database was changed
+                return header[:1] not in (b"", b"\0")
+            count, nonce, pages, sector, page = _numbers(header[8:])
+            sound = not unlike and SMALLEST <= page <= 2**16 and sector <= 2**16
+            with open(self.path, "rb") as database:
+                now = database.read(page) if sound else b""
+            file.seek(sector)
+            first_pages = 0
+            for _ in range(count if sound else 0):
+                record = file.read(page + 8)
+                before = record[4:-4]
+                # the sum of every 200th byte from the end
+                checksum = (nonce + sum(before[page - 200 : 0 : -200])) % 2**32
+                sound = len(record) == page + 8 and _numbers(record[-4:]) == [checksum]
+                if not sound:
+                    break
+                if _numbers(record[:4]) == [1]:
+                    first_pages += _same_page(before, now, pages)
+        if not sound or first_pages != 1:
+            raise TamperedLedgerError(
+                f"The journal {self.journal!r} is damaged, or it is of another ledger, or of this one at "
+                f"another time. {NOTHING}",
+                RESTORE_ALONE,
+            )
+        return True
 
 
 def _try_lock(file: io.FileIO) -> bool:
@@ -107,69 +244,9 @@ def _try_lock(file: io.FileIO) -> bool:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except PermissionError:  # Windows raises this where the byte is locked
-        if sys.platform != "win32":
-            raise
+    except HELD:
         return False
     return True
-
-
-_crowded = 0.0
-"""The time until which other processes are assumed to wait for the lock."""
-
-
-def unlock(file: io.FileIO) -> None:
-    """Release the lock, also in processes that have inherited the open file."""
-    if sys.platform != "win32" and not file.closed:  # on Windows, closing the file releases it
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def open_lock(path: str, *, create: bool) -> io.FileIO | None:
-    """Open the lock file of a ledger; None where it is missing and ``create`` is False."""
-    plain(path + "-lock", NOTHING)
-    try:
-        return io.FileIO(path + "-lock", "a+" if create else "r+")
-    except FileNotFoundError:
-        if create:
-            raise
-        return None
-    except OSError as error:  # a file of another user, or on a read-only disk, can be locked all the same
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not os.path.exists(path + "-lock"):
-            raise
-        return io.FileIO(path + "-lock", "r")
-
-
-def acquire(file: io.FileIO, path: str, until: float, fate: str) -> bool:
-    """Wait for the lock; False where another file has the name by now.
-
-    Raises LedgerError after ``until``, a time of ``time.monotonic``.
-    """
-    global _crowded
-    if time.monotonic() < _crowded:
-        time.sleep(LONGEST_PAUSE)  # others wait, too: let them go first
-    pause = 0.0002
-    while not _try_lock(file):
-        _crowded = time.monotonic() + CROWDED
-        if time.monotonic() > until:
-            hint = "try again once it has finished; lsof or fuser on the -lock file names it."
-            raise refusal(path, "is held by another process or thread", hint, fate)
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
-    current = plain(path + "-lock", fate)
-    return current is not None and os.path.samestat(os.fstat(file.fileno()), current)
-
-
-def content(file: io.FileIO | None) -> str:
-    """Return the id of the ledger in a lock file; empty for a new lock file."""
-    if file is None:
-        return ""
-    file.seek(0)
-    return (file.read(64) or b"").decode("ascii", "replace")
-
-
-# ---------------------------------------------------------------- the file
 
 
 def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> os.stat_result | None:
@@ -180,41 +257,9 @@ def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> 
         return None
 
 
-def plain(path: str, fate: str) -> os.stat_result | None:
-    """Return the status of a lock file or journal, None where it is missing; refuse links and devices."""
-    stats = stat_or_none(path, os.lstat)
-    if stats is not None and not stat.S_ISREG(stats.st_mode):
-        raise refusal(path.rpartition("-")[0], f"needs a plain file {path!r}", "move it away.", fate)
-    return stats
-
-
-def status(path: str, fate: str, lock: io.FileIO | None = None) -> os.stat_result | None:
-    """Return the status of the file of a ledger, None where a new one may be made; refuse anything else.
-
-    ``lock``: the lock file, once it is held.
-    """
-    stats = stat_or_none(path)
-    if stats is None:
-        if not os.path.isdir(os.path.dirname(path)):
-            raise refusal(path, "cannot be made: its directory does not exist", "make it first.", fate)
-        left = [path + end for end in ("-wal", "-journal") if _is_used(path + end)]
-        left += [path + "-lock"] * bool(content(lock))
-        if left:
-            hint = "restore the ledger, or move what is left of it away to start a new one."
-            raise refusal(path, f"is missing, but {left[0]!r}, a part of it, is there", hint, fate)
-        return None
-    if not stat.S_ISREG(stats.st_mode):
-        raise refusal(path, "is not a plain file", None, fate)
-    if stats.st_size < SMALLEST:
-        hint = "restore it from a copy, or name a file that does not exist to start a new ledger."
-        raise refusal(path, f"holds {stats.st_size} bytes, and no ledger", hint, fate)
-    if stats.st_nlink > 1 and lock is not None:
-        sweep(path)  # left by a process that was killed while it made the ledger
-        names = os.stat(path).st_nlink
-        if names > 1:
-            hint = "keep one of the names; use a symbolic link for another."
-            raise refusal(path, f"has {names} names (hard links), each with a lock of its own", hint, fate)
-    return stats
+def same_file(first: os.stat_result | None, second: os.stat_result | None) -> bool:
+    """Return whether two statuses are of the same file, or both of a missing file, which is None."""
+    return first is second if first is None or second is None else os.path.samestat(first, second)
 
 
 def _is_used(path: str) -> bool:
@@ -224,13 +269,6 @@ def _is_used(path: str) -> bool:
             return file.read(1) not in (b"", b"\0")
     except FileNotFoundError:
         return False
-
-
-def refuse_mount(path: str, fate: str) -> None:
-    """Refuse a file that is mounted by itself, and network file systems, if the system lists mounts."""
-    reason = _mount_fault(path, os.stat(os.path.dirname(path)).st_dev)
-    if reason is not None:
-        raise refusal(path, *reason, fate)
 
 
 @lru_cache(maxsize=256)
@@ -249,46 +287,6 @@ def _mount_fault(path: str, device: int) -> tuple[str, str] | None:
         if mount[2] == f"{os.major(device)}:{os.minor(device)}" and NETWORK.match(kind):
             return f"is on a network file system ({kind}), where locks may fail", "keep it on a local disk."
     return None
-
-
-# ---------------------------------------------------------------- the journal
-
-
-def is_hot(path: str) -> bool:
-    """Return whether SQLite would roll back the journal; refuse one that is not of this ledger as it is now.
-
-    A transaction changes page 1, so its journal holds that page as it was: with the id of the ledger, and
-    with its counter as it is now, or one less. Source: sqlite.org/fileformat2.html, section 3.
-    """
-    with open(path + "-journal", "rb") as file:
-        header = file.read(28)
-        unlike = int.from_bytes(header[:8], "big") ^ int.from_bytes(MAGIC, "big")
-        if len(header) < 28 or unlike.bit_count() > 8:
-            # the transaction was complete, or was cut off before the database was changed
-            return header[:1] not in (b"", b"\0")
-        count, nonce, pages, sector, page = _numbers(header[8:])
-        sound = not unlike and SMALLEST <= page <= 2**16 and sector <= 2**16
-        with open(path, "rb") as database:
-            now = database.read(page) if sound else b""
-        file.seek(sector)
-        first_pages = 0
-        for _ in range(count if sound else 0):
-            record = file.read(page + 8)
-            before = record[4:-4]
-            # the sum of every 200th byte from the end
-            checksum = (nonce + sum(before[page - 200 : 0 : -200])) % 2**32
-            sound = len(record) == page + 8 and _numbers(record[-4:]) == [checksum]
-            if not sound:
-                break
-            if _numbers(record[:4]) == [1]:
-                first_pages += _same_page(before, now, pages)
-    if not sound or first_pages != 1:
-        raise TamperedLedgerError(
-            f"The journal {path + '-journal'!r} is damaged, or it is of another ledger, or of this one at "
-            f"another time. {NOTHING}",
-            RESTORE_ALONE,
-        )
-    return True
 
 
 def _numbers(content: bytes) -> list[int]:
@@ -314,24 +312,26 @@ def _same_page(before: bytes, now: bytes, pages: int) -> bool:
 # ---------------------------------------------------------------- new files
 
 
-@contextmanager
-def draft(path: str) -> Iterator[str]:
-    """Yield the name of a database to make; at the end of the block, move it to its path durably.
+def _link(name: str, path: str) -> None:
+    """Move a file to a path; raise FileExistsError where something is there already."""
+    try:
+        os.link(name, path)  # refuses what is there, where renaming would replace it
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "exists", path) from None
+        os.rename(name, path)
 
-    Raises FileExistsError where something is at the path already.
-    """
+
+@contextmanager
+def draft(path: str, put: Callable[[str, str], None] = _link) -> Iterator[str]:
+    """Yield the name of a file to make; at the end of the block, ``put`` it at its path, durably."""
     name = f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
     try:
         yield name
         sync(name)
-        try:
-            os.link(name, path)  # refuses what is there, where renaming would replace it
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, "exists", path) from None
-            os.rename(name, path)
+        put(name, path)
     finally:
         with suppress(OSError):
             os.unlink(name)

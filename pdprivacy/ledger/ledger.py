@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,17 +10,17 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy.accounting import Accounting
-from pdprivacy.checks import check_name, flag
-from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, got
-from pdprivacy.ledger import audit, charges
-from pdprivacy.ledger.account import Account, Terms, terms_body
+from pdprivacy.checks import check_name, flag, whole
+from pdprivacy.errors import MissingLedgerError, ParameterError
+from pdprivacy.ledger import audit
+from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
-from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.book import StoredBook, read_table
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.chain import ROOT, Chain, Link, altered, check
-from pdprivacy.ledger.store import Head, Reader, Row, Store
+from pdprivacy.ledger.chain import Chain, altered, check
+from pdprivacy.ledger.store import Reader, Row, Store, Writer
 from pdprivacy.privacy import Loss, Unit
-from pdprivacy.show import budget_text, markup
+from pdprivacy.show import budget_text
 
 __all__ = ["Ledger"]
 
@@ -73,12 +72,7 @@ class Ledger:
         return f"Ledger({self.address!r})"
 
     def _repr_html_(self) -> str:
-        try:
-            return budget_text.shelf(self.address, self.budgets)
-        except MissingLedgerError:
-            return markup.note(f"Ledger {self.address}: no budget is open yet")
-        except LedgerError as error:
-            return markup.warning(f"Ledger {self.address}: {error}")
+        return budget_text.ledger_html(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.address == other.address
@@ -135,22 +129,22 @@ class Ledger:
                 f"'epsilon' is missing: the ledger holds no budget {name!r} yet.",
                 "epsilon=1.0 opens it; a budget that is there needs no epsilon.",
             )
-        body = terms_body(Terms(total, "basic" if accounting is None else accounting), datetime.now(UTC))
+        body = Terms(total, "basic" if accounting is None else accounting).to_json(datetime.now(UTC))
 
-        def add(links: Link) -> None:
-            if links.head is None:
-                links.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
-            if links.writer.latest(name, "open") is None:
-                charged = links.writer.at(links.writer.last_charge(name, 0))
+        def add(writer: Writer) -> None:
+            if writer.head is None:
+                writer.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
+            if writer.latest(name, "open") is None:
+                charged = writer.last_charge(name, 0)
                 if charged is not None:  # by the table, where its index finds nothing
                     raise altered(charged)
-                links.add(name, "open", None, body)
+                writer.add(name, "open", None, body)
 
         self.chain.write(add)
 
     def _is_open(self, name: str) -> bool:
         try:
-            return self.chain.read(lambda reader, _: reader.latest(name, "open") is not None)
+            return self.chain.read(lambda reader: reader.latest(name, "open") is not None)
         except MissingLedgerError:
             return False  # writing makes it
 
@@ -168,8 +162,9 @@ class Ledger:
 
         Raises ParameterError for a ``start`` or ``stop`` that is not a whole number.
         """
-        pick = slice(_position(start, "start"), _position(stop, "stop"))
-        return charges.read(StoredBook(self.chain, check_name(name, "name")), pick)[1]
+        ends = {"start": start, "stop": stop}
+        pick = slice(*(None if end is None else whole(end, argument) for argument, end in ends.items()))
+        return read_table(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
         """Return the releases of the data of this name as an event of dp-accounting (extra ``pld``)."""
@@ -178,18 +173,23 @@ class Ledger:
     @property
     def budgets(self) -> pd.DataFrame:
         """One row per budget: total, spent and left (in epsilon, or rho, and delta), accounting, charges."""
-        accounts = self.accounts()[1]
-        rows = {name: _summary(account) for name, account in accounts.items()}
-        columns = ["left", "spent", "total", "currency", "left_delta", "spent_delta", "total_delta"]
+        names = ("left", "spent", "total")
+        rows = {}
+        for name, account in self.accounts()[1].items():
+            terms, unit = account.terms, account.terms.unit
+            amounts, deltas = zip(*map(doubles, (account.left, account.used, account.total)), strict=True)
+            facts = (terms.accounting, None if unit is None else str(unit), account.charges)
+            rows[name] = (*amounts, terms.currency, *deltas, *facts)
+        columns = [*names, "currency", *(f"{name}_delta" for name in names)]
         columns += ["accounting", "neighbors", "charges"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(index="name")
 
-    def accounts(self) -> tuple[Head | None, dict[str, Account]]:
+    def accounts(self) -> tuple[Row | None, dict[str, Account]]:
         """Return the last record, and the account of each budget at that record."""
 
-        def look(reader: Reader, head: Head | None) -> tuple[Head | None, dict[str, Account]]:
-            names = reader.budgets()
-            return head, {name: StoredBook(self.chain, name).account_in(reader) for name in names}
+        def look(reader: Reader) -> tuple[Row | None, dict[str, Account]]:
+            books = (StoredBook(self.chain, name) for name in reader.budgets())
+            return reader.head, {book.name: book.account_in(reader) for book in books}
 
         return self.chain.read(look)
 
@@ -220,49 +220,19 @@ class Ledger:
         Raises LedgerError where the file exists or cannot be written; ParameterError for a server, which has
         backups of its own.
         """
-        backup = getattr(self.chain.store, "backup", None)
-        if backup is None:
-            raise ParameterError("A ledger on a server is copied by the server's own tools.")
-        backup(path, self._checked_rows())
+        self.chain.store.backup(path, self._checked_rows())
 
     def _checked_rows(self) -> Iterator[Row]:
         """Yield all records; raise TamperedLedgerError where one does not follow from the one before it."""
-        last = None
+        before = None
         for row in self.chain.rows(self.chain.head()):
-            if row.number != (1 if last is None else last.number + 1):
-                raise altered(row)
-            check(row, ROOT if last is None else last.hash)
+            check(row, before)
             yield row
-            last = row
+            before = row
 
     def close(self) -> None:
         """Close connections; a later use opens them again."""
         self.chain.store.close()
-
-
-def _position(position: object, argument: str) -> int | None:
-    if position is None:
-        return None
-    if isinstance(position, bool) or not isinstance(position, numbers.Integral):
-        raise ParameterError(f"{argument!r} must be a whole number (got {got(position)}).")
-    return int(position)
-
-
-def _summary(account: Account) -> dict[str, Any]:
-    budget = account.to_json()
-    left = account.terms.rule.left(account.spent)
-    return {
-        "currency": budget.get("currency", "epsilon"),
-        "total": budget["total"][0],
-        "spent": budget["spent"][0],
-        "left": float(left.amount),
-        "total_delta": budget["total"][1],
-        "spent_delta": budget["spent"][1],
-        "left_delta": float(left.delta),
-        "accounting": account.terms.accounting,
-        "neighbors": None if account.terms.unit is None else str(account.terms.unit),
-        "charges": account.charges,
-    }
 
 
 def _store(address: str | os.PathLike[str]) -> Store:

@@ -4,7 +4,6 @@ Each thread of each process has a connection of its own, which is opened at its 
 process never uses a connection of its parent.
 """
 
-# ruff: noqa: D102 - stores and records are documented on the protocol
 from __future__ import annotations
 
 import os
@@ -16,7 +15,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from pdprivacy import checks, errors
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer, are_rows
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, Writer, are_rows
 
 __all__ = ["PostgresStore"]
 
@@ -97,7 +96,7 @@ def refusal(address: str, fate: str, code: str) -> errors.LedgerError:
     return KINDS.get(code, errors.LedgerError)(text, hint)
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """Records in a PostgreSQL database: many machines write, one at a time.
 
     Parameters
@@ -143,21 +142,13 @@ class PostgresStore:
     def __reduce__(self) -> Any:
         return PostgresStore, (self._url(), self._patience)
 
-    def __repr__(self) -> str:
-        return f"PostgresStore({self.address!r})"
-
-    def read(self, work: Callable[[Reader], T]) -> T:
-        return self._run(work, "REPEATABLE READ READ ONLY", "")
-
-    def write(self, work: Callable[[Writer], T], *, create: bool = True) -> T:
-        return self._run(work, "READ COMMITTED", NOTHING, create)
-
     def close(self) -> None:
         """Close the connection of this thread; that of another thread is closed when the thread ends."""
         for session in vars(self._local).values():
             session.close()
 
-    def _run(self, work: Callable[[_Session], T], level: str, fate: str, create: bool = False) -> T:
+    def _run(self, work: Callable[[Any], T], *, writes: bool, create: bool) -> T:
+        level, fate = ("READ COMMITTED", NOTHING) if writes else ("REPEATABLE READ READ ONLY", "")
         session = self._begin(BEGIN.format(level, int(1000 * self._patience)), fate)
         try:
             session.take_turn(create)
@@ -180,7 +171,7 @@ class PostgresStore:
         return _Session(self.address, raw).begin(statements, fate)
 
 
-class _Session:
+class _Session(Writer):
     """A connection of one thread in one process; within a transaction a `Reader` or a `Writer`."""
 
     def __init__(self, address: str, raw: Any) -> None:
@@ -225,36 +216,11 @@ class _Session:
         self._sound = True
         return rows
 
-    def _rows(self, condition: str, *values: object) -> list[Row]:
-        found = self.ask(f"{SELECT} {condition}", *values)
-        if not are_rows(found):
+    def rows(self, condition: str, *values: object) -> list[Row]:
+        rows = self.ask(f"{SELECT} WHERE {condition.replace('?', '%s')}", *values)
+        if not are_rows(rows):
             raise refusal(self._address, "", "record")
-        return list(map(Row._make, found))
-
-    def _row(self, condition: str, *values: object) -> Row | None:
-        return next(iter(self._rows(condition, *values)), None)
-
-    def last(self) -> Row | None:
-        return self._row("ORDER BY number DESC LIMIT 1")
-
-    def at(self, number: int) -> Row | None:
-        return self._row("WHERE number = %s", number)
-
-    def span(self, after: int, until: int) -> list[Row]:
-        return self._rows("WHERE number > %s AND number <= %s ORDER BY number", after, until)
-
-    def latest(self, budget: str, kind: str) -> Row | None:
-        return self._row("WHERE budget = %s AND kind = %s ORDER BY number DESC LIMIT 1", budget, kind)
-
-    def last_charge(self, budget: str, after: int) -> int:
-        charges = "WHERE budget = %s AND kind = 'charge' AND number > %s ORDER BY number DESC LIMIT 1"
-        return max((row.number for row in self._rows(charges, budget, after)), default=0)
-
-    def released(self, budget: str, release: str) -> Row | None:
-        return self._row("WHERE budget = %s AND release = %s", budget, release)
-
-    def budgets(self) -> list[str]:
-        return list(dict.fromkeys(row.budget for row in self._rows("WHERE kind = 'open' ORDER BY number")))
+        return list(map(Row._make, rows))
 
     def stored(self, digest: str) -> bytes | None:
         query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"
@@ -265,10 +231,6 @@ class _Session:
         guards = dict(self.ask(CATALOG))
         wrong = [f"{key} is missing or was changed" for key in GUARDS if guards.pop(key, 0) != GUARDS[key]]
         return wrong + ["a trigger was added"] * any(guards.values())
-
-    def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
-        """Return 0: PostgreSQL has no way to hide rows from an index."""
-        return 0
 
     def append(self, row: Row) -> None:
         self.ask("INSERT INTO pdprivacy_records VALUES (%s, %s, %s, %s, %s, %s)", *row)

@@ -6,30 +6,27 @@ the database holds all that was committed. A commit clears the head of the journ
 takes less of the file system than to empty or remove it.
 """
 
-# ruff: noqa: D102 - stores and records are documented on the protocol
 from __future__ import annotations
 
 import ctypes
 import errno
 import io
-import math
 import os
 import sqlite3
 import threading
 import time
-import uuid
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pdprivacy import checks
-from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, TamperedLedgerError, got
+from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
 from pdprivacy.ledger import database, files
-from pdprivacy.ledger.files import FAULTS, RESTORE, in_words, refusal
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Reader, Row, Writer, are_rows
+from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
+from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, Writer, are_rows
 
 __all__ = ["SQLiteStore"]
 
@@ -48,7 +45,7 @@ WHERE twin.budget = row.budget AND twin."release" = row."release" AND twin.numbe
 """
 
 
-class SQLiteStore:
+class SQLiteStore(Store):
     """Records in a file of SQLite: durable, and shared by all processes of one machine.
 
     Parameters
@@ -63,29 +60,14 @@ class SQLiteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
         text = checks.path(path, "path", 'Ledger("budget.db").')
-        if not isinstance(patience, int | float) or patience is True or not 0 <= patience < math.inf:
-            raise ParameterError(f"'patience' must be a number of seconds (got {got(patience)}).")
+        self._patience = min(checks.real(patience, "patience", 0), 1e6)
         try:
-            self._path = os.path.abspath(os.path.expanduser(text))
+            self.address = os.path.abspath(os.path.expanduser(text))
         except OSError as error:  # a relative path in a folder that was removed
-            raise in_words(error, text, NOTHING) from None
-        self._patience = min(float(patience), 1e6)
+            raise LedgerFiles(text, NOTHING).in_words(error) from None
 
     def __reduce__(self) -> Any:
-        return partial(SQLiteStore, patience=self._patience), (self._path,)
-
-    def __repr__(self) -> str:
-        return f"SQLiteStore({self._path!r})"
-
-    @property
-    def address(self) -> str:
-        return self._path
-
-    def read(self, work: Callable[[Reader], T]) -> T:
-        return self._run(work, writes=False, create=False)
-
-    def write(self, work: Callable[[Writer], T], *, create: bool = True) -> T:
-        return self._run(work, writes=True, create=create)
+        return partial(SQLiteStore, patience=self._patience), (self.address,)
 
     def close(self) -> None:
         """Do nothing: nothing is open between transactions."""
@@ -93,9 +75,9 @@ class SQLiteStore:
     def _run(self, work: Callable[[_Transaction], T], *, writes: bool, create: bool) -> T:
         until = time.monotonic() + self._patience
         while True:
-            transaction = _Transaction(os.path.realpath(self._path), writes)
+            transaction = _Transaction(os.path.realpath(self.address), writes)
             try:
-                return self._attempt(transaction, work, until, create)
+                return transaction.run(work, until, create)
             except LedgerError:
                 if not transaction.again or time.monotonic() > until:
                     raise
@@ -104,77 +86,39 @@ class SQLiteStore:
                 if transaction.working:
                     raise
                 if not busy or time.monotonic() > until:
-                    raise in_words(error, self._path, transaction.fate) from None
+                    raise transaction.in_words(error) from None
             except Exception:  # a forked process has dropped the files of the transaction
                 if transaction.working or os.getpid() == transaction.process:
                     raise
                 raise transaction.forked() from None
             time.sleep(0.005)
 
-    @staticmethod
-    def _attempt(
-        transaction: _Transaction, work: Callable[[_Transaction], T], until: float, create: bool
-    ) -> T:
-        """Run a transaction.
-
-        An interrupt can occur between any two calls, but not within a call of C code. Each resource is
-        therefore released here, by a single call of C code.
-        """
-        try:
-            transaction.lock(until, create)
-            with _GUARD:
-                try:
-                    transaction.begin(create)
-                    transaction.working = True
-                    result = work(transaction)
-                    transaction.working = False
-                    transaction.end()
-                finally:
-                    if transaction.connection is not None:
-                        transaction.connection.close()
-                    transaction.connection = None
-            return result
-        finally:
-            try:
-                if transaction.file is not None:
-                    try:
-                        files.unlock(transaction.file)
-                    finally:
-                        transaction.file.close()
-            finally:
-                transaction.active = False
-
     def backup(self, path: str | os.PathLike[str], rows: Iterable[Row]) -> None:
-        """Make a ledger of these records at a path where nothing is, durably.
-
-        Raises LedgerError where something is at the path already.
-        """
-        target = os.path.realpath(SQLiteStore(path).address)
+        """Make a ledger of these records at a path where nothing is, durably."""
+        copy = LedgerFiles(os.path.realpath(SQLiteStore(path).address), "No copy was made.")
         try:
-            if os.path.lexists(target) or files.status(target, "No copy was made.") is not None:
-                raise FileExistsError(target)
-            database.make(target, rows, _GUARD)
+            if os.path.lexists(copy.path) or copy.status() is not None:
+                raise FileExistsError(copy.path)
+            database.make(copy.path, rows, _GUARD)
         except FileExistsError:
             raise LedgerError(
-                f"{target!r} exists already. No copy was made.", "name a new file for the copy."
+                f"{copy.path!r} exists already. No copy was made.", "name a new file for the copy."
             ) from None
         except FAULTS as error:
             made = "A copy was made, but may not be durable."
             with suppress(OSError):
-                if not os.path.lexists(target) and os.lstat(os.path.dirname(target)):
-                    made = "No copy was made."
-            raise in_words(error, target, made) from None
+                if not os.path.lexists(copy.path) and os.lstat(os.path.dirname(copy.path)):
+                    made = copy.fate
+            raise LedgerFiles(copy.path, made).in_words(error) from None
 
 
-class _Transaction:
+class _Transaction(LedgerFiles, Writer):
     """The records of a ledger while its lock is held; a `Reader`, and a `Writer` where it ``writes``."""
 
     def __init__(self, path: str, writes: bool) -> None:
-        self.path = path
-        self.file: io.FileIO | None = None
+        super().__init__(path, NOTHING if writes else "")
         self.connection: sqlite3.Connection | None = None
         self.active = self.working = self.again = False
-        self.fate = NOTHING if writes else ""
         self._writes = writes
         self.thread, self.process = threading.get_ident(), os.getpid()
         self._opened: os.stat_result | None = None
@@ -182,18 +126,48 @@ class _Transaction:
 
     # ------------------------------------------------------------ begin and end
 
+    def run(self, work: Callable[[_Transaction], T], until: float, create: bool) -> T:
+        """Run the transaction; ``until``: a time of ``time.monotonic``.
+
+        An interrupt can occur between any two calls, but not within a call of C code. Each resource is
+        therefore released here, by a single call of C code.
+        """
+        try:
+            self.lock(until, create)
+            with _GUARD:
+                try:
+                    self.begin(create)
+                    self.working = True
+                    result = work(self)
+                    self.working = False
+                    self.end()
+                finally:
+                    if self.connection is not None:
+                        self.connection.close()
+                    self.connection = None
+            return result
+        finally:
+            try:
+                if self.file is not None:
+                    try:
+                        self.release()
+                    finally:
+                        self.file.close()
+            finally:
+                self.active = False
+
     def lock(self, until: float, create: bool) -> None:
         """Wait for the lock file."""
-        nested = [outer for outer in _transactions() if outer.active and outer.thread == self.thread]
-        if any(outer.path == self.path for outer in nested):
-            raise self._refused("is being used by this thread already", "leave the first transaction first.")
+        mine = (True, self.thread, self.path)
+        if any((outer.active, outer.thread, outer.path) == mine for outer in _transactions()):
+            raise self.refused("is being used by this thread already", "leave the first transaction first.")
         _TRANSACTIONS.add(weakref.ref(self, _TRANSACTIONS.discard))
         self.active = True
-        if files.status(self.path, self.fate) is None and not create:
+        if self.status() is None and not create:
             raise self._missing()
         while True:
-            self.file = files.open_lock(self.path, create=self._writes)
-            locked = self.file is None or files.acquire(self.file, self.path, until, self.fate)
+            self.open_lock(create=self._writes)
+            locked = self.acquire(until)
             if os.getpid() != self.process:
                 raise self.forked()
             if locked:
@@ -203,8 +177,8 @@ class _Transaction:
 
     def begin(self, create: bool) -> None:
         """Open the database, roll back or migrate it if needed, and begin the transaction."""
-        files.refuse_mount(self.path, self.fate)
-        self._opened = files.status(self.path, self.fate, self.file)
+        self.refuse_mount()
+        self._opened = self.status()
         if self._opened is None:
             if not create:
                 raise self._missing()
@@ -213,21 +187,20 @@ class _Transaction:
             self._opened = os.stat(self.path)
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
             raise self.forked()
-        journal = self.path + "-journal"
-        journaled = files.plain(journal, self.fate) is not None
+        journaled = self.plain("-journal") is not None
         if journaled:
             try:
-                files.sync(journal)  # a process may have been killed after it cleared the journal
+                files.sync(self.journal)  # a process may have been killed after it cleared the journal
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS):
+                if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
                     raise
-            if files.is_hot(self.path):
+            if self.is_hot():
                 self._mark("")
         self.connection = database.connect(self.path)
         self._check_format()
         self._set_up()
-        if journaled and not os.path.exists(journal):  # rolled back by SQLite, or SQLite could not open it
-            io.FileIO(journal, "a").close()
+        if journaled and not os.path.exists(self.journal):  # rolled back, or SQLite could not open it
+            io.FileIO(self.journal, "a").close()
         self.execute("BEGIN EXCLUSIVE" if self._writes else "BEGIN")
         self._check_journal(self._identity(new=False))
 
@@ -252,29 +225,25 @@ class _Transaction:
         """Raise if this is a forked process, or if the database or its lock file was replaced."""
         if self.connection is None:
             raise self.forked()
-        current = files.stat_or_none(self.path)
         lock = files.stat_or_none(self.path + "-lock", os.lstat)
-        if self.file is None:
-            self.again = lock is not None  # a writer has made one since
-            same = not self.again
-        else:
-            same = lock is not None and os.path.samestat(lock, os.fstat(self.file.fileno()))
-        if not same or current is None or not os.path.samestat(current, cast(os.stat_result, self._opened)):
+        held = None if self.file is None else os.fstat(self.file.fileno())
+        self.again = held is None and lock is not None  # a writer has made the lock file since
+        current = files.stat_or_none(self.path)
+        if not (files.same_file(lock, held) and files.same_file(current, self._opened)):
             fact = "was replaced by another file while it was used, or its lock file was"
-            raise self._refused(fact, "try again, with the ledger in its place.")
+            raise self.refused(fact, "try again, with the ledger in its place.")
 
     def _check_format(self) -> None:
         if self._setting("application_id") != database.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
-            raise self._refused("is a database, but not a ledger", hint)
+            raise self.refused("is a database, but not a ledger", hint)
         version = self._setting("user_version")
         if version == 1:
             self._migrate()
         elif version != database.FORMAT:
+            fact = f"uses format {version}, and this pdprivacy reads format {database.FORMAT}"
             hint = "pip install --upgrade pdprivacy" if version > database.FORMAT else RESTORE
-            raise self._refused(
-                f"uses format {version}, and this pdprivacy reads format {database.FORMAT}", hint
-            )
+            raise self.refused(fact, hint)
 
     def _migrate(self) -> None:
         """Change a ledger of format 1, which had a write-ahead log, to this format.
@@ -296,20 +265,19 @@ class _Transaction:
             self._setting(pragma)
         if mode != "persist" or self._setting("synchronous") != 2:
             fact = "cannot be made durable: SQLite refuses to set its journal here"
-            raise self._refused(fact, "keep it on a local disk.")
+            raise self.refused(fact, "keep it on a local disk.")
 
     def _check_journal(self, identity: str) -> None:
         """Raise if the journal is missing; make it for a ledger that was copied here."""
-        journal = self.path + "-journal"
-        marked = files.content(self.file) == identity
-        if marked and not os.path.exists(journal):
-            fact = f"has lost its journal {journal!r}, which may hold what undoes half of a transaction"
+        marked = self.content() == identity
+        if marked and not os.path.exists(self.journal):
+            fact = f"has lost its journal {self.journal!r}, which may hold what undoes half of a transaction"
             hint = (
                 "put it back; if another program wrote to the ledger, remove '-lock' and run ledger.audit()"
             )
-            raise self._refused(fact, f"{hint}; or {files.RESTORE_ALONE}")
+            raise self.refused(fact, f"{hint}; or {files.RESTORE_ALONE}")
         if self._writes and not marked:
-            io.FileIO(journal, "a").close()
+            io.FileIO(self.journal, "a").close()
             files.sync(os.path.dirname(self.path))
             self._mark(identity)
 
@@ -330,10 +298,7 @@ class _Transaction:
     def forked(self) -> LedgerError:
         """The error for a process that was forked within a transaction."""
         hint = "start the process anew, or fork outside of transactions."
-        return self._refused("was in use when this process was forked", hint)
-
-    def _refused(self, fact: str, hint: str) -> LedgerError:
-        return refusal(self.path, fact, hint, self.fate)
+        return self.refused("was in use when this process was forked", hint)
 
     def _tampered(self, problem: str) -> TamperedLedgerError:
         text = f"The tables of the ledger {self.path!r} are not those it was made with: {problem}."
@@ -352,8 +317,8 @@ class _Transaction:
     def disown(self) -> None:
         """Drop files that a forked process has inherited.
 
-        SQLite would undo the transaction of the parent when it finalises the connection, so the connection
-        is kept for good. It takes the locks of the parent for its own, so the process is refused the ledger.
+        SQLite would undo the transaction of the parent if it finalised the connection, so the connection is
+        never freed. SQLite takes the locks of the parent for its own, so this process is refused the ledger.
         """
         connection, file = self.connection, self.file
         self.connection = self.file = None
@@ -365,73 +330,52 @@ class _Transaction:
 
     # ------------------------------------------------------------ records
 
+    def _failure(self, error: BaseException) -> LedgerError:
+        """Fail the transaction; return the error in words."""
+        self._failed = True
+        return self.in_words(error)
+
     def _ask(self, query: str, *values: object) -> list[Any]:
         """Return all rows of a query; raise errors in words."""
         try:
             return self.execute(query, *values)
-        except UnicodeEncodeError:  # no database holds a text with half a surrogate pair
-            if query is not database.APPEND:
-                return []
-            self._failed = True
-            raise in_words(sqlite3.DataError(), self.path, self.fate) from None
         except FAULTS as error:
-            self._failed = True
-            raise in_words(error, self.path, self.fate) from None
+            if isinstance(error, UnicodeEncodeError) and query is not database.APPEND:
+                return []  # no database holds a text with half a surrogate pair
+            raise self._failure(error) from None
 
-    def _rows(self, condition: str, *values: object) -> list[Row]:
-        found = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
-        if not are_rows(found):
-            raise TamperedLedgerError(
-                f"A record of the ledger {self.path!r} is not what was entered.",
-                "restore the ledger from a copy; ledger.audit() says what else was altered.",
-            )
-        return list(map(Row._make, found))
-
-    def _number(self, query: str, *values: object) -> int:
-        """The number that a query finds; 0 for none."""
-        numbers = self._ask(f"SELECT number FROM records {query} ORDER BY number DESC LIMIT 1", *values)
-        return int(numbers[0][0]) if numbers else 0
-
-    def last(self) -> Row | None:
-        rows = self._rows("true ORDER BY number DESC LIMIT 1")
-        return rows[0] if rows else None
-
-    def at(self, number: int) -> Row | None:
-        rows = self._rows("number = ?", int(number)) if 0 < number < 2**63 else []
-        return rows[0] if rows else None
-
-    def span(self, after: int, until: int) -> list[Row]:
-        return self._rows("number > ? AND number <= ? ORDER BY number", after, until)
+    def rows(self, condition: str, *values: object) -> list[Row]:
+        rows = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
+        if not are_rows(rows):
+            raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
+        return list(map(Row._make, rows))
 
     def latest(self, budget: str, kind: str) -> Row | None:
-        return self._found("INDEXED BY records_by_kind WHERE budget = ? AND kind = ?", budget, kind)
+        return self._indexed("records_by_kind WHERE budget = ? AND kind = ?", budget, kind)
 
     def released(self, budget: str, release: str) -> Row | None:
-        return self._found(
-            'INDEXED BY records_by_release WHERE budget = ? AND "release" = ?', budget, release
-        )
+        return self._indexed('records_by_release WHERE budget = ? AND "release" = ?', budget, release)
 
-    def _found(self, query: str, *values: object) -> Row | None:
-        """The record that an index finds; refuses an index that names a record that is not there."""
-        number = self._number(query, *values)
-        row = self.at(number)
-        if number and row is None:
-            raise self._tampered("an index names a record that is missing")
+    def _indexed(self, query: str, *values: object) -> Row | None:
+        """Return the last record that an index finds; refuse an index that names a missing record."""
+        query = f"SELECT number FROM records INDEXED BY {query} ORDER BY number DESC LIMIT 1"
+        row = None
+        for (number,) in self._ask(query, *values):
+            row = self.at(number)
+            if row is None:
+                raise self._tampered("an index names a record that is missing")
         return row
 
-    def last_charge(self, budget: str, after: int) -> int:
-        return self._number("NOT INDEXED WHERE number > ? AND budget = ? AND kind = 'charge'", after, budget)
-
     def budgets(self) -> list[str]:
-        opened_at: dict[str, int] = {}
-        name: Any = ""
+        names: list[Any] = [""]
         query = "SELECT min(budget) FROM records INDEXED BY records_by_kind WHERE budget > ?"
-        while isinstance(name := self._ask(query, name)[0][0], str):
-            opened = self.latest(name, "open")
-            opened_at |= {} if opened is None else {name: opened.number}
-        if name is not None:
+        while isinstance(names[-1], str):
+            names += self._ask(query, names[-1])[0]
+        if names.pop() is not None:
             raise self._tampered("the name of a budget is not a text")
-        return sorted(opened_at, key=opened_at.__getitem__)
+        opened = ((name, self.latest(name, "open")) for name in names[1:])
+        numbers = {name: row.number for name, row in opened if row is not None}
+        return sorted(numbers, key=numbers.__getitem__)
 
     def append(self, row: Row) -> None:
         self._ask(database.APPEND, *row)
@@ -446,25 +390,18 @@ class _Transaction:
         return int(self._ask(UNINDEXED, after, until)[0][0])
 
     def store(self, digest: str, answer: bytes) -> None:
-        folder = self.path + "-answers"
-        draft = f"{folder}/new-{uuid.uuid4().hex}"
+        folder, private = self.path + "-answers", partial(os.open, mode=0o600)
         try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
                 files.sync(os.path.dirname(folder))
-            try:
-                with open(draft, "xb", opener=partial(os.open, mode=0o600)) as file:
-                    file.write(answer)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(draft, f"{folder}/{digest}")
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(draft)
-            files.sync(folder)
+            with (
+                files.draft(f"{folder}/{digest}", os.replace) as name,
+                open(name, "xb", opener=private) as file,
+            ):
+                file.write(answer)
         except FAULTS as error:
-            self._failed = True
-            raise in_words(error, self.path, self.fate) from None
+            raise self._failure(error) from None
 
     def stored(self, digest: str) -> bytes | None:
         try:
@@ -472,7 +409,7 @@ class _Transaction:
         except FileNotFoundError:
             return None
         except FAULTS as error:
-            raise in_words(error, self.path, self.fate) from None
+            raise self._failure(error) from None
 
 
 # ---------------------------------------------------------------- processes that fork
@@ -488,7 +425,8 @@ _TRANSACTIONS: set[weakref.ref[_Transaction]] = set()
 
 def _transactions() -> list[_Transaction]:
     """Return the live transactions of this process."""
-    return [one for found in tuple(_TRANSACTIONS) if (one := found()) is not None]
+    references = tuple(_TRANSACTIONS)
+    return [transaction for reference in references if (transaction := reference()) is not None]
 
 
 def _before_fork() -> None:

@@ -1,19 +1,31 @@
-"""The interface of a store: an append-only chain of records for all budgets of a ledger."""
+"""Records, and the interface of a store, which keeps them as one append-only chain for all budgets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-__all__ = ["NOTHING", "SPAN", "UNKNOWN", "Head", "Reader", "Row", "Store", "Writer", "are_rows"]
+from pdprivacy.errors import ParameterError
+
+__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "Writer"]
+__all__ += ["are_rows", "canonical", "digest", "link"]
 
 T = TypeVar("T")
 
 NOTHING = "Nothing was entered."
 UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
+AUDIT = "restore the ledger from a copy; ledger.audit() says what else was altered."
+
+ROOT = bytes(32)
+"""The hash before the first record."""
 
 SPAN = 1000
 """Records that one transaction reads at most, so that no reader keeps a charge waiting."""
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 class Row(NamedTuple):
@@ -36,41 +48,71 @@ class Row(NamedTuple):
 TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
 
-def are_rows(found: Collection[Sequence[Any]]) -> bool:
-    """Return whether these values, as a database returns them, have the types of records."""
-    return {tuple(map(type, row)) for row in found} <= TYPES and all(len(row[-1]) == 32 for row in found)
+def are_rows(rows: Collection[Sequence[Any]]) -> bool:
+    """Return whether rows, as a database returns them, have the types of records."""
+    return {tuple(map(type, row)) for row in rows} <= TYPES and all(len(row[-1]) == 32 for row in rows)
 
 
-class Head(NamedTuple):
-    """The number and the hash of a record, usually the last one."""
+def canonical(body: Mapping[str, Any] | list[Any]) -> str:
+    """Return the only text of a JSON object or list: sorted keys, no spaces, ASCII, finite floats."""
+    return _ENCODER.encode(body)
 
-    number: int
-    hash: bytes
+
+def digest(before: bytes, number: int, body: str) -> bytes:
+    """Return the hash of a record: 32 bytes of BLAKE2b over the hash before, the number and the text."""
+    return blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
+
+
+def link(before: Row | None, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> Row:
+    """Return the record that follows ``before``; ``body`` lacks budget, kind and release."""
+    number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
+    text = canonical({**body, "budget": budget, "kind": kind, "release": release})
+    return Row(number, budget, kind, release, text, digest(hashed, number, text))
 
 
 class Reader(Protocol):
-    """The records within one transaction."""
+    """The records within one transaction.
+
+    ``head``: the last record, which `pdprivacy.ledger.chain.Chain` sets.
+    """
+
+    head: Row | None
+
+    def rows(self, condition: str, *values: object) -> list[Row]:
+        """Return the records of the table that meet a condition of SQL, with a ``?`` for each value."""
+
+    def last_row(self, condition: str, *values: object) -> Row | None:
+        """Return the last record of the table that meets a condition."""
+        rows = self.rows(f"{condition} ORDER BY number DESC LIMIT 1", *values)
+        return rows[0] if rows else None
 
     def last(self) -> Row | None:
         """Return the last record of the table."""
+        return self.last_row("true")
 
     def at(self, number: int) -> Row | None:
         """Return the record of this number."""
+        return self.last_row("number = ?", number) if 0 < number < 2**63 else None
 
     def span(self, after: int, until: int) -> list[Row]:
         """Return the records of the table above ``after`` and up to ``until``, in order."""
+        return self.rows("number > ? AND number <= ? ORDER BY number", after, until)
+
+    def last_charge(self, budget: str, after: int) -> Row | None:
+        """Return the last charge of a budget above the number ``after``, by the table alone."""
+        return self.last_row("number > ? AND budget = ? AND kind = 'charge'", after, budget)
 
     def latest(self, budget: str, kind: str) -> Row | None:
         """Return the last record of a kind of a budget, found by an index."""
-
-    def last_charge(self, budget: str, after: int) -> int:
-        """Return the number of the last charge of a budget above ``after``, by the table alone; else 0."""
+        return self.last_row("budget = ? AND kind = ?", budget, kind)
 
     def released(self, budget: str, release: str) -> Row | None:
-        """Return the charge for a release id."""
+        """Return the record with a release id, found by an index."""
+        return next(iter(self.rows('budget = ? AND "release" = ?', budget, release)), None)
 
     def budgets(self) -> list[str]:
         """Return the names of all budgets, in the order they were opened."""
+        return list(dict.fromkeys(row.budget for row in self.rows("kind = 'open' ORDER BY number")))
 
     def stored(self, digest: str) -> bytes | None:
         """Return the stored answer with this digest."""
@@ -81,26 +123,39 @@ class Reader(Protocol):
         ``until``: the number of records.
         """
 
-    def unindexed(self, after: int, until: int) -> int:
+    def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
         """Count the records above ``after`` and up to ``until`` that an index does not find."""
+        return 0
 
 
 class Writer(Reader, Protocol):
     """The records within the only writing transaction."""
 
+    head: Row | None
+
+    def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> None:
+        """Add the next record of the chain; its ``body`` as `link` takes it."""
+        row = link(self.head, budget, kind, release, body)
+        self.append(row)
+        self.head = row
+
     def append(self, row: Row) -> None:
-        """Add a record."""
+        """Append a record."""
 
     def store(self, digest: str, answer: bytes) -> None:
         """Keep an answer, durable no later than the records of this transaction."""
 
 
 class Store(Protocol):
-    """A place for records. Each error that it raises is a LedgerError."""
+    """A place for records. Each error that it raises is a LedgerError.
 
-    @property
-    def address(self) -> str:
-        """The absolute path, or the URL without its password."""
+    ``address``: the absolute path, or the URL without its password.
+    """
+
+    address: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address!r})"
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Return what ``work`` makes of the records of one moment.
@@ -108,6 +163,7 @@ class Store(Protocol):
         Raises MissingLedgerError where there is no ledger yet. No other transaction of the same thread may
         begin within ``work``.
         """
+        return self._run(work, writes=False, create=False)
 
     def write(self, work: Callable[[Writer], T], *, create: bool = True) -> T:
         """Run ``work`` as the only writer over all processes and machines, and commit.
@@ -116,6 +172,17 @@ class Store(Protocol):
         passes through unchanged. ``create``: make a ledger where there is none; else that raises
         MissingLedgerError.
         """
+        return self._run(work, writes=True, create=create)
+
+    def _run(self, work: Callable[[Any], T], *, writes: bool, create: bool) -> T:
+        """Run ``work`` within a transaction."""
+
+    def backup(self, path: str | os.PathLike[str], rows: Iterable[Row]) -> None:  # noqa: ARG002
+        """Make a ledger of these records at a path where nothing is, durably.
+
+        Raises LedgerError where something is at the path already, ParameterError for a server.
+        """
+        raise ParameterError("A ledger on a server is copied by the server's own tools.")
 
     def close(self) -> None:
         """Release connections; a later use opens them again."""

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from pdprivacy.errors import LedgerError, MissingLedgerError
 from pdprivacy.privacy import ZCDP, show
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import percent
 
 if TYPE_CHECKING:
-    from pdprivacy.ledger import Account, Entry
+    from pdprivacy.ledger import Account, Budget, Entry, Ledger
 
-__all__ = ["MOST_ROWS", "heading", "page", "plain", "reached", "shelf"]
+__all__ = ["MOST_ROWS", "heading", "html", "ledger_html", "page", "plain", "reached", "shelf", "text"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
@@ -119,3 +120,35 @@ def reached(entries: Sequence[Entry]) -> list[float]:
             most = entry.dr_ha
         risks.append(most)
     return risks
+
+
+def text(budget: Budget) -> str:
+    """Return a budget as text, and why it cannot be read if so: what a prompt calls must not raise."""
+    try:
+        return plain(*_listed(budget), budget.name)
+    except LedgerError as error:
+        return f"{heading(budget.name)}: it cannot be read. {error}"
+
+
+def html(budget: Budget) -> str:
+    """Return a budget as HTML; as `text` if it cannot be read."""
+    try:
+        return page(*_listed(budget), budget.name)
+    except LedgerError:
+        return markup.warning(text(budget))
+
+
+def ledger_html(ledger: Ledger) -> str:
+    """Return the budgets of a ledger as HTML, or why they cannot be read."""
+    try:
+        return shelf(ledger.address, ledger.budgets)
+    except MissingLedgerError:
+        return markup.note(f"Ledger {ledger.address}: no budget is open yet")
+    except LedgerError as error:
+        return markup.warning(f"Ledger {ledger.address}: {error}")
+
+
+def _listed(budget: Budget) -> tuple[Account, list[Entry]]:
+    """Return the account, and the charges if they are few enough to be shown."""
+    account = budget.account
+    return budget._book.entries() if account.charges <= MOST_ROWS else (account, [])

@@ -33,8 +33,7 @@ import pandera.pandas as pa
 from pdprivacy import Budget, Ledger, Pure
 from pdprivacy.accounting import Event
 from pdprivacy.ledger import Account, Entry
-from pdprivacy.ledger.account import charge_body
-from pdprivacy.ledger.chain import Link
+from pdprivacy.ledger.store import Writer
 
 ROUNDS = 9
 LABEL = "mean of age where (age > 30 and region == 'north')"
@@ -93,7 +92,7 @@ class Bare:
 
 def body_of(ledger: Ledger) -> str:
     """The text of the last record, with as many more bytes as the columns beside it have."""
-    last = ledger.chain.read(lambda reader, _: reader.last())
+    last = ledger.chain.read(lambda reader: reader.last())
     assert last is not None
     return last.body + "x" * (len(last.budget) + len(last.kind) + len(last.hash))
 
@@ -237,11 +236,11 @@ def make(path: Path, entries: int) -> None:
             account = account.after(COST, 1, asked)
             now = datetime.now(UTC)
             entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
-            bodies.append(charge_body(entry))
+            bodies.append(entry.to_json())
 
-        def add(links: Link, bodies: list[dict[str, Any]] = bodies) -> None:
+        def add(writer: Writer, bodies: list[dict[str, Any]] = bodies) -> None:
             for body in bodies:
-                links.add("survey", "charge", None, body)
+                writer.add("survey", "charge", None, body)
 
         ledger.chain.write(add)
     ledger.close()

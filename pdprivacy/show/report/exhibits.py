@@ -215,7 +215,7 @@ def budget_picture(charges: Charges) -> Picture | None:
     account = charges.account
     if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
         return None
-    from pdprivacy.ledger.charges import table
+    from pdprivacy.ledger.book import table
 
     left = account.terms.rule.left(account.spent)
     rest, total = (float(left.amount), float(left.delta)), account.terms.total
