@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
+from hashlib import blake2b, shake_256
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -213,8 +213,8 @@ class Folder:
         path = self.state / RESERVE
         with self._writing("Nothing was charged for this release."):
             if not path.exists() or path.stat().st_size < RESERVED_BYTES:
-                # no file system compresses random bytes, or blocks that repeat after so many
-                path.write_bytes(os.urandom(RESERVED_BYTES // 16) * 16)
+                # no file system compresses a hash, or blocks of 256 KiB that repeat
+                path.write_bytes(shake_256(b"reserve").digest(RESERVED_BYTES // 16) * 16)
 
     def store(self, number: int, note: Mapping[str, Any], data: bytes) -> str:
         """Keep a release with a note, whole or not at all; return the digest of its file.
