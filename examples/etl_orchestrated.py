@@ -4,11 +4,11 @@
     python examples/etl_orchestrated.py
 
 Three tasks, extract, release and report, each done when its file is there. The second one fails after its
-first release; Luigi tries it again within the same run, in this process and without a server. The step is
-given the quarter as its release id, so that the second attempt goes on where the first one ended.
+first release; Luigi tries it again within the same run, in this process and without a server. The release id
+of the step is the quarter, so that the second attempt goes on where the first one ended.
 
 Luigi, because it runs as it is, from one process, and brings four small packages; the step would be the same
-under any other orchestrator. Everything is kept in a temporary folder, and gone in the end.
+under any other orchestrator. Everything is in a temporary folder, which is removed at the end.
 """
 
 # ruff: noqa: D102  (the methods are documented by Luigi)
@@ -67,7 +67,7 @@ class Release(InFolder):
         @pdprivacy.release_step(
             schema=SCHEMA, epsilon=2, ledger=self.path("budget.db"), name=NAME, to=self.path("released")
         )
-        def survey(private: pd.DataFrame, by: str) -> dict[str, pd.DataFrame]:
+        def survey(private: pdprivacy.ProtectedFrame, by: str) -> dict[str, pd.DataFrame]:
             age = private.dp.mean("age", epsilon=0.3)
             if failures:
                 raise failures.pop()
@@ -84,7 +84,7 @@ class Release(InFolder):
 
 
 class Report(InFolder):
-    """What is made of the released numbers costs nothing."""
+    """A text made of the released numbers, which costs nothing."""
 
     def requires(self) -> Release:
         return Release(self.folder, self.quarter)
@@ -110,7 +110,7 @@ def done(task: luigi.Task) -> None:
 
 
 def run(folder: str, quarter: str) -> str:
-    """One run of the pipeline; how Luigi sums it up."""
+    """Run the pipeline once; return the status that Luigi reports."""
     settings = luigi.configuration.get_config()
     settings.set("scheduler", "retry_delay", "0")
     settings.set("worker", "keep_alive", "true")  # until nothing is left to try again

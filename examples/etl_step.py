@@ -3,8 +3,8 @@
     python examples/etl_step.py
 
 The pipeline extracts a survey, releases from it, and reports. The release is a step: it fails halfway, is
-tried again, asked for once more, and asked for otherwise. Everything is kept in a temporary folder, and gone
-in the end.
+tried again, called once more, and called with another argument. Everything is in a temporary folder, which is
+removed at the end.
 """
 
 import tempfile
@@ -41,25 +41,25 @@ def extract() -> pd.DataFrame:
 
 
 class Weather:
-    """What goes wrong between the two releases, the first time."""
+    """A network that fails between the two releases, the first time."""
 
     def __init__(self) -> None:
         self.bad = True
 
     def check(self) -> None:
-        """Fails, once."""
+        """Fail once."""
         if self.bad:
             self.bad = False
             raise ConnectionError("the network went away")
 
 
 def step_in(folder: Path, weather: Weather) -> Callable[..., dict[str, pd.DataFrame]]:
-    """The step, with its ledger and its results in this folder."""
+    """Return the step, with its ledger and its results in this folder."""
 
     @pdprivacy.release_step(
         schema=SCHEMA, epsilon=2, ledger=folder / "budget.db", name=NAME, to=folder / "released"
     )
-    def survey(private: pd.DataFrame, by: str) -> dict[str, pd.DataFrame]:
+    def survey(private: pdprivacy.ProtectedFrame, by: str) -> dict[str, pd.DataFrame]:
         age = private.dp.mean("age", epsilon=0.3)
         weather.check()
         return {"age": age, "health": private.dp.crosstab(by, "health", epsilon=0.5)}
@@ -68,7 +68,7 @@ def step_in(folder: Path, weather: Weather) -> Callable[..., dict[str, pd.DataFr
 
 
 def report(results: Path) -> None:
-    """Takes the results from their files, as another program would."""
+    """Read the results from their files, as another program would."""
     age = pdprivacy.read_release(results / "age.parquet")
     health = pdprivacy.read_release(results / "health.parquet")
     health.dp.schema().validate(health)

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -43,10 +44,10 @@ from pdprivacy.errors import (
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
-from pdprivacy.step.labels import from_json, to_json
-from pdprivacy.step.opened import ADMITTED
-from pdprivacy.step.parquet import from_bytes, to_bytes
+from pdprivacy.step.keeper import ADMITTED
+from pdprivacy.step.parquet import from_bytes, from_json, to_bytes, to_json
 from pdprivacy.step.texts import text_of
+from tests.support import kept_ledgers
 
 pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
 
@@ -317,7 +318,7 @@ def interrupted(*args):
 def test_an_answer_that_was_stored_is_noted_as_handed_out_later(pipeline, ages, monkeypatch):
     step = pipeline.step()
     with monkeypatch.context() as patched:
-        patched.setattr(pdprivacy.step.opened.Purse, "stored", interrupted)
+        patched.setattr(pdprivacy.step.keeper.Purse, "stored", interrupted)
         with pytest.raises(KeyboardInterrupt):
             step(ages, release_id="a")
     assert pipeline.answered == [False]
@@ -462,7 +463,7 @@ def test_another_call_in_its_place_is_refused(pipeline, ages, change):
         return CALLS[change](private)
 
     with pytest.raises(
-        ChangedStepError, match="Release 1 of the step 'a' is stored, and was another one: "
+        ChangedStepError, match="Release 1 of the step 'a' is stored, and was made with another '"
     ) as got:
         pipeline.step(monthly)(ages, by="age", release_id="a")
     assert "Nothing was charged." in str(got.value)
@@ -925,7 +926,7 @@ def body_of_all(private):
 @pytest.mark.full
 def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, monkeypatch):
     seen = []
-    keep = pdprivacy.step.opened.Opened.keep
+    keep = pdprivacy.step.keeper.StepKeeper.keep
 
     def watched(self, release, asked, make):
         def made(release_id):
@@ -934,7 +935,7 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
 
         return keep(self, release, asked, made)
 
-    monkeypatch.setattr(pdprivacy.step.opened.Opened, "keep", watched)
+    monkeypatch.setattr(pdprivacy.step.keeper.StepKeeper, "keep", watched)
     step = pipeline.step(body_of_all, schema=schema, epsilon=1000, delta=1e-3)
     made = step(survey, release_id="all")
     assert len(seen) == len(made) == len(pipeline.charged)
@@ -1108,10 +1109,35 @@ def test_results_that_were_moved_away_are_not_made_again(pipeline, ages):
     assert step(ages, release_id="a")["age"].dp.verify()
 
 
+@pytest.mark.parametrize("state", ["noted", "on the way"])
+def test_releases_that_an_earlier_version_stored_are_taken_and_not_charged(tmp_path, state):
+    """Its run was cut short before the results were noted, or before their folder was renamed."""
+    made = Path(shutil.copytree(kept_ledgers.FOLDER / "first", tmp_path / "first"))
+    results, steps = made / "released" / "2026-05", made / "released" / ".steps" / "2026-05"
+    whole = {path.stem: path.read_bytes() for path in results.iterdir()}
+    if state == "noted":
+        results.rename(steps / "results")
+    else:
+        manifest = json.loads((steps / "step.json").read_text())
+        for name, facts in manifest["results"].items():
+            (results / f"{name}.parquet").rename(steps / "releases" / f"{facts['release']}.parquet")
+        results.rmdir()
+        del manifest["single"]
+        (steps / "step.json").write_text(json.dumps({**manifest, "results": None}))
+    with pdprivacy.Ledger(made / kept_ledgers.LEDGER) as ledger:
+        head = ledger.head
+        found = kept_ledgers.step_of(made)(kept_ledgers.survey(), release_id="2026-05")
+        assert ledger.head == head
+    assert found.keys() == whole.keys()
+    for name, one in found.items():
+        same(one, from_bytes(whole[name]))
+    assert {path.stem: path.read_bytes() for path in results.iterdir()} == whole
+
+
 def test_what_no_step_made_is_left_alone(pipeline, ages):
     (pipeline.to / "a").mkdir(parents=True)
     (pipeline.to / "a" / "notes.txt").write_text("mine")
-    with pytest.raises(StepError, match="is there already"):
+    with pytest.raises(StepError, match="exists already"):
         pipeline.step()(ages, release_id="a")
     assert pipeline.charged == []
     assert (pipeline.to / "a" / "notes.txt").read_text() == "mine"
@@ -1120,7 +1146,7 @@ def test_what_no_step_made_is_left_alone(pipeline, ages):
 def test_a_lost_manifest_is_told(pipeline, ages):
     _at_work(pipeline, ages, finished=False)
     _files(pipeline)["step.json"].unlink()
-    with pytest.raises(StepError, match="or releases for it are, but not what a step notes"):
+    with pytest.raises(StepError, match="are stored, but the manifest of the step is missing"):
         pipeline.step()(ages, release_id="a")
     assert pipeline.spent == 0.3
 
@@ -1174,7 +1200,7 @@ def full(monkeypatch, module, name, when=lambda *args: True):
 def test_a_full_disk_is_found_before_the_charge(pipeline, ages, monkeypatch):
     step = pipeline.step()
     with monkeypatch.context() as patched:
-        full(patched, pdprivacy.step.folder, "_allocate")
+        full(patched, Path, "write_bytes")
         with pytest.raises(
             StepError, match=r"No space left on device\)\. Nothing was charged for this release"
         ):

@@ -1,10 +1,10 @@
-"""Releases as a step of a pipeline: validated in and out, charged once however often it is tried, stored.
+"""Releases as a step of a pipeline: each is charged once, however often the step is tried, and stored.
 
-A step is a function of a protected frame, decorated by `release_step`. Its releases are stored one by one as
-they are made, under a release id that the ledger charges once; `read_release` reads them from their files.
+`release_step` makes a step of a function of a protected frame. Its releases are stored one by one as they are
+made, under release ids that the ledger charges once; `read_release` reads a release from its file.
 """
 
 from pdprivacy.step.parquet import read_release
-from pdprivacy.step.running import release_step
+from pdprivacy.step.pipeline import release_step
 
 __all__ = ["read_release", "release_step"]

@@ -1,4 +1,7 @@
-"""Calls and their arguments as text: the same call gives the same text, in every process."""
+"""Calls and their arguments as text: equal calls have equal texts in every process.
+
+Texts are stored with releases and compared when a step is tried again, so they stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,18 @@ _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _SCALARS = (*_DATES, UUID, PurePath, bytes, pd.Interval, pd.Period)
 _ARRAYS = (np.ndarray, pd.Index, pd.Series)
 MOST_DIGITS = 1000
-"""Of a number as a decimal or fraction."""
+"""The longest number that is written as a decimal or fraction."""
 SEED = "rng"
-"""The argument whose value is never written down: whoever knows it can subtract the noise."""
+"""The argument whose value is never stored: whoever knows it can subtract the noise."""
 
 
 def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
-    """A value as text, by what it means: 1, 1.0 and ``Fraction(1)`` are the same, a list and a tuple are not.
+    """Return a value as text: the same for 1, 1.0 and ``Fraction(1)``, another for a list and a tuple.
 
-    ``name``: of the argument, for errors. ``arrays``: whether arrays and Series may be given as lists.
+    ``name``: of the argument, for errors. ``arrays``: whether an array or Series is taken as a list.
 
-    Raises ParameterError for a frame, a number made of confidential counts, and what has no text of its own.
+    Raises ParameterError for a frame, a number made of confidential counts, and any other object that has no
+    text of its own.
 
     >>> text_of({"b": [0.5, None], "a": ("x", True)}, "by")
     '{"a": ("x", True), "b": [1/2, None]}'
@@ -76,7 +80,7 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
 
 
 def _number(value: float | Decimal | Rational) -> str:
-    """A number as the fraction that a person means by it."""
+    """Return a number as the fraction that its shortest decimal is."""
     if not isinstance(value, Rational):
         if not math.isfinite(value):
             return str(value)
@@ -90,7 +94,7 @@ def _number(value: float | Decimal | Rational) -> str:
 
 
 def argument_texts(arguments: Mapping[str, Any], *, arrays: bool = False) -> dict[str, str]:
-    """Each argument as text, by name; of a seed only that there is one."""
+    """Return each argument as text, by name; a seed only as given or not."""
     return {
         name: ("None" if value is None else "given") if name == SEED else text_of(value, name, arrays=arrays)
         for name, value in arguments.items()
@@ -98,5 +102,5 @@ def argument_texts(arguments: Mapping[str, Any], *, arrays: bool = False) -> dic
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of what is not as it was, in order."""
+    """Return the names whose values differ, in order."""
     return [name for name in dict.fromkeys([*before, *now]) if before.get(name) != now.get(name)]

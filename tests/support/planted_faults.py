@@ -831,16 +831,16 @@ FAULTS = (
     ),
     PlantedFault(
         "changed call of a step accepted",
-        "step/opened.py",
-        "        changed = differing(before, now)",
-        "        changed: list[str] = []",
+        "step/keeper.py",
+        '                if changed := differing(note["call"], call):',
+        "                if changed := []:",
         ("tests/test_step.py::test_another_call_in_its_place_is_refused",),
     ),
     PlantedFault(
         "damaged file of a stored release accepted",
         "step/folder.py",
-        '            failure = "" if digest(data) == mark else "the file is not the one that was stored"',
-        '            failure = ""',
+        "            if _digest(data) != digest:",
+        "            if False:",
         ("tests/test_step.py::test_a_damaged_file_on_the_way_is_told",),
     ),
     PlantedFault(
@@ -852,17 +852,17 @@ FAULTS = (
     ),
     PlantedFault(
         "purse of a step pays for anything",
-        "step/opened.py",
+        "step/keeper.py",
         '        if self._release_id is None or more.get("release_id") != self._release_id:',
         "        if False:",
         ("tests/test_step.py::test_the_budget_pays_for_nothing_else",),
     ),
     PlantedFault(
         "changed release accepted as a result of a step",
-        "step/opened.py",
+        "step/keeper.py",
         (
-            "        if stored != known.attrs or not metadata.verify(returned) or violations(returned, "
-            "known.schema):"
+            "        if attrs != kept.attrs or not metadata.verify(returned) or violations(returned, "
+            "kept.schema):"
         ),
         "        if False:",
         ("tests/test_step.py::test_only_releases_of_the_step_are_results",),

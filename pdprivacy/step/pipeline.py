@@ -1,4 +1,4 @@
-"""The decorator of a step, and one run of it: in, charge, release, out."""
+"""The decorator of a step, and a run of it: validate the frame, release, write the results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 from pdprivacy import schema as schemas
 from pdprivacy._version import __version__
@@ -24,22 +24,22 @@ from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find, protect
 from pdprivacy.step.folder import STORED, Folder, check_file_name
-from pdprivacy.step.opened import Opened, Purse
-from pdprivacy.step.parquet import check_pyarrow
+from pdprivacy.step.keeper import Purse, StepKeeper
+from pdprivacy.step.parquet import Json, check_pyarrow
 from pdprivacy.step.texts import argument_texts, differing
 
 __all__ = ["release_step"]
 
 Body: TypeAlias = Callable[..., Any]
 SINGLE = "result"
-"""The name of what a body returns where it is one release."""
+"""The name of the result of a body that returns one release."""
 
 _OPTIONS = {
     name: parameter.default
     for name, parameter in inspect.signature(protect).parameters.items()
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in ("budget", "name")
 }
-"""The keywords of `protect` that a step passes on, and what they are by default."""
+"""The keywords of `protect` that a step passes on, and their defaults."""
 
 
 def release_step(
@@ -52,37 +52,37 @@ def release_step(
     delta: Rational = 0,
     **options: Any,
 ) -> Callable[[Body], Body]:
-    """A function from a protected frame to releases, made a step of a pipeline that may be tried again.
+    """Make a step of a pipeline, which may be tried again, from a function of a protected frame.
 
-    The step takes a raw frame where the function takes the protected one, and a ``release_id``, which names
-    the result for good. It validates the frame, charges each release, and stores it before the next one. The
-    first run that comes to its end writes the results; whoever calls again with the same ``release_id`` is
-    given them as they were stored: nothing is read, computed or charged. A run that follows one that was cut
-    short is given the releases that are stored, and pays for the others.
+    The step takes the raw frame in place of the protected one, and a ``release_id``, which names the result
+    for good. It validates the frame, charges each release, and stores it before the next one. The first run
+    that ends without an error writes the results. A later call with the same ``release_id`` returns the
+    stored results and reads, computes and charges nothing. A call after a run that was cut short takes the
+    stored releases from their files and pays for the others.
 
-    The function returns releases that it made of its frame: one, or a dict of them, whose keys name the
-    files. Its calls must be the same, in the same order, each time it is tried. What is computed from
-    releases is computed outside.
+    The function returns releases of its frame: one, or a dict of releases, whose keys name the files. It must
+    make the same calls, in the same order, each time it is tried. Compute outside of the step what you derive
+    from releases.
 
     Parameters
     ----------
-    schema : as of `protect`.
-    epsilon, delta, name : the total of the data of this name, in the ledger; once it is open, None will do.
-    ledger : the path or URL of a `Ledger`, or one.
-    to : the folder of the results, ``released/2026-05/age.parquet``, and of what steps note, in
+    schema : as in `protect`.
+    epsilon, delta, name : the total of the budget of this name in the ledger; None once it is open.
+    ledger : a `Ledger`, or its path or URL.
+    to : the folder of the results, ``released/2026-05/age.parquet``. Steps keep their own notes below it, in
         ``released/.steps``.
-    options : other keywords of `protect`, but ``budget``.
+    options : other keywords of `protect`, except ``budget``.
 
-    Returns a decorator. The function it makes has the same arguments, and ``release_id``; it returns the
-    results as `read_release` reads them.
+    Returns a decorator. The decorated function has the arguments of the function and ``release_id``; it
+    returns the results as `read_release` reads them.
 
     Raises
     ------
     ArgumentError, ParameterError : a keyword, name or function that cannot be used.
-    From a call of the step: ChangedStepError where it was tried before with other arguments, declaration or
-    calls; AlreadyCharged where a release was charged and its answer is lost; StepError where another run is
-    under way, the folder cannot be used, or the function returns what is no release of its frame; and what
-    `protect` and the releases raise.
+    From a call of the step: ChangedStepError where it was tried before with other arguments, another
+    declaration or other calls; AlreadyCharged where a release was charged and its answer is lost; StepError
+    where another run is under way, the folder cannot be used, or the function returns anything but
+    unchanged releases of its frame; and the errors of `protect` and of the releases.
 
     >>> import pandas as pd, pandera.pandas as pa, tempfile, pdprivacy
     >>> schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
@@ -128,7 +128,7 @@ def release_step(
 
 
 def _with_release_id(body: Any) -> inspect.Signature:
-    """The signature of a step; refuses what cannot be a body."""
+    """Return the signature of a step; refuse a function that cannot be the body of one."""
     named = callable(body) and hasattr(body, "__name__")
     if not named or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
         raise ParameterError(
@@ -145,14 +145,13 @@ def _with_release_id(body: Any) -> inspect.Signature:
             "The function of a step takes the protected frame first, and no 'release_id': the step adds it.",
             "def monthly(private, by): ...",
         )
-    rest = [one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD]
     added = inspect.Parameter("release_id", inspect.Parameter.KEYWORD_ONLY, annotation=str)
-    return signature.replace(parameters=[*parameters[: len(parameters) - len(rest)], added, *rest])
+    last = sum(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    return signature.replace(parameters=[*parameters[:last], added, *parameters[last:]])
 
 
-@dataclass(frozen=True)
-class _Declared:
-    """What a step is declared to be; ``options``: of `protect`."""
+class _Declared(NamedTuple):
+    """The declaration of a step; ``options``: keywords of `protect`."""
 
     schema: Any
     ledger: str | os.PathLike[str] | Ledger
@@ -161,7 +160,7 @@ class _Declared:
     options: Mapping[str, Any]
 
     def texts(self) -> dict[str, str]:
-        """What has to be the same each time a step is tried; not the data, and not where the ledger is."""
+        """Return all that must be the same each time a step is tried; not the place of the ledger."""
         kept = {name: value for name, value in self.options.items() if name != "redeclare"}
         return {
             "schema": schemas.read_schema(self.schema).fingerprint(),
@@ -171,7 +170,7 @@ class _Declared:
 
 
 class _Run:
-    """One call of a step."""
+    """A call of a step."""
 
     def __init__(
         self, declared: _Declared, body: Body, bound: inspect.BoundArguments, release_id: str | None
@@ -185,27 +184,29 @@ class _Run:
         self._declared, self._body, self._bound = declared, body, bound
         self._folder = Folder(declared.to, check_file_name(release_id, "release_id"))
         self._first, *others = bound.arguments
-        self._asked: dict[str, Any] = {
+        self._manifest: Json = {
             "release_id": self._folder.release_id,
             "function": body.__name__,
             "arguments": argument_texts({name: bound.arguments[name] for name in others}),
             "declaration": declared.texts(),
+            "version": __version__,
+            "results": None,
         }
 
     def result(self) -> Any:
-        """The results: those that are there, or those that are made now."""
-        manifest = self._folder.manifest()
-        if manifest is None or manifest.get("results") is None or not self._folder.results.is_dir():
-            with self._folder.locked():
+        """Return the results: the stored ones, or those of the body."""
+        folder, manifest = self._folder, self._folder.manifest()
+        if manifest is None or manifest.get("results") is None or not folder.results.is_dir():
+            with folder.locked():
                 manifest = self._finished()
-        elif changes := self._changes(manifest):
-            raise self._changed(changes)
+        elif change := self._change_since(manifest):
+            raise change
         results = manifest["results"]
-        found = {name: self._folder.result(name, facts["digest"]) for name, facts in results.items()}
+        found = {name: folder.read(folder.result(name), facts["digest"]) for name, facts in results.items()}
         return found[SINGLE] if manifest["single"] else found
 
-    def _finished(self) -> dict[str, Any]:
-        """The manifest, with the results it names in their folder."""
+    def _finished(self) -> Json:
+        """Return the manifest, once the results that it names are in their folder."""
         manifest = self._begun()
         if manifest.get("results") is None:
             made, single = self._made()
@@ -214,77 +215,69 @@ class _Run:
         self._folder.finish({name: facts["release"] for name, facts in manifest["results"].items()})
         return manifest
 
-    # ------------------------------------------------------------ what was done before
+    # ------------------------------------------------------------ earlier runs
 
-    def _begun(self) -> dict[str, Any]:
-        """The manifest of this step, new or resumed; refuses one that was tried otherwise before."""
+    def _begun(self) -> Json:
+        """Return the manifest of an earlier run, or write a new one; refuse a step that was changed."""
         folder, before = self._folder, self._folder.manifest()
-        asked = {**self._asked, "version": __version__, "results": None}
         if before is None:
-            if folder.results.exists() or folder.made():
+            if folder.results.exists() or folder.stored():
                 raise StepError(
-                    f"{str(folder.results)!r} is there already, or releases for it are, but not what a step "
-                    "notes of them. Nothing was charged.",
+                    f"{str(folder.results)!r} exists already, or releases for it are stored, but the "
+                    "manifest of the step is missing. Nothing was charged.",
                     "choose another release_id, or another folder.",
                 )
-            folder.note(asked)
-            return asked
-        changes = self._changes(before)
-        if changes:
+        elif change := self._change_since(before):
             names = {self._declared.name, str(before["declaration"].get("name"))}
-            if before.get("results") is not None or folder.made() or any(map(self._charges, names)):
-                raise self._changed(changes)
-            folder.note(asked)  # nothing was paid for under the old terms
-            return asked
-        if before.get("results") is None and folder.made():
-            self._check_charges()
-        return before
+            if before.get("results") is not None or folder.stored() or any(map(self._charges, names)):
+                raise change
+        else:
+            if before.get("results") is None and folder.stored():
+                self._check_charges()
+            return before
+        folder.note(self._manifest)  # nothing was paid for under other terms
+        return self._manifest
 
-    def _changed(self, changes: str) -> ChangedStepError:
+    def _change_since(self, before: Json) -> ChangedStepError | None:
+        """Return the error for a step that differs from its earlier run; None where nothing differs."""
+        old, new = _terms(before), _terms(self._manifest)
+        changes = [
+            f"another {term} ({_short(old.get(term))}, not {_short(new.get(term))})"
+            for term in differing(old, new)
+        ]
+        if not changes:
+            return None
         return ChangedStepError(
-            f"The step {self._folder.release_id!r} was tried before, with {changes}. Nothing was charged.",
+            f"The step {self._folder.release_id!r} was tried before, with {'; '.join(changes)}. "
+            "Nothing was charged.",
             "call it as it was called before, or choose another release_id, which is charged anew.",
         )
 
-    def _changes(self, before: Mapping[str, Any]) -> str:
-        """What is not as it was, in words; empty where all is."""
-        found, now = [], self._asked
-        for part, word in (("arguments", "argument"), ("declaration", "declaration of")):
-            old, new = before.get(part, {}), now[part]
-            found += [
-                f"another {word} {name!r} ({_short(old.get(name))}, not {_short(new.get(name))})"
-                for name in differing(old, new)
-            ]
-        for part in ("release_id", "function"):
-            if before.get(part) != now[part]:
-                found.append(f"another {part} ({before.get(part)!r}, not {now[part]!r})")
-        return "; ".join(found)
-
+    @functools.cached_property
     def _ledger(self) -> Ledger:
         ledger = self._declared.ledger
         return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
-    def _charges(self, name: str) -> dict[int, tuple[int, bool]]:
-        """The releases of this id charged under this name: number of the charge, and whether answered."""
-        ledger, start = self._ledger(), f"{self._folder.release_id}/"
+    def _charges(self, name: str) -> dict[str, tuple[int, bool]]:
+        """Return the charges of this release id in the budget of a name: number, and whether answered."""
         try:
-            if name not in ledger.budgets.index:
+            if name not in self._ledger.budgets.index:
                 return {}
         except MissingLedgerError:
             return {}
-        entries = ledger.entries(name)
-        found = {}
-        for charge, release, answered in zip(
-            entries.index, entries["release_id"], entries["answered"], strict=True
-        ):
-            if release is not None and release.startswith(start) and release[len(start) :].isdecimal():
-                found[int(release[len(start) :])] = (int(charge), bool(answered))
-        return found
+        entries = self._ledger.entries(name).reset_index()
+        charges = zip(entries["release_id"], entries["charge"], entries["answered"], strict=True)
+        return {
+            release_id: (int(charge), bool(answered))
+            for release_id, charge, answered in charges
+            if str(release_id).startswith(f"{self._folder.release_id}/")
+        }
 
     def _check_charges(self) -> None:
-        """Refuse a ledger that does not hold what stored releases cost; note there which are stored."""
-        charges, made = self._charges(self._declared.name), self._folder.made()
-        missing = [str(number) for number in made if number not in charges]
+        """Refuse a ledger that lacks a charge of a stored release; note the stored ones as answered."""
+        charges = self._charges(self._declared.name)
+        stored = {number: f"{self._folder.release_id}/{number}" for number in self._folder.stored()}
+        missing = [str(number) for number, release_id in stored.items() if release_id not in charges]
         if missing:
             raise StepError(
                 f"Releases of the step {self._folder.release_id!r} are stored ({', '.join(missing)}), but "
@@ -292,44 +285,44 @@ class _Run:
                 "or an older copy. Nothing was charged.",
                 "name the ledger that paid for them.",
             )
-        budget = self._ledger().budget(self._declared.name)
-        for number in made:
-            charge, answered = charges[number]
-            noted = self._folder.noted(number)
-            if not answered and noted is not None:
-                budget.answered(charge, noted["risk"])
+        for number, release_id in stored.items():
+            charge, answered = charges[release_id]
+            note = self._folder.note_of(number)
+            if not answered and note is not None:
+                self._ledger.budget(self._declared.name).answered(charge, note["risk"])
 
-    # ------------------------------------------------------------ what is done now
+    # ------------------------------------------------------------ this run
 
-    def _made(self) -> tuple[dict[str, Any], bool]:
-        """Number and file digest of each release that the body returns; and whether it returned only one."""
+    def _made(self) -> tuple[Json, bool]:
+        """Run the body; return its results as `StepKeeper.results`, and whether it returned one release."""
         declared, bound = self._declared, self._bound
-        private = protect(
-            bound.arguments[self._first],
-            declared.schema,
-            budget=self._ledger(),
-            name=declared.name,
-            **declared.options,
-        )
-        found = find(private)
-        purse = Purse(found.budget)
-        opened = Opened(self._folder, purse)
-        facts = replace(found, budget=purse, keeper=opened)
-        frame = ProtectedFrame(facts)
-        bound.arguments[self._first] = frame
+        frame, terms = bound.arguments[self._first], declared.options
+        protected = find(protect(frame, declared.schema, budget=self._ledger, name=declared.name, **terms))
+        purse = Purse(protected.budget)
+        keeper = StepKeeper(self._folder, purse)
+        bound.arguments[self._first] = ProtectedFrame(replace(protected, budget=purse, keeper=keeper))
         try:
             returned = self._body(*bound.args, **bound.kwargs)
-            several = isinstance(returned, dict)
-            return opened.results(returned if several else {SINGLE: returned}), not several
+            single = not isinstance(returned, dict)
+            return keeper.results({SINGLE: returned} if single else returned), single
         except BaseException as error:
-            if opened.made:
+            if keeper.made:
                 error.add_note(
                     f"What the step {self._folder.release_id!r} has released is stored: called again with "
                     "the same release_id, it takes that from there, at no cost."
                 )
             raise
         finally:
-            opened.close()
+            keeper.close()
+
+
+def _terms(manifest: Json) -> dict[str, str]:
+    """Return all that makes a run the same step, by the words that errors use."""
+    return {
+        **{f"argument {name!r}": text for name, text in manifest["arguments"].items()},
+        **{f"declaration of {name!r}": text for name, text in manifest["declaration"].items()},
+        **{part: repr(manifest.get(part)) for part in ("release_id", "function")},
+    }
 
 
 def _short(text: str | None) -> str:
