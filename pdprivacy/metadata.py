@@ -100,6 +100,13 @@ class Metadata:
         """Plain JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
+    def error_of_each(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an error, such as ``plus_minus``, of each number of this shape; MetadataError without it."""
+        try:
+            return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
+        except (KeyError, TypeError, ValueError):
+            raise MetadataError("The release metadata does not hold the error of each number.") from None
+
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
         rows = [
@@ -248,13 +255,7 @@ def interval(released: Released) -> Released:
             "released.attrs['dp']['error'] says how many records it is off.",
         )
     values = released.to_numpy(dtype=np.float64)
-    try:
-        error, half = (
-            np.broadcast_to(np.asarray(metadata.error[name], dtype=np.float64), values.shape)
-            for name in ("standard_error", "plus_minus")
-        )
-    except (KeyError, TypeError, ValueError):
-        raise MetadataError("The release metadata does not hold the error of each number.") from None
+    error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
     pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
