@@ -341,6 +341,13 @@ def test_nulls_have_a_bar_beside_the_bins_or_are_told(private):
     assert f"NaN: {uneven.iloc[-1]:,}" in said(laid(uneven))
 
 
+def test_edges_of_bins_are_written_as_they_were_declared():
+    domain = Domain((Column("pay", "float", lower=0, upper=1234567, bins=(0, 300000.5, 1234567)),))
+    private = pd.DataFrame({"pay": [1.0, 4e5, 1e6]}).dp.protect(domain, epsilon=1)
+    ax = laid(private.dp.histogram("pay", epsilon=1))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "300000.5", "1234567"]
+
+
 @pytest.mark.full
 def test_shares_are_written_as_released(private):
     released = private.dp.value_counts("region", epsilon=1, normalize=True)
@@ -573,6 +580,7 @@ def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
         (("north", None), "north, NaN"),
         (("All", ""), "All"),
         ("[35.6, 45.400000000000006)", "[35.6, 45.4)"),
+        ("[1234567, 2345678.5]", "[1234567, 2345678.5]"),
         ("a\nb", "a\\nb"),
         ("x" * 60, "x" * 39 + "…"),
         (0.1 + 0.2, "0.3"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.show import plots
+from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import label, many, plain
 from pdprivacy.show.view import Released, View
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_ROWS",
     "Picture",
-    "Table",
     "budget_picture",
     "check_pictures",
     "figure_picture",
     "frame_table",
+    "is_short",
+    "kinds",
     "labels_of",
     "release_picture",
     "release_table",
@@ -50,38 +52,20 @@ MOST_PLAIN = 9
 """Columns of any other frame, with its labels."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells of a table.
+def is_short(table: Table) -> bool:
+    """Return whether a table is not broken over pages."""
+    return len(table.rows) <= WHOLE
 
-    ``heads``: the number of label cells in a row. ``text``: the positions of text columns. ``last``: whether
-    the last row is a total.
-    """
 
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    heads: int = 1
-    text: Collection[int] = ()
-    note: str = ""
-    last: bool = False
-
-    @property
-    def short(self) -> bool:
-        """Whether the table fits on a page."""
-        return len(self.rows) <= WHOLE
-
-    @property
-    def kinds(self) -> list[str]:
-        """The class of each column: numbers, text, or text with words that have to be broken."""
-        left = {*range(self.heads), *self.text}
-        most = max(8, LETTERS // len(self.head))
-        found = []
-        for place, head in enumerate(self.head):
-            cells = [head, *(row[place] for row in self.rows)]
-            broken = any(len(word) > most for one in cells for word in str(one).split())
-            found.append("long" if broken else "" if place in left else "n")
-        return found
+def kinds(table: Table) -> list[str]:
+    """Return the class of each column: numbers, text, or text with words that have to be broken."""
+    most = max(8, LETTERS // len(table.head))
+    found = []
+    for place, head in enumerate(table.head):
+        cells = [head, *(row[place] for row in table.rows)]
+        broken = any(len(word) > most for one in cells for word in str(one).split())
+        found.append("long" if broken else "" if place in table.left else "n")
+    return found
 
 
 def labels_of(key: object) -> list[str]:
@@ -116,7 +100,7 @@ def release_table(view: View, caption: str) -> Table:
         named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
         cells = [[" ± ".join(filter(None, pair)) for pair in line] for line in pairs]
         lines = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
-        return Table(caption, [*heads, *named], lines, len(heads), note=_omitted(len(found), "rows"))
+        return Table([*heads, *named], lines, caption, len(heads), note=_omitted(len(found), "rows"))
     heads += [] if series else _names(found.columns, "column")
     lines = [
         [*key, *top, value, *([] if view.selected else [f"± {half}" if half else "not known"])]
@@ -125,7 +109,7 @@ def release_table(view: View, caption: str) -> Table:
     ]
     end = ["released", *([] if view.selected else ["±"])]
     note = _omitted(found.size, "numbers")
-    return Table(caption, [*heads, *end], lines[:MOST_ROWS], len(heads), note=note)
+    return Table([*heads, *end], lines[:MOST_ROWS], caption, len(heads), note=note)
 
 
 def frame_table(frame: Released, caption: str) -> Table:
@@ -137,14 +121,14 @@ def frame_table(frame: Released, caption: str) -> Table:
     heads = _names(whole.index, "row")
     if len(tops) + len(heads) <= MOST_PLAIN:
         rows = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
-        return Table(caption, [*heads, *tops], rows, len(heads), note=_omitted(len(whole), "rows"))
+        return Table([*heads, *tops], rows, caption, len(heads), note=_omitted(len(whole), "rows"))
     rows = [
         [*key, top, cell]
         for key, line in zip(keys, cells, strict=True)
         for top, cell in zip(tops, line, strict=True)
     ]
     note = _omitted(whole.size, "numbers")
-    return Table(caption, [*heads, "column", "value"], rows[:MOST_ROWS], len(heads) + 1, note=note)
+    return Table([*heads, "column", "value"], rows[:MOST_ROWS], caption, len(heads) + 1, note=note)
 
 
 # ---------------------------------------------------------------- pictures

@@ -6,6 +6,7 @@ import io
 import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -216,17 +217,13 @@ def _read(thing: Any, called: str) -> Release:
 
 def _readable(view: View, called: str) -> View:
     """Refuse metadata that do not hold the error of each number."""
-    stored = view.facts.error
-    try:
-        known = view.selected or ("plus_minus" in stored and view.half.shape)
-    except (TypeError, ValueError):
-        known = False
-    if not known:
-        raise MetadataError(
-            f"The release metadata of {called} does not hold the error of each number: 'error'.",
-            "hand in the release as it was returned.",
-        )
-    return view
+    with suppress(MetadataError):
+        if view.selected or ("plus_minus" in view.facts.error and view.half.shape):
+            return view
+    raise MetadataError(
+        f"The release metadata of {called} does not hold the error of each number: 'error'.",
+        "hand in the release as it was returned.",
+    )
 
 
 def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:
