@@ -114,9 +114,9 @@ def _floats(table: pd.DataFrame) -> Floats:
     return values
 
 
-def _cells(texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
+def _cells(window: Window, texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
     """Texts with their error bars, if the table has any and is small enough."""
-    if bars is None or sum(map(len, texts)) > MOST_BARS:
+    if bars is None or window.cells > MOST_BARS:
         return [list(line) for line in texts]
     return [
         [Barred.of(text, bar) if bar else text for text, bar in zip(line, drawn, strict=True)]
@@ -153,10 +153,10 @@ def _numbers(view: View) -> tuple[Table, Window]:
     words = [dtype.kind not in "iuf" for dtype in table.dtypes]
     if isinstance(view.released, pd.DataFrame):
         texts = [[" ± ".join(filter(None, pair)) for pair in line] for line in pairs]
-        return grid(window, view.table.index, view.table.columns, _cells(texts, bars), words), window
+        return grid(window, view.table.index, view.table.columns, _cells(window, texts, bars), words), window
     name = view.released.name
     heads = pd.Index(["released" if name is None else printable(name), "±"])
-    beside = _cells([[error] for ((_, error),) in pairs], bars)
+    beside = _cells(window, [[error] for ((_, error),) in pairs], bars)
     cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
     if not any(error for ((_, error),) in pairs):
         heads, cells = heads[:1], [line[:1] for line in cells]
@@ -221,7 +221,7 @@ def _confidential(frame: Released, kind: str) -> Blocks:
     if index.nlevels == 1 and index.dtype.kind == "f":
         index = pd.Index([plain(one) for one in index], name=index.name)
     bars, legend = _spans(whole.iloc[rows], columns)
-    table = grid(window, index, whole.columns, _cells(texts, bars), words)
+    table = grid(window, index, whole.columns, _cells(window, texts, bars), words)
     yield _shown(table, window)
     if _has_bars(table):
         yield _seen(legend)

@@ -140,7 +140,8 @@ def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
     name = "" if cube.rows.name is None else label_of(cube.rows.name)
     canvas.label(name, _unit(cube) + ("" if even else " / width of the bin"), canvas.points)
     names = [first for first, _ in edges] + [edges[-1][1]]
-    canvas.scale(*on.get_xlim(), [*bins[:, 0], bins[-1, 1]], names)
+    low, high = on.get_xlim()
+    canvas.scale(low, high, [*bins[:, 0], bins[-1, 1]], names)
     if nulls and even:
         ticks = [label.get_text() for label in on.get_xticklabels()]
         on.set_xticks([*on.get_xticks(), left[-1] + width[-1] / 2], [*ticks, "NaN"])

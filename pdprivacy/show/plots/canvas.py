@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -176,7 +177,7 @@ class Canvas:
 
         parts = []
         for number in range(len(weights)):
-            part = self.inset(lambda number=number: place(number), [0, 0, 1, 1])
+            part = self.inset(partial(place, number), [0, 0, 1, 1])
             part.apply_aspect(part.get_axes_locator()(part, None))
             parts.append(Canvas(part))
         return parts
