@@ -136,8 +136,9 @@ class View:
 
     @classmethod
     def of(cls, released: Released) -> View:
-        """Read a release. Raises MetadataError if the frame is none."""
+        """Read a release. Raises MetadataError for a frame that is none, and for damaged metadata."""
         facts = metadata.read(released)
+        metadata.check(facts)
         return cls(released, facts, facts.fingerprint == metadata.fingerprint(released))
 
     @cached_property
