@@ -349,6 +349,7 @@ def test_numbers_that_are_alike_share_axes():
     private = FRAME.assign(member=True).dp.protect(domain, epsilon=1)
     margins = private.dp.plan.crosstab("region", "member", epsilon=1, rows=300, margins=True)
     names = [curve.name for curve in plan_plot.curves_of(margins)]
+    assert bare(margins).get_title(loc="left") == "Plan: Contingency table of member by region"
     assert names == ["north, False and 3 more", "north, All and 3 more", "All, All"]
 
 
@@ -397,8 +398,8 @@ def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     guess = private.dp.plan.mean("age", epsilon=0.1, rows=77, at=33)
     assert guess.attrs == {
         PLAN: {
-            "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "filters": ["age >= 30"],
-            "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
+            "statistic": "mean", "columns": ["age"], "by": [], "mechanism": "laplace",
+            "filters": ["age >= 30"], "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
         }
     }  # fmt: skip
     json.dumps(guess.attrs)

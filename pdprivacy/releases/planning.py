@@ -19,6 +19,7 @@ from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import moments, tables
 from pdprivacy.show.recognition import PLAN
+from pdprivacy.show.view import View
 
 __all__ = ["PLANS", "VERBS"]
 
@@ -64,6 +65,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
             )
         table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
         told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
+        told["by"] = View.of(released).by
         assumed = {"rows": assumption.rows, "at": None if at is None else float(at)}
         table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **assumed}
         return table

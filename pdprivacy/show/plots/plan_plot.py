@@ -100,7 +100,8 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
         )
     asked = [(curve, what) for curve in curves for what in ([RMSE, BIAS] if curve.biased else [RMSE])]
     canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(asked)), grid="")
-    title = title_of(str(facts.get("statistic")), facts.get("columns") or [], (), facts.get("normalize"))
+    of, by = facts.get("columns") or [], facts.get("by") or []
+    title = title_of(str(facts.get("statistic")), of, by, facts.get("normalize"))
     align = canvas.entitle(f"Plan: {title}", _notes(facts, curves))
     if canvas.height / len(asked) < LEAST:
         raise ParameterError(
