@@ -20,9 +20,10 @@ from pdprivacy.errors import (
     ParameterError,
 )
 from pdprivacy.show import plots
+from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import half_width, paired, span
 from pdprivacy.show.plots.canvas import luminance
-from pdprivacy.show.plots.cube import cut, edges_of, label_of
+from pdprivacy.show.plots.cube import edges_of, label_of
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -302,7 +303,7 @@ def test_bars_stand_at_the_edges_of_bins_of_one_width(private):
     ends = np.array(lines.get_segments())
     assert ends[:, :, 0] == pytest.approx(np.array([[1.25] * 2, [3.75] * 2, [6.25] * 2, [8.75] * 2]))
     assert ends[:, :, 1] == pytest.approx(released.dp.interval()[["lower", "upper"]].to_numpy())
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.0", "2.5", "5.0", "7.5", "10.0"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "2.5", "5", "7.5", "10"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "records")
     assert ax.get_ylim()[0] <= 0
 
@@ -628,7 +629,7 @@ def test_a_number_has_the_digits_that_its_error_leaves(value, half, text):
 
 
 def test_small_texts():
-    assert cut("abcdef", 4) == "abc…"
+    assert printable("abcdef", 4) == "abc…"
     assert span(np.array([6.0, 6.0]), whole=True) == "± 6"
     assert span(np.array([0.01, 0.0249])) == "± 0.011 to 0.026"
     assert span(np.array([1234.0]), whole=True) == "± 1,234"

@@ -98,7 +98,7 @@ def printable(value: object, most: int | None = MOST_TEXT) -> str:
         return ""
     text = str(value)
     if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
+        text = text[: most - 1].rstrip() + "…"
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

@@ -17,7 +17,7 @@ from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.grid import Window, grid
 from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
-from pdprivacy.show.numbers import label, plain
+from pdprivacy.show.numbers import joined, label, plain
 from pdprivacy.show.recognition import MARK, recognized
 from pdprivacy.show.view import ALTERED, SEEDED, Floats, Released, View, neighbors_text
 
@@ -152,7 +152,7 @@ def _numbers(view: View) -> tuple[Table, Window]:
     bars = _Bars(values - half, values, values + half, _shared_axes(view))
     words = [dtype.kind not in "iuf" for dtype in table.dtypes]
     if isinstance(view.released, pd.DataFrame):
-        texts = [[" ± ".join(filter(None, pair)) for pair in line] for line in pairs]
+        texts = [list(map(joined, line)) for line in pairs]
         return grid(window, view.table.index, view.table.columns, _cells(window, texts, bars), words), window
     name = view.released.name
     heads = pd.Index(["released" if name is None else printable(name), "±"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdprivacy.show.plots.canvas import ORDERS, Canvas, mixed
-from pdprivacy.show.plots.cube import Cube, cut, edge_texts, edges_of, label_of
+from pdprivacy.show.plots.cube import Cube, edge_texts, edges_of, label_of
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     canvas.rows([label_of(cube.rows[row], letters) for row in shown])
     on.tick_params(axis="y", length=0)
     align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
-    names = [cut(name) for name in cube.rows.names if name is not None]
+    names = [label_of(name) for name in cube.rows.names if name is not None]
     canvas.label(_unit(cube), ", ".join(names), canvas.points)
     low = float(min(bars.of(cube.lower).min(), 0))
     high = float(max(bars.upper.max(), 0)) or 1.0

@@ -11,9 +11,9 @@ import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
+from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import cost, many
 from pdprivacy.show.plots.canvas import Canvas
-from pdprivacy.show.plots.cube import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def draw_budget(
     _bars(canvas.ax, few, spent)
     canvas.settle()
     letters = canvas.letters(0.42, 12)
-    labels = [cut(row.label, letters) for row in few]
+    labels = [printable(row.label, letters) for row in few]
     canvas.rows([*labels, "left"] if spent.is_part else labels)
     canvas.ax.tick_params(axis="y", length=0)
     canvas.ax.set_xlabel(spent.unit, fontsize=canvas.points)
@@ -121,7 +121,8 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     if not isinstance(total, ZCDP) and total.delta:
         said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
     rows = [
-        Row(cut(label, 100), one) for label, one in zip(entries["release"], amounts.tolist(), strict=True)
+        Row(printable(label, 100), one)
+        for label, one in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
     return Spent(rows, unit, cap, left_amount, is_part, said)

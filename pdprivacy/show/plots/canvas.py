@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got
+from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import plain
-from pdprivacy.show.plots.cube import cut
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Canvas:
         from matplotlib.transforms import ScaledTranslation
 
         ax, dot, small = self.ax, self.dot, self.points
-        said = [cut(note, 200) for note in notes if note]
+        said = [printable(note, 200) for note in notes if note]
         under = self.write("", (0, 1), (0, 5), over="axes fraction", size=small, color="0.3", va="bottom")
         under.set_linespacing(1.15)
         under.set_in_layout(False)  # the title's pad has room for it, and its width takes none from the axes
@@ -272,7 +272,7 @@ class Canvas:
         longest = max(map(len, label.get_text().split("\n")), default=0)
         while longest > 4 and is_long():
             longest -= 1
-            label.set_text("\n".join(cut(part, longest) for part in text.split("\n")))
+            label.set_text("\n".join(printable(part, longest) for part in text.split("\n")))
 
     def legend(
         self, handles: Sequence[Any], names: Sequence[str], at: tuple[float, float], down: float, **more: Any

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import Metadata
 from pdprivacy.show import numbers
+from pdprivacy.show.markup import printable
 from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
 
-__all__ = ["Cube", "cut", "edge_texts", "edges_of", "label_of", "within_noise"]
+__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "within_noise"]
 
 LONGEST = 40
 """Characters of a label; a longer one is cut."""
@@ -104,8 +105,8 @@ class Cube:
     def text(self, value: float, half: float, error: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""
         whole = self.view.whole and bool(np.isfinite(value))
-        parts = numbers.paired(int(value) if whole else float(value), float(half))
-        return " ± ".join(filter(None, parts if error else parts[:1]))
+        pair = numbers.paired(int(value) if whole else float(value), float(half))
+        return numbers.joined(pair) if error else pair[0]
 
     def notes(self, noise: str) -> list[str]:
         """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
@@ -163,17 +164,13 @@ def edge_texts(label: str) -> tuple[str, str]:
     return first, last
 
 
-def cut(text: object, most: int = LONGEST) -> str:
-    """Return a text on one line, cut after ``most`` characters."""
-    line = "".join(one if one.isprintable() else " " for one in str(text))
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
 def label_of(label: object, most: int = LONGEST) -> str:
     """Return a label of an axis: its levels joined, long edges of a bin shortened."""
     if isinstance(label, tuple):
         parts = [label_of(part, most) for part in label if not (isinstance(part, str) and part == "")]
-        return cut(", ".join(parts), most)
+        return printable(", ".join(parts), most)
     if isinstance(label, str) and edges_of(label) is not None:
-        return cut(f"{label[0]}{', '.join(edge_texts(label))}{label[-1]}", most)
-    return cut(f"{label:.6g}" if isinstance(label, float) and label == label else numbers.label(label), most)
+        return printable(f"{label[0]}{', '.join(edge_texts(label))}{label[-1]}", most)
+    if isinstance(label, float) and label == label:
+        return f"{label:.6g}"
+    return numbers.label(label, most)

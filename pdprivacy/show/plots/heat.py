@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pdprivacy.show.numbers import plain, span
 from pdprivacy.show.plots.bars import WITHIN, draw_counts
 from pdprivacy.show.plots.canvas import Canvas, linear_ticks, log_ticks, luminance
-from pdprivacy.show.plots.cube import Cube, cut, edges_of, label_of, within_noise
+from pdprivacy.show.plots.cube import Cube, edges_of, label_of, within_noise
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _paint(
         notes.insert(1, "in brackets: the release")
     align = canvas.entitle(cube.view.title, notes)
     below, beside = (
-        ", ".join(cut(name) for name in index.names if name is not None)
+        ", ".join(label_of(name) for name in index.names if name is not None)
         for index in (grid.columns, grid.rows)
     )
     canvas.label(below, beside, canvas.points)

@@ -14,7 +14,7 @@ import pandas as pd
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import label, many, plain
+from pdprivacy.show.numbers import joined, label, many, plain
 from pdprivacy.show.view import Released, View
 
 if TYPE_CHECKING:
@@ -86,20 +86,24 @@ def _omitted(whole: int, what: str) -> str:
     return f"The first {MOST_ROWS} of {whole:,} {what}; the release itself holds all of them."
 
 
+def _numbers(view: View) -> tuple[list[list[str]], list[list[str]], list[list[tuple[str, str]]]]:
+    """Return the labels of rows and columns, none of a Series, and the numbers with their errors."""
+    found = view.table
+    rows, columns = (list(range(min(length, MOST_ROWS))) for length in found.shape)
+    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
+    tops = [labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    return keys, [[]] if isinstance(view.released, pd.Series) else tops, view.pairs(rows, columns)
+
+
 def release_table(view: View, caption: str) -> Table:
     """Return the released numbers with their margins of error, side by side or one per row."""
-    found = view.table
-    rows, columns = list(range(min(len(found), MOST_ROWS))), list(range(min(found.shape[1], MOST_ROWS)))
-    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
-    pairs = view.pairs(rows, columns)
-    series = isinstance(view.released, pd.Series)
-    tops = [[] if series else labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    found, series = view.table, isinstance(view.released, pd.Series)
     heads = _names(found.index, "of" if series or view.selected else "row")
-    if not series and (view.selected or (found.columns.nlevels == 1 and len(columns) <= MOST_WIDE)):
+    keys, tops, pairs = _numbers(view)
+    if not series and (view.selected or (found.columns.nlevels == 1 and len(tops) <= MOST_WIDE)):
         across = found.columns.names[0]
         named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
-        cells = [[" ± ".join(filter(None, pair)) for pair in line] for line in pairs]
-        lines = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
+        lines = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
         return Table([*heads, *named], lines, caption, len(heads), note=_omitted(len(found), "rows"))
     heads += [] if series else _names(found.columns, "column")
     lines = [
@@ -243,14 +247,12 @@ def _words(view: View) -> str:
     frame = view.table
     if frame.size > MOST_TOLD:
         return f"{view.title}: {_range(frame)} Each is in the table below."
-    rows, columns = list(range(len(frame))), list(range(frame.shape[1]))
-    told = []
-    for key, line in zip(frame.index.tolist(), view.pairs(rows, columns), strict=True):
-        for top, pair in zip(frame.columns.tolist(), line, strict=True):
-            of = (
-                labels_of(key) if isinstance(view.released, pd.Series) else [*labels_of(key), *labels_of(top)]
-            )
-            told.append(f"{', '.join(of)} {' ± '.join(filter(None, pair))}")
+    keys, tops, pairs = _numbers(view)
+    told = [
+        f"{', '.join([*key, *top])} {joined(pair)}"
+        for key, line in zip(keys, pairs, strict=True)
+        for top, pair in zip(tops, line, strict=True)
+    ]
     return f"{view.title}: {'; '.join(told)}."
 
 
