@@ -309,9 +309,11 @@ class PlanDP(PlanMethods):
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both
-    over the bounds (``worst_bias``, ``worst_rmse``), and the width of the 95 % ``interval``. Where a
-    number is made of several noisy ones, ``scale`` and the largest errors are NaN, and bias and rmse
-    hold to first order; of sums and shares of bounded counts they are NaN, too.
+    over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the 95 % margin of error. Where a
+    number is made of several noisy ones, ``scale`` and the largest errors are not known, and bias and rmse
+    hold to first order; of sums and shares of bounded counts they are not known, either. A column without
+    any known number is left out. Of the cells of a table with equal errors there is one row, that of the
+    first of them; ``cells`` is their number.
 
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
@@ -325,8 +327,8 @@ class PlanDP(PlanMethods):
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
     >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
     >>> private = frame.dp.protect(schema, epsilon=1)
-    >>> private.dp.plan.mean("age", epsilon=[0.1, 1], rows=1000)["interval"].round(1).tolist()
-    [7.2, 0.7]
+    >>> private.dp.plan.mean("age", epsilon=[0.1, 1], rows=1000)["plus_minus"].round(2).tolist()
+    [3.6, 0.36]
     """
 
     def __init__(self, facts: Protected) -> None:

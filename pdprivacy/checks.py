@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.show import markup
 
 __all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "pair", "path"]
 __all__ += ["printable", "proportion", "real", "reals", "whole"]
@@ -213,9 +214,7 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
 def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
     instance(text, str, argument)
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return markup.printable(text, None)
 
 
 def check_name(name: Any, argument: str) -> str:

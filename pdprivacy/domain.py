@@ -19,7 +19,7 @@ import numpy as np
 from pdprivacy.checks import flag, items
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
-from pdprivacy.show.markup import printable, table
+from pdprivacy.show.markup import aligned, printable, table
 
 __all__ = [
     "MAX_INTEGER_CELLS",
@@ -31,6 +31,7 @@ __all__ = [
     "finite",
     "has_hash",
     "is_null",
+    "number_text",
     "plain",
 ]
 
@@ -116,10 +117,10 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
-def _text(number: float) -> str:
+def number_text(number: float) -> str:
     """A number as a person writes it: whole numbers without a decimal point.
 
-    >>> _text(18.0), _text(0.5)
+    >>> number_text(18.0), number_text(0.5)
     ('18', '0.5')
     """
     return str(int(number)) if float(number).is_integer() and abs(number) < 1e16 else repr(number)
@@ -332,7 +333,7 @@ class Column:
         """
         self._refuse_identifier(method)
         if self.bins is not None:
-            edges = [_text(edge) for edge in self.bins]
+            edges = [number_text(edge) for edge in self.bins]
             last = len(edges) - 2
             return tuple(
                 f"[{left}, {right}{']' if place == last else ')'}"
@@ -511,20 +512,16 @@ class Domain:
                 more = len(column.categories) - len(shown)
                 values = ", ".join(shown) + (f", ... ({more} more)" if more else "")
             elif column.lower is not None or column.upper is not None:
-                low, high = ("" if end is None else _text(end) for end in (column.lower, column.upper))
+                low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
                 values = f"{low} to {high}" if low and high else f"{low} and up" if low else f"up to {high}"
-            bins = "" if column.bins is None else ", ".join(_text(edge) for edge in column.bins)
+            bins = "" if column.bins is None else ", ".join(number_text(edge) for edge in column.bins)
             nullable = "yes" if column.nullable else "no"
             rows.append((printable(str(column.name)), column.kind, values, bins, nullable, column.role or ""))
         return rows
 
     def __repr__(self) -> str:
         rows = self._table()
-        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
+        return aligned(rows, range(len(rows[0])))
 
     def _repr_html_(self) -> str:
         head, *body = self._table()

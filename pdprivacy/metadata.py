@@ -9,6 +9,7 @@ because pandas keeps ``attrs`` through almost everything, also through
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
@@ -18,13 +19,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import MetadataError
+from pdprivacy.errors import MetadataError, PrivacyError
+from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 
-__all__ = ["KEY", "Metadata", "attach", "fingerprint", "interval", "read", "verify"]
+__all__ = ["KEY", "Metadata", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
+
+NO_ERROR = "The release metadata does not hold the error of each number ('error')."
+
+OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration")
+"""Fields that hold a text or None."""
+
+SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
+"""Fields of ``budget`` and of ``dr_ha``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,15 @@ class Metadata:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def error_of_each(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an error, such as ``plus_minus``, of each number of this shape; MetadataError without it."""
+        try:
+            return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
+        except (KeyError, TypeError, ValueError):
+            raise MetadataError(
+                "The release metadata does not hold the error of each number ('error')."
+            ) from None
 
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
@@ -223,6 +242,58 @@ def read(released: Released) -> Metadata:
     return Metadata(**held)
 
 
+def check(facts: Metadata) -> None:
+    """Refuse metadata whose values are not of the kinds that a release has.
+
+    Raises
+    ------
+    MetadataError : a field of another kind, or no privacy loss.
+    """
+    known = {
+        **{name: isinstance(getattr(facts, name), str) for name in ("statistic", "mechanism", "version")},
+        **{name: _are_texts(getattr(facts, name)) for name in ("columns", "lineage", "filters")},
+        **{name: _is_or_none(getattr(facts, name), str) for name in OPTIONAL},
+        "rows": _is_or_none(facts.rows, int),
+        "p": facts.p is None or _is_number(facts.p),
+        "epsilon": _is_number(facts.epsilon, 0, math.nextafter(math.inf, 0)) and facts.epsilon > 0,
+        "delta": _is_number(facts.delta, 0) and facts.delta < 1,
+        "neighbors": facts.neighbors in ("add_remove", "replace_one"),
+        "seeded": isinstance(facts.seeded, bool),
+        "error": isinstance(facts.error, dict),
+        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(one)) for one in SUMS),
+        "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
+        "dr_ha": facts.dr_ha is None
+        or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(one)) for one in RISKS)),
+    }
+    wrong = [name for name, right in known.items() if not right]
+    if wrong:
+        raise MetadataError(f"The release metadata is not that of a release: {', '.join(map(repr, wrong))}.")
+    try:
+        loss(facts.epsilon, facts.delta)
+    except PrivacyError:
+        raise MetadataError("The release metadata states no privacy loss.") from None
+
+
+def _is_number(value: Any, low: float = -math.inf, high: float = math.inf) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value, 0, 1 + 1e-9)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_or_none(value: Any, kind: type) -> bool:
+    return value is None or (isinstance(value, kind) and not isinstance(value, bool))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_is_number(one, 0) for one in value)
+
+
 def verify(released: Released) -> bool:
     """Whether the numbers and labels are still those that were released.
 
@@ -255,13 +326,7 @@ def interval(released: Released) -> Released:
             "released.attrs['dp']['error'] says how many records it is off.",
         )
     values = released.to_numpy(dtype=np.float64)
-    try:
-        error, half = (
-            np.broadcast_to(np.asarray(metadata.error[name], dtype=np.float64), values.shape)
-            for name in ("standard_error", "plus_minus")
-        )
-    except (KeyError, TypeError, ValueError):
-        raise MetadataError("The release metadata does not hold the error of each number.") from None
+    error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
     pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)

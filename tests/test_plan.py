@@ -16,7 +16,7 @@ import pytest
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import DeclarationWarning, ParameterError, PrivacyError
+from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError, PrivacyError
 
 ROWS = 120
 Z = 4.75
@@ -43,13 +43,18 @@ SCOPES: dict[str, dict[str, Any]] = {
     "public rows": {"neighbors": "add_remove", "public_rows": 100},
     "replace_one": {"neighbors": "replace_one"},
 }
-COLUMNS = ["scale", "bias", "rmse", "worst_bias", "worst_rmse", "interval"]
+COLUMNS = ["scale", "bias", "rmse", "worst_bias", "worst_rmse", "plus_minus", "cells"]
 
 
 def protected(scope: str = "replace_one", **options: Any) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeclarationWarning)  # data at the bounds is the point here
         return FRAME.dp.protect(DOMAIN, **{"epsilon": 10**9, "delta": "0.9", **SCOPES[scope], **options})
+
+
+def numbers_of(plan: pd.DataFrame) -> int:
+    """How many numbers the rows of a plan of one choice are of."""
+    return int(plan["cells"].sum()) if "cells" in plan.columns else len(plan)
 
 
 @pytest.fixture
@@ -115,7 +120,10 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     assert len(private.dp.budget.entries) == 0
     assert private.dp.budget.spent == (0, 0)
     assert "dp" not in found.attrs  # no release
-    assert found.columns.tolist() == COLUMNS
+    assert found.columns.tolist() == [one for one in COLUMNS if one in found.columns]
+    assert {"rmse", "bias", "plus_minus"} <= set(found.columns)
+    assert ("cells" in found.columns) == (args[0] in ("value_counts", "histogram", "crosstab"))
+    assert found.notna().any().all()  # no column without a number
     assert found.index.names[:2] == ["epsilon", "bounding"]
     kinds = {label[:2] for label in found.index}
     assert kinds == {(epsilon, kind) for epsilon in (0.1, 1.0) for kind in ("none", "bit", "truncated")}
@@ -128,7 +136,7 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     small, large = (found["rmse"].to_numpy()[levels == epsilon] for epsilon in (0.1, 1.0))
     if name not in ("corr", "tree", "std"):
         assert (small >= large)[~np.isnan(small)].all()
-    assert (found["interval"].dropna() >= 0).all()
+    assert (found["plus_minus"].dropna() >= 0).all()
 
 
 @pytest.mark.full(keep=4)
@@ -149,14 +157,14 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
     planned = getattr(dp.plan, args[0])(*args[1:], rows=ROWS, **options)
     released = getattr(dp, args[0])(*args[1:], rng=1, **options)
     stored = released.attrs["dp"]
-    assert len(planned) == released.size
+    assert numbers_of(planned) == released.size
     scale = stored["scale"]
     if not isinstance(scale, dict):
         assert (planned["scale"] == scale).all()
     elif len(scale) == released.size:
         assert planned["scale"].tolist() == list(scale.values())
     else:
-        assert planned["scale"].isna().all()
+        assert "scale" not in planned.columns
     # where every number has a noise of its own the interval is that of the release
     single = {
         "replace_one": (
@@ -183,7 +191,8 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
     }[scope]
     if name in single:
         halves = np.broadcast_to(np.array(stored["error"]["plus_minus"], float), released.shape).ravel()
-        np.testing.assert_allclose(planned["interval"], 2 * halves, rtol=1e-12)
+        half = planned["plus_minus"].repeat(planned["cells"] if "cells" in planned.columns else 1)
+        np.testing.assert_allclose(half, halves, rtol=1e-12)
 
 
 def test_a_plan_has_a_row_per_choice_and_per_number():
@@ -195,8 +204,8 @@ def test_a_plan_has_a_row_per_choice_and_per_number():
     assert [label[:2] for label in several.index] == [(0.5, "none")] * 2
     assert several.index.get_level_values(2).tolist() == ["x", "y"]
     table = dp.plan.crosstab("g", "b", epsilon=0.5)
-    assert table.index.names == ["epsilon", "bounding", "g", "b"]
-    assert len(table) == 8
+    assert table.index.names == ["epsilon", "bounding"]
+    assert table["cells"].tolist() == [8]
     for asked in (np.array([0.5, 2]), pd.Series([0.5, 2]), (0.5, 2), ["0.5", 2]):
         again = dp.plan.mean("x", epsilon=asked, bounding=[None, "truncated"])
         pd.testing.assert_frame_equal(again, one)
@@ -210,7 +219,7 @@ def test_a_plan_is_what_theory_says():
         scale = 72 / ROWS / epsilon
         assert plain["scale"] == pytest.approx(scale, rel=1e-5)
         assert plain["rmse"] == plain["worst_rmse"] == pytest.approx(math.sqrt(2) * scale, rel=1e-5)
-        assert plain["interval"] == pytest.approx(2 * math.log(20) * scale, rel=1e-5)
+        assert plain["plus_minus"] == pytest.approx(math.log(20) * scale, rel=1e-5)
         wider = 72 / ROWS / math.log((1 + math.exp(epsilon)) / 2)
         assert bounded["scale"] == pytest.approx(wider, rel=1e-5)
         assert bounded["bias"] == pytest.approx(0, abs=1e-9)  # the middle
@@ -363,7 +372,7 @@ def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
     exact = getattr(dp, args[0])(*args[1:], epsilon=10**6 if "counts" not in name else 300, rng=0).to_numpy()
     number, rng = DRAWS.get(name, MOST), np.random.default_rng([3, *name.encode()])
     found = draws(dp, args, number, epsilon, bounding=bounding, rng=rng, **options)
-    assert found.shape == (number, len(planned))
+    assert found.shape == (number, numbers_of(planned))
     errors = found - exact
     squares = errors.ravel() ** 2
     seen, chance = squares.mean(), squares.std() / math.sqrt(squares.size)
@@ -407,6 +416,25 @@ def test_a_constrained_table_with_margins_has_its_errors():
     table = dp.plan.crosstab(
         "g", "b", epsilon=1, bounding="bit", normalize=True, constraint="simplex", margins=True
     )
-    assert np.isfinite(table["interval"]).all()
-    # biases of bounded counts add up, and depend on the exact counts
-    assert table[["bias", "rmse", "worst_bias", "worst_rmse"]].isna().to_numpy().all()
+    assert np.isfinite(table["plus_minus"]).all()
+    # biases of bounded counts add up, and depend on the exact counts: they are not known
+    assert table.columns.tolist() == ["scale", "plus_minus", "cells"]
+    with pytest.raises(MetadataError, match="no bias and no root mean squared error"):
+        table.dp.plot()
+
+
+def test_equal_rows_of_a_table_are_told_once():
+    dp = protected("add_remove").dp
+    table = dp.plan.crosstab("g", "b", epsilon=[0.5, 1], rows=ROWS, margins=True)
+    assert table.index.names == ["epsilon", "bounding", "g", "b"]
+    # the cells, the sums of rows and of columns, and the sum of all
+    first = [("a", False), ("a", "All"), ("All", False), ("All", "All")]
+    assert table.loc[0.5, "none"].index.tolist() == first
+    assert table["cells"].tolist() == [8, 4, 2, 1] * 2
+    assert table.loc[0.5, "plus_minus"].is_monotonic_increasing
+    released = dp.crosstab("g", "b", epsilon=0.5, margins=True)
+    stored = np.array(released.attrs["dp"]["error"]["plus_minus"])
+    wanted = [stored[0, 0], stored[0, 2], stored[4, 0], stored[4, 2]]
+    assert table.loc[0.5, "plus_minus"].tolist() == pytest.approx(wanted)
+    several = dp.plan.count(["x", "y"], epsilon=1, rows=ROWS)  # no table: each has its row
+    assert several.index.get_level_values(2).tolist() == ["x", "y"]

@@ -315,7 +315,7 @@ def test_the_ticks_of_a_plan_are_plain_numbers(share):
 
 @pytest.mark.full
 def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
-    some = share.loc[[0.05, 0.5], ["bias", "rmse", "interval"]].round(4)
+    some = share.loc[[0.05, 0.5], ["bias", "rmse", "plus_minus"]].round(4)
     ax = bare(some)
     wanted = some["rmse"].xs("bit", level="bounding").sort_index()
     assert lines(ax.child_axes[0])["bit"] == pytest.approx(np.column_stack([wanted.index, wanted]))
@@ -341,11 +341,16 @@ def test_numbers_that_are_alike_share_axes():
     plan = protect(epsilon=1).dp.plan.value_counts("region", epsilon=[0.1, 1], rows=300)
     ax = bare(plan)
     assert len(ax.child_axes) == 1
-    assert lines(ax.child_axes[0])["none"][:, 1] == pytest.approx(
-        plan["rmse"].xs("south", level=2).to_numpy()
-    )
-    (curve,) = plan_plot.curves_of(plan)
-    assert curve.name == "north and 1 more"
+    assert lines(ax.child_axes[0])["none"][:, 1] == pytest.approx(plan["rmse"].to_numpy())
+    counts = protect(epsilon=1).dp.plan.count(["age", "year"], epsilon=[0.1, 1], rows=300)
+    (curve,) = plan_plot.curves_of(counts)
+    assert curve.name == "age and 1 more"
+    domain = Domain((*DOMAIN.columns, Column("member", "boolean")))
+    private = FRAME.assign(member=True).dp.protect(domain, epsilon=1)
+    margins = private.dp.plan.crosstab("region", "member", epsilon=1, rows=300, margins=True)
+    names = [curve.name for curve in plan_plot.curves_of(margins)]
+    assert bare(margins).get_title(loc="left") == "Plan: Contingency table of member by region"
+    assert names == ["north, False and 3 more", "north, All and 3 more", "All, All"]
 
 
 @pytest.mark.full
@@ -393,8 +398,8 @@ def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     guess = private.dp.plan.mean("age", epsilon=0.1, rows=77, at=33)
     assert guess.attrs == {
         PLAN: {
-            "statistic": "mean", "columns": ["age"], "mechanism": "laplace", "filters": ["age >= 30"],
-            "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
+            "statistic": "mean", "columns": ["age"], "by": [], "mechanism": "laplace",
+            "filters": ["age >= 30"], "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
         }
     }  # fmt: skip
     json.dumps(guess.attrs)

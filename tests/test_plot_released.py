@@ -20,9 +20,10 @@ from pdprivacy.errors import (
     ParameterError,
 )
 from pdprivacy.show import plots
+from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import half_width, paired, span
 from pdprivacy.show.plots.canvas import luminance
-from pdprivacy.show.plots.cube import cut, edges_of, label_of
+from pdprivacy.show.plots.cube import edges_of, label_of
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -302,7 +303,7 @@ def test_bars_stand_at_the_edges_of_bins_of_one_width(private):
     ends = np.array(lines.get_segments())
     assert ends[:, :, 0] == pytest.approx(np.array([[1.25] * 2, [3.75] * 2, [6.25] * 2, [8.75] * 2]))
     assert ends[:, :, 1] == pytest.approx(released.dp.interval()[["lower", "upper"]].to_numpy())
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.0", "2.5", "5.0", "7.5", "10.0"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "2.5", "5", "7.5", "10"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "records")
     assert ax.get_ylim()[0] <= 0
 
@@ -339,6 +340,13 @@ def test_nulls_have_a_bar_beside_the_bins_or_are_told(private):
     assert [label.get_text() for label in ax.get_xticklabels()][-1] == "NaN"
     uneven = private.dp.histogram("gap", [-1, 1, 9], epsilon=1)
     assert f"NaN: {uneven.iloc[-1]:,}" in said(laid(uneven))
+
+
+def test_edges_of_bins_are_written_as_they_were_declared():
+    domain = Domain((Column("pay", "float", lower=0, upper=1234567, bins=(0, 300000.5, 1234567)),))
+    private = pd.DataFrame({"pay": [1.0, 4e5, 1e6]}).dp.protect(domain, epsilon=1)
+    ax = laid(private.dp.histogram("pay", epsilon=1))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "300000.5", "1234567"]
 
 
 @pytest.mark.full
@@ -573,6 +581,7 @@ def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
         (("north", None), "north, NaN"),
         (("All", ""), "All"),
         ("[35.6, 45.400000000000006)", "[35.6, 45.4)"),
+        ("[1234567, 2345678.5]", "[1234567, 2345678.5]"),
         ("a\nb", "a\\nb"),
         ("x" * 60, "x" * 39 + "…"),
         (0.1 + 0.2, "0.3"),
@@ -620,7 +629,7 @@ def test_a_number_has_the_digits_that_its_error_leaves(value, half, text):
 
 
 def test_small_texts():
-    assert cut("abcdef", 4) == "abc…"
+    assert printable("abcdef", 4) == "abc…"
     assert span(np.array([6.0, 6.0]), whole=True) == "± 6"
     assert span(np.array([0.01, 0.0249])) == "± 0.011 to 0.026"
     assert span(np.array([1234.0]), whole=True) == "± 1,234"

@@ -402,6 +402,10 @@ def test_other_accountings_guarantee_their_limit(schema, survey, rule):
     found = page(mean, ledger=private.dp.budget)
     assert total_of(found) == (2, Fraction(1, 10**6))
     assert "the limit as a whole" in found.text
+    assert "The budget allows epsilon 2, delta 1e-06 and refuses" in found.text.replace("\n", " ")
+    curators = page(mean, ledger=private.dp.budget, edition="curator").text
+    assert "limit epsilon 2, delta 1e-06; spent epsilon 0.1" in curators.replace("\n", " ")
+    assert "rho 2" not in curators
 
 
 def test_a_limit_in_rho_is_converted(schema, survey):

@@ -20,6 +20,7 @@ from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Row
 from pdprivacy.privacy import ZCDP, show
 from pdprivacy.show import budget_text
+from pdprivacy.show.markup import aligned
 
 __all__ = ["add", "run"]
 
@@ -76,9 +77,7 @@ def _show(ledger: Ledger, name: str | None) -> None:
     waiting = _unanswered(ledger.chain, head)
     rows = [_line(one, account, len(waiting.get(one, ()))) for one, account in accounts.items()]
     table = [(*COLUMNS, *MORE), *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        print("  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip())
+    print(aligned(table, range(len(table[0]))))
 
 
 def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:

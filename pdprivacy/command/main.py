@@ -18,9 +18,8 @@ from contextlib import suppress
 
 from pdprivacy._version import __version__
 from pdprivacy.checks import printable
-from pdprivacy.command import declare, ledger
+from pdprivacy.command import declare, ledger, report
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
-from pdprivacy.show.report import command as report
 
 __all__ = ["main"]
 

@@ -21,6 +21,7 @@ from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import moments, tables
 from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
+from pdprivacy.show.view import View
 
 __all__ = ["PLANS", "VERBS"]
 
@@ -29,6 +30,7 @@ Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
+TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
@@ -62,9 +64,13 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                     f"{statistic!r} cannot be planned for so few records.", "more rows."
                 ) from None
             stored = released.attrs[KEY]
-            found[float(stored["epsilon"]), kind or "none"] = _errors(released)
-        table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
+            errors = _errors(released)
+            found[float(stored["epsilon"]), kind or "none"] = (
+                _distinct(errors) if statistic in TABLES else errors
+            )
+        table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
         told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
+        told["by"] = View.of(released).by
         assumed = {"rows": assumption.rows, "at": None if at is None else float(at)}
         table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **assumed}
         return table
@@ -162,13 +168,20 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     fields = {"scale": scale, "bias": here["bias"], "rmse": here["rmse"]}
     for name in ("bias", "rmse"):
         fields[f"worst_{name}"] = math.nan if worst is None else worst[name]
-    fields["interval"] = 2 * np.array(error["plus_minus"], np.float64)
+    fields["plus_minus"] = error["plus_minus"]
     numbers = released.stack() if isinstance(released, pd.DataFrame) else released
     columns = {
         name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
         for name, value in fields.items()
     }
     return pd.DataFrame(columns, index=numbers.index)
+
+
+def _distinct(errors: pd.DataFrame) -> pd.DataFrame:
+    """The distinct rows of a table, by the first cell of each; ``cells``: how many cells a row is of."""
+    kind = errors.groupby([*errors.columns], dropna=False, sort=False).ngroup()
+    cells = kind.map(kind.value_counts())
+    return errors.assign(cells=cells)[~kind.duplicated().to_numpy()]
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:

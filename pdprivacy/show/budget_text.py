@@ -16,7 +16,8 @@ from pdprivacy.show.numbers import percent
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
 
-__all__ = ["MOST_ROWS", "heading", "html", "ledger_html", "page", "plain", "reached", "shelf", "text"]
+__all__ = ["MOST_ROWS", "block", "currency", "heading", "html", "ledger_html", "page", "plain", "reached"]
+__all__ += ["shelf", "text"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
@@ -25,39 +26,38 @@ Row = tuple[str, str, str]
 
 
 def plain(account: Account, entries: Sequence[Entry], name: str = "") -> str:
-    """Return the summary and a line per charge; of a named budget, also which charges are not answered."""
-    lines = [_head(account, name)]
-    lines += [
-        f"  {what:<6} {amount:<18} {delta}".rstrip() for what, amount, delta in _summary(account, entries)
-    ]
-    if account.charges > len(entries):
-        return "\n".join([*lines, f"  {account.charges:,} charges, listed by .entries"])
-    costs = [_cost(entry) for entry in entries]
-    labels = max((len(entry.label) for entry in entries), default=0)
-    amounts = max((len(amount) for amount, _ in costs), default=0)
-    for entry, (amount, delta) in zip(entries, costs, strict=True):
-        waiting = "  not answered" if name and not entry.answered else ""
-        line = f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{max(amounts, 16)}} {delta:<14} "
-        lines.append(f"{line}{entry.mechanism}{waiting}".rstrip())
-    return "\n".join(lines)
+    """Return `block` as text."""
+    return block(account, entries, name).plain
 
 
 def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
-    """Return the same as an HTML table."""
-    named = "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
-    head = ["", named, "delta", "mechanism"]
-    rows = [
-        [what, _value(amount, named), _value(delta, "delta")]
-        for what, amount, delta in _summary(account, entries)
-    ]
-    for entry in entries:
-        amount, delta = _cost(entry)
-        waiting = " (not answered)" if name and not entry.answered else ""
-        text = f"{entry.number}. {entry.label}{waiting}"
-        rows.append([text, _value(amount, named), _value(delta, "delta"), entry.mechanism])
+    """Return `block` as an HTML table."""
+    return block(account, entries, name).html
+
+
+def block(account: Account, entries: Sequence[Entry], name: str = "") -> markup.Block:
+    """Return the summary and a row per charge; of a named budget, also which charges are not answered."""
+    named, heading_of_all = currency(account), _head(account, name)
+    lines, rows = [heading_of_all], []
+    for what, amount, delta in _summary(account, entries):
+        lines.append(f"  {what:<6} {amount:<18} {delta}")
+        rows.append([what, amount.removeprefix(f"{named} "), delta.removeprefix("delta ")])
+    costs = [_cost(entry) for entry in entries]
+    labels = max((len(entry.label) for entry in entries), default=0)
+    amounts = max([16, *(len(amount) for amount, _ in costs)])
+    for entry, (amount, delta) in zip(entries, costs, strict=True):
+        waiting = "not answered" if name and not entry.answered else ""
+        made = f"{entry.mechanism}  {waiting}"
+        lines.append(f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{amounts}} {delta:<14} {made}")
+        text = f"{entry.number}. {entry.label}" + (f" ({waiting})" if waiting else "")
+        rows.append([text, amount.removeprefix(f"{named} "), delta.removeprefix("delta "), entry.mechanism])
     if account.charges > len(entries):
-        rows = [*rows[:3], [f"{account.charges:,} charges, listed by .entries"]]
-    return markup.table(head, rows, caption=_head(account, name), text={3})
+        more = f"{account.charges:,} charges, listed by .entries"
+        lines.append(f"  {more}")
+        rows.append([more])
+    head = ["", named, "delta", "mechanism"]
+    table = markup.table(head, rows, caption=heading_of_all, text={3})
+    return markup.Block("\n".join(line.rstrip() for line in lines), table)
 
 
 def shelf(address: str, budgets: pd.DataFrame) -> str:
@@ -86,11 +86,16 @@ def heading(name: str) -> str:
     return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
+def currency(account: Account) -> str:
+    """Return the unit of the cap, "epsilon" or "rho"."""
+    return "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
+
+
 def _summary(account: Account, entries: Sequence[Entry]) -> list[Row]:
     """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
     terms = account.terms
     amounts = [account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent)]
-    named = "rho" if isinstance(terms.total, ZCDP) else "epsilon"
+    named = currency(account)
     rows = [
         (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
         for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
@@ -104,12 +109,6 @@ def _cost(entry: Entry) -> tuple[str, str]:
     if epsilon is None or delta is None:
         return f"rho {show(rho)}", ""
     return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
-
-
-def _value(named: str, expected: str) -> str:
-    """The number of ``epsilon 0.1``; the whole text if it begins with another word than expected."""
-    name, _, number = named.partition(" ")
-    return number if name in (expected, "delta") else named
 
 
 def reached(entries: Sequence[Entry]) -> list[float]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from pdprivacy.show.markup import Markup, Spanning, escape, table
+from pdprivacy.show.markup import Spanning, Table
 from pdprivacy.show.numbers import label
 
-__all__ = ["Grid", "Window"]
+__all__ = ["Window", "grid"]
+
+_Item = TypeVar("_Item")
 
 GAP = "..."
 AUTOMATIC = {"max_rows": 60, "max_columns": 20}
@@ -66,74 +68,26 @@ def _places(length: int, most: int | None, shown: int | None) -> list[int | None
     return [*range(shown - last), None, *range(length - last, length)]
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A frame as rows of text.
+def grid(
+    window: Window,
+    index: pd.Index[Any],
+    columns: pd.Index[Any],
+    cells: Sequence[Sequence[str]],
+    text: Sequence[bool],
+) -> Table:
+    """Return what is in the window; ``cells``, and which columns are ``text``, are without its gaps."""
+    above, head = _heads(index, columns, window.columns)
+    shown = [_with_gaps(window.columns, line, GAP) for line in cells]
+    lines = _with_gaps(window.rows, shown, [GAP] * len(window.columns))
+    rows = [[*labels, *line] for labels, line in zip(_parts(index, window.rows), lines, strict=True)]
+    left = {index.nlevels + at for at, one in enumerate(_with_gaps(window.columns, text, False)) if one}
+    return Table(head, rows, heads=index.nlevels, text=left, above=above)
 
-    ``heads``: the number of label columns. ``text``: the positions of text columns. ``bars``: an error bar
-    beside the text of a cell, by the row and the place in it; a prompt has none.
-    """
 
-    above: list[list[Spanning]]
-    head: list[str]
-    rows: list[list[str]]
-    heads: int
-    text: set[int]
-    bars: dict[tuple[int, int], Markup] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        window: Window,
-        index: pd.Index[Any],
-        columns: pd.Index[Any],
-        cell: Callable[[int, int], str],
-        text: Collection[int] = (),
-        bar: Callable[[int, int], Markup] | None = None,
-    ) -> Grid:
-        """Return what is in the window; ``cell`` and ``bar`` return those at a row and a column."""
-        above, head = _heads(index, columns, window.columns)
-        rows, bars = [], {}
-        for line, (row, side) in enumerate(zip(window.rows, _parts(index, window.rows), strict=True)):
-            cells = list(side)
-            for column in window.columns:
-                if row is None or column is None:
-                    cells.append(GAP)
-                    continue
-                if bar is not None and (drawn := bar(row, column)):
-                    bars[line, len(cells)] = drawn
-                cells.append(cell(row, column))
-            rows.append(cells)
-        left = {index.nlevels + shown for shown, at in enumerate(window.columns) if at in text}
-        return cls(above, head, rows, index.nlevels, left, bars)
-
-    def html(self) -> Markup:
-        """Return the grid as a table."""
-        rows = [
-            [self._joined(line, place, text) for place, text in enumerate(row)]
-            for line, row in enumerate(self.rows)
-        ]
-        return table(self.head, rows, heads=self.heads, text=self.text, above=self.above)
-
-    def _joined(self, line: int, place: int, text: str) -> Markup:
-        drawn = self.bars.get((line, place))
-        if drawn is None:
-            return escape(text)
-        return Markup(f'<span style="white-space:nowrap">{escape(text)} {drawn}</span>')
-
-    def plain(self) -> str:
-        """Return the grid as lines, labels to the left and numbers to the right."""
-        over = [[part for one in row for part in (one.text, *[""] * (one.columns - 1))] for row in self.above]
-        lines = [row for row in (*over, self.head, *self.rows) if row]
-        widths = [max((len(row[at]) for row in lines), default=0) for at in range(len(lines[0]))]
-        left = {*range(self.heads), *self.text}
-        return "\n".join(
-            "  ".join(
-                one.ljust(width) if at in left else one.rjust(width)
-                for at, (one, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in lines
-        )
+def _with_gaps(places: Sequence[int | None], shown: Sequence[_Item], gap: _Item) -> list[_Item]:
+    """Return what is shown at the places, with the gaps between."""
+    rest = iter(shown)
+    return [gap if place is None else next(rest) for place in places]
 
 
 def _parts(index: pd.Index[Any], places: Sequence[int | None]) -> list[tuple[str, ...]]:

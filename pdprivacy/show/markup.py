@@ -14,8 +14,12 @@ from typing import Any
 
 __all__ = [
     "MOST_TEXT",
+    "Barred",
+    "Block",
     "Markup",
     "Spanning",
+    "Table",
+    "aligned",
     "bar",
     "escape",
     "note",
@@ -50,6 +54,30 @@ class Markup(str):
         return str(self)
 
 
+class Barred(str):
+    """The text of a cell with an error bar beside it, which a prompt does not have."""
+
+    bar: Markup
+
+    @classmethod
+    def of(cls, text: str, bar: Markup) -> Barred:
+        """Return a text with a bar."""
+        made = cls(text)
+        made.bar = bar
+        return made
+
+    def __html__(self) -> str:
+        return f'<span style="white-space:nowrap">{escape(str(self))} {self.bar}</span>'
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of a page, as text for a prompt and as HTML for a notebook."""
+
+    plain: str
+    html: Markup
+
+
 @dataclass(frozen=True, slots=True)
 class Spanning:
     """A header cell above several columns."""
@@ -70,58 +98,96 @@ def printable(value: object, most: int | None = MOST_TEXT) -> str:
         return ""
     text = str(value)
     if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
+        text = text[: most - 1].rstrip() + "…"
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def escape(value: object) -> Markup:
-    """Escape any value for HTML; None becomes an empty string, and `Markup` stays as it is.
+    """Escape any value for HTML; None becomes an empty string, and what has HTML gives it, as `Markup` does.
 
     >>> escape('<a href="x">'), escape(Markup("<b>x</b>"))
     ('&lt;a href=&quot;x&quot;&gt;', '<b>x</b>')
     """
-    return value if isinstance(value, Markup) else Markup(html.escape(printable(value)))
+    own = getattr(value, "__html__", None)
+    return Markup(html.escape(printable(value)) if own is None else own())
 
 
-def table(
-    head: Sequence[object],
-    rows: Iterable[Sequence[object]],
-    *,
-    caption: object = "",
-    heads: int = 1,
-    text: Collection[int] = (),
-    above: Sequence[Sequence[Spanning]] = (),
-) -> Markup:
-    """Return a table with numbers aligned to the right.
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a head, for a prompt, a notebook or a report.
 
-    ``head``: the column labels; ``above``: header rows above them. ``heads``: the number of label cells at
-    the start of each row. ``text``: the positions of text columns, aligned to the left. A row may be shorter
-    than the head.
+    ``heads``: the number of label cells at the start of each row, which may be shorter than the head.
+    ``text``: the positions of text columns, aligned to the left; numbers are aligned to the right.
+    ``above``: header rows above the head. ``last``: whether the last row is a total. ``note``: what is
+    missing.
+    """
+
+    head: Sequence[object]
+    rows: Sequence[Sequence[object]]
+    caption: object = ""
+    heads: int = 1
+    text: Collection[int] = ()
+    above: Sequence[Sequence[Spanning]] = ()
+    last: bool = False
+    note: str = ""
+
+    @property
+    def left(self) -> set[int]:
+        """The positions of the columns aligned to the left."""
+        return {*range(self.heads), *self.text}
+
+    def plain(self) -> str:
+        """Return head and rows as lines of text."""
+        over = [[part for one in row for part in (one.text, *[""] * (one.columns - 1))] for row in self.above]
+        return aligned([row for row in (*over, self.head, *self.rows) if row], self.left)
+
+    def html(self) -> Markup:
+        """Return the table for a notebook."""
+        left = self.left
+        lines = [f'<table class="pdp-table" cellpadding="5" style="{TABLE}">']
+        if self.caption:
+            lines.append(f'<caption style="{CAPTION}">{escape(self.caption)}</caption>')
+        above = [_over(row, left) for row in self.above]
+        above.append(_over([Spanning(one) for one in self.head], left))
+        lines += [f'<thead style="{HEAD}">', *(f"<tr>{row}</tr>" for row in above if row), "</thead>"]
+        lines.append("<tbody>")
+        for row in self.rows:
+            cells = (
+                f'<th scope="row"{LEFT}>{escape(one)}</th>'
+                if place < self.heads
+                else f"<td{LEFT if place in left else ''}>{escape(one)}</td>"
+                for place, one in enumerate(row)
+            )
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        return Markup("".join([*lines, "</tbody></table>"]))
+
+
+def table(head: Sequence[object], rows: Iterable[Sequence[object]], **more: Any) -> Markup:
+    """Return a `Table` of these cells for a notebook.
 
     >>> table(["", "epsilon"], [["total", 1]]).count("<td>1</td>")
     1
     """
-    left = {*range(heads), *text}
-    lines = [f'<table class="pdp-table" cellpadding="5" style="{TABLE}">']
-    if caption:
-        lines.append(f'<caption style="{CAPTION}">{escape(caption)}</caption>')
-    over = [_over(row, left) for row in above]
-    named = "".join(
-        f'<th scope="col"{LEFT if place in left else ""}>{escape(one)}</th>' for place, one in enumerate(head)
+    return Table(head, list(rows), **more).html()
+
+
+def aligned(rows: Sequence[Sequence[object]], left: Collection[int]) -> str:
+    r"""Return equally long rows as lines of text; the columns ``left`` are aligned to the left.
+
+    >>> aligned([["age", 31], ["income", 5]], {0})
+    'age     31\nincome   5'
+    """
+    texts = [[str(one) for one in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return "\n".join(
+        "  ".join(
+            one.ljust(width) if at in left else one.rjust(width)
+            for at, (one, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in texts
     )
-    lines += [f'<thead style="{HEAD}">', *(f"<tr>{row}</tr>" for row in (*over, named) if row), "</thead>"]
-    lines.append("<tbody>")
-    for row in rows:
-        cells = (
-            f'<th scope="row"{LEFT}>{escape(one)}</th>'
-            if place < heads
-            else f"<td{LEFT if place in left else ''}>{escape(one)}</td>"
-            for place, one in enumerate(row)
-        )
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return Markup("".join([*lines, "</tbody></table>"]))
 
 
 def _over(row: Sequence[Spanning], left: Collection[int]) -> str:

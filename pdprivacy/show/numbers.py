@@ -17,6 +17,7 @@ from pdprivacy.show.markup import MOST_TEXT, printable
 __all__ = [
     "cost",
     "half_width",
+    "joined",
     "label",
     "listed",
     "loss_text",
@@ -57,6 +58,15 @@ def paired(value: float, half: float) -> tuple[str, str]:
     step = Decimal(1).scaleb(-len(error.partition(".")[2]))
     shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, EXACT)
     return f"{shown if shown else abs(shown):,f}", error
+
+
+def joined(pair: tuple[str, str]) -> str:
+    """Join a number and its margin of error, as `paired` formats them.
+
+    >>> joined(("38.951", "0.085")), joined(("0.07", ""))
+    ('38.951 ± 0.085', '0.07')
+    """
+    return " ± ".join(filter(None, pair))
 
 
 def half_width(half: float, whole: bool = False) -> str:

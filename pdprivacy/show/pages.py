@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,10 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
-from pdprivacy.show.grid import Grid, Window
-from pdprivacy.show.markup import Markup, printable
-from pdprivacy.show.numbers import label, plain
-from pdprivacy.show.recognition import MARK, Recognized, recognized
+from pdprivacy.show.grid import Window, grid
+from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
+from pdprivacy.show.numbers import joined, label, plain
+from pdprivacy.show.recognition import MARK, recognized
 from pdprivacy.show.view import ALTERED, SEEDED, Floats, Released, View, neighbors_text
 
 __all__ = ["CONFIDENTIAL", "Standing", "html", "html_of_marked", "pages_of", "text"]
@@ -47,135 +46,122 @@ ALIKE = {"count", "value_counts", "histogram", "crosstab", "proportion", "corr"}
 """Statistics whose numbers share a scale."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a page, as text and as HTML."""
-
-    plain: str
-    html: Markup
+Blocks = Iterator[Block]
 
 
-Parts = Iterator[Part]
+def _note(line: str) -> Block:
+    return Block(line, markup.note(line))
 
 
-def _text(parts: Parts) -> str:
-    return "\n".join(part.plain for part in parts if part.plain)
-
-
-def _page(parts: Parts) -> str:
-    return markup.page(*(part.html for part in parts))
-
-
-def _note(line: str) -> Part:
-    return Part(line, markup.note(line))
-
-
-def _seen(line: str) -> Part:
+def _seen(line: str) -> Block:
     """A line of HTML alone: it explains what only HTML shows."""
-    return Part("", markup.note(line))
+    return Block("", markup.note(line))
 
 
-def _warning(line: str) -> Part:
-    return Part(f"  {line}", markup.warning(line))
+def _warning(line: str) -> Block:
+    return Block(f"  {line}", markup.warning(line))
 
 
-def _facts(rows: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]] = ()) -> Part:
+def _facts(rows: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]] = ()) -> Block:
     """Names and values; ``more``: rows of HTML alone, after the first."""
-    width = max(len(name) for name, _ in rows)
-    lines = [f"  {name:<{width}}  {value}" for name, value in rows]
-    return Part("\n".join(lines), markup.table([], [*rows[:1], *more, *rows[1:]], text={1}))
+    lines = aligned([("", *row) for row in rows], {0, 1, 2})
+    return Block(lines, markup.table([], [*rows[:1], *more, *rows[1:]], text={1}))
 
 
-def _grid(grid: Grid, window: Window) -> Part:
-    note = [markup.note(window.note)] if window.note else []
-    lines = ["", grid.plain(), *([window.note] if window.note else []), ""]
-    return Part("\n".join(lines), Markup("".join([grid.html(), *note])))
+def _shown(table: Table, window: Window) -> Block:
+    note = [window.note] if window.note else []
+    lines = ["", table.plain(), *note, ""]
+    return Block("\n".join(lines), Markup("".join([table.html(), *map(markup.note, note)])))
+
+
+def _has_bars(table: Table) -> bool:
+    return any(isinstance(one, Barred) for row in table.rows for one in row)
+
+
+# ---------------------------------------------------------------- error bars
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """The error bars of the cells that are shown, (R, C); NaN for none.
+
+    ``axis``: the axes along which they share a scale, which holds 0; None if each has its own.
+    """
+
+    lower: Floats
+    value: Floats
+    upper: Floats
+    axis: int | tuple[int, ...] | None = (0, 1)
+
+    def drawn(self) -> list[list[Markup]]:
+        """Return the bar of each cell."""
+        ends = []
+        for end, find in ((self.lower, np.fmin), (self.upper, np.fmax)):
+            known = np.where(np.isfinite(end), end, np.nan)
+            if self.axis is not None and known.size:
+                known = find.reduce(known, axis=self.axis, keepdims=True)
+            ends.append(np.broadcast_to(find(known, 0.0), end.shape))
+        of_each = np.stack([self.lower, self.value, self.upper, *ends], axis=-1).tolist()
+        return [[markup.bar(*numbers) for numbers in line] for line in of_each]
+
+
+def _floats(table: pd.DataFrame) -> Floats:
+    """The cells of columns of numbers; NaN for others."""
+    values = np.full(table.shape, np.nan)
+    for place, dtype in enumerate(table.dtypes):
+        if dtype.kind in "iuf":
+            values[:, place] = table.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def _cells(window: Window, texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
+    """Texts with their error bars, if the table has any and is small enough."""
+    if bars is None or window.cells > MOST_BARS:
+        return [list(line) for line in texts]
+    return [
+        [Barred.of(text, bar) if bar else text for text, bar in zip(line, drawn, strict=True)]
+        for line, drawn in zip(texts, bars.drawn(), strict=True)
+    ]
 
 
 # ---------------------------------------------------------------- releases
 
 
-def _release(view: View) -> Parts:
+def _release(view: View) -> Blocks:
     """The numbers with their errors, and what they cost; of a changed release no number."""
     yield _note(printable(view.title))
     if view.facts.seeded is not False:
         yield _warning(SEEDED)
-    grid = None
+    legend = []
     if view.unchanged:
-        grid, window = _numbers(view)
-        yield _grid(grid, window)
+        table, window = _numbers(view)
+        legend = [("", LEGEND)] * _has_bars(table)
+        yield _shown(table, window)
     else:
         yield _warning(ALTERED)
-    yield _facts(view.rows, [("", LEGEND)] if grid is not None and grid.bars else [])
+    yield _facts(view.rows, legend)
 
 
-def _numbers(view: View) -> tuple[Grid, Window]:
-    """The released numbers, each with its error."""
-    table = view.table
-    window = Window.of(*table.shape)
+def _numbers(view: View) -> tuple[Table, Window]:
+    """The released numbers, each with its error; of a Series in a column beside them."""
+    window = Window.of(*view.table.shape)
     rows, columns = window.at
     pairs = view.pairs(rows, columns)
-    line, place = ({at: shown for shown, at in enumerate(axis)} for axis in (rows, columns))
-    bars = _Bars.of(view, rows, columns) if window.cells <= MOST_BARS else None
-
-    def pair(row: int, column: int) -> tuple[str, str]:
-        return pairs[line[row]][place[column]]
-
-    def bar(row: int, column: int) -> Markup:
-        known = bars is not None and pair(row, column)[1]
-        return bars.bar(line[row], place[column]) if bars is not None and known else Markup("")
-
-    texts = [at for at in columns if table.dtypes.iloc[at].kind not in "iuf"]
+    table, half = view.table.iloc[rows, columns], view.half[np.ix_(rows, columns)]
+    values = _floats(table)
+    bars = _Bars(values - half, values, values + half, _shared_axes(view))
+    words = [dtype.kind not in "iuf" for dtype in table.dtypes]
     if isinstance(view.released, pd.DataFrame):
-
-        def cell(row: int, column: int) -> str:
-            return " ± ".join(filter(None, pair(row, column)))
-
-        return Grid.of(window, table.index, table.columns, cell, texts, bar), window
+        texts = [list(map(joined, line)) for line in pairs]
+        return grid(window, view.table.index, view.table.columns, _cells(window, texts, bars), words), window
     name = view.released.name
-    heads = ["released" if name is None else printable(name)]
-    heads += ["±"] * any(half for ((_, half),) in pairs)
+    heads = pd.Index(["released" if name is None else printable(name), "±"])
+    beside = _cells(window, [[error] for ((_, error),) in pairs], bars)
+    cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
+    if not any(error for ((_, error),) in pairs):
+        heads, cells = heads[:1], [line[:1] for line in cells]
     whole = Window(window.rows, list(range(len(heads))), window.shape)
-
-    def beside(row: int, column: int) -> Markup:
-        return bar(row, 0) if column == 1 else Markup("")
-
-    found = Grid.of(
-        whole, table.index, pd.Index(heads), lambda row, column: pair(row, 0)[column], texts, beside
-    )
-    return found, window
-
-
-@dataclass(frozen=True)
-class _Bars:
-    """The error bars of the numbers shown, (R, C), each on a scale from ``low`` to ``high``."""
-
-    values: Floats
-    half: Floats
-    low: Floats
-    high: Floats
-
-    @classmethod
-    def of(cls, view: View, rows: Sequence[int], columns: Sequence[int]) -> _Bars:
-        shown = view.table.iloc[list(rows), list(columns)]
-        values = np.full(shown.shape, np.nan)
-        for place in range(len(columns)):
-            if shown.dtypes.iloc[place].kind in "iuf":
-                values[:, place] = shown.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)
-        half = view.half[np.ix_(rows, columns)]
-        axis = _shared_axes(view)
-        ends = []
-        for end, find in ((values - half, np.fmin), (values + half, np.fmax)):
-            known = np.where(np.isfinite(end), end, np.nan)
-            found = known if axis is None or not known.size else find.reduce(known, axis=axis, keepdims=True)
-            ends.append(np.broadcast_to(find(found, 0.0), values.shape))
-        return cls(values, half, ends[0], ends[1])
-
-    def bar(self, row: int, column: int) -> Markup:
-        value, half, low, high = (
-            float(numbers[row, column]) for numbers in (self.values, self.half, self.low, self.high)
-        )
-        return markup.bar(value - half, value, value + half, low, high)
+    return grid(whole, view.table.index, heads, cells, [*words, False][: len(heads)]), window
 
 
 def _shared_axes(view: View) -> int | tuple[int, ...] | None:
@@ -198,24 +184,23 @@ def _shared_axes(view: View) -> int | tuple[int, ...] | None:
 
 # ---------------------------------------------------------------- frames made of exact counts
 
+MARKED = Block(CONFIDENTIAL, markup.warning(CONFIDENTIAL, confidential=True))
+
 
 def pages_of(frames: Sequence[tuple[str, Released]]) -> str:
     """Return several confidential frames as HTML under one mark."""
-    parts = [part for kind, frame in frames for part in _confidential(frame, kind)]
-    return markup.page(markup.warning(CONFIDENTIAL, confidential=True), *(part.html for part in parts))
+    return _html([MARKED, *(block for kind, frame in frames for block in _confidential(frame, kind))])
 
 
-def _marked(frame: Released, kind: str) -> str:
-    """A confidential frame as HTML; the mark alone if the frame holds what cannot be shown."""
+def _marked(frame: Released, kind: str) -> list[Block]:
+    """A confidential frame; the mark alone if the frame holds what cannot be shown."""
     try:
-        return pages_of([(kind, frame)])
+        return [MARKED, *_confidential(frame, kind)]
     except Exception:
-        return markup.page(
-            markup.warning(CONFIDENTIAL, confidential=True), markup.note("It cannot be shown here.")
-        )
+        return [MARKED, _note("It cannot be shown here.")]
 
 
-def _confidential(frame: Released, kind: str) -> Parts:
+def _confidential(frame: Released, kind: str) -> Blocks:
     """The arguments and the cells of a confidential frame."""
     stored = frame.attrs.get(KEY)
     said = [
@@ -226,55 +211,42 @@ def _confidential(frame: Released, kind: str) -> Parts:
     if said or kind != MARK:
         yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None
-    table = frame.to_frame(label(frame.name) if named else "") if isinstance(frame, pd.Series) else frame
-    window = Window.of(*table.shape)
+    whole = frame.to_frame(label(frame.name) if named else "") if isinstance(frame, pd.Series) else frame
+    window = Window.of(*whole.shape)
     rows, columns = window.at
-    shown = {at: table.iloc[:, at].iloc[rows].tolist() for at in columns}
-    line = {at: place for place, at in enumerate(rows)}
-    spans, legend = _spans(table, rows) if window.cells <= MOST_BARS else ({}, "")
-    drawn = {at: span for at, span in spans.items() if at in shown}
-    ends = [end for span in drawn.values() for end in span if end.size]
-    low = min((float(np.fmin.reduce(end)) for end in ends), default=0.0)
-    high = max((float(np.fmax.reduce(end)) for end in ends), default=0.0)
-
-    def bar(row: int, column: int) -> Markup:
-        value = shown[column][line[row]]
-        if column not in drawn or not isinstance(value, float):
-            return Markup("")
-        lower, upper = (float(end[line[row]]) for end in drawn[column])
-        return markup.bar(lower, value, upper, min(low, 0.0), max(high, 0.0))
-
-    texts = [at for at, cells in shown.items() if not all(isinstance(one, int | float) for one in cells)]
-    index = table.index
+    shown = [whole.iloc[rows, at].tolist() for at in columns]
+    texts = [[plain(column[line]) for column in shown] for line in range(len(rows))]
+    words = [not all(isinstance(one, int | float) for one in column) for column in shown]
+    index = whole.index
     if index.nlevels == 1 and index.dtype.kind == "f":
         index = pd.Index([plain(one) for one in index], name=index.name)
-    grid = Grid.of(window, index, table.columns, lambda row, at: plain(shown[at][line[row]]), texts, bar)
-    yield _grid(grid, window)
-    if grid.bars:
+    bars, legend = _spans(whole.iloc[rows], columns)
+    table = grid(window, index, whole.columns, _cells(window, texts, bars), words)
+    yield _shown(table, window)
+    if _has_bars(table):
         yield _seen(legend)
 
 
-def _spans(table: pd.DataFrame, rows: list[int]) -> tuple[dict[int, tuple[Floats, Floats]], str]:
-    """Return lower and upper ends by column, where other columns hold them, and what they are."""
-    at: dict[Any, int] = {one: place for place, one in enumerate(table.columns)}
-    if len(at) < table.shape[1]:
-        return {}, ""
-
-    def numbers(name: Hashable) -> Floats:
-        column: pd.Series[Any] = table.iloc[:, at[name]]
-        return column.iloc[rows].to_numpy(dtype=np.float64, na_value=np.nan)
-
-    found = {}
-    with suppress(TypeError, ValueError):  # numbers that were made texts have no bars
-        if {"error", "lower", "upper"} <= set(at):
-            return {at["error"]: (numbers("lower"), numbers("upper"))}, COMPARED
+def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[_Bars | None, str]:
+    """Return the intervals of some columns, where other columns of the table hold them, and what they are."""
+    names = list(table.columns)
+    value, legend = _floats(table), SIMULATED
+    if len(set(names)) < len(names):
+        return None, ""
+    lower, upper = (np.full(table.shape, np.nan) for _ in range(2))
+    at = {name: place for place, name in enumerate(names)}
+    if {"error", "lower", "upper"} <= set(names):
+        legend = COMPARED
+        for end, name in ((lower, "lower"), (upper, "upper")):
+            end[:, at["error"]] = value[:, at[name]]
+    else:
         for one, place in at.items():
             first, *rest = one if isinstance(one, tuple) else (one,)
-            name = ("standard_error", *rest) if isinstance(one, tuple) else "standard_error"
-            if first in ("risk", "tvd") and name in at:
-                half = NORMAL * numbers(name)
-                found[place] = (numbers(one) - half, numbers(one) + half)
-    return found, SIMULATED
+            error = ("standard_error", *rest) if isinstance(one, tuple) else "standard_error"
+            if first in ("risk", "tvd") and error in at:
+                half = NORMAL * value[:, at[error]]
+                lower[:, place], upper[:, place] = value[:, place] - half, value[:, place] + half
+    return _Bars(lower[:, columns], value[:, columns], upper[:, columns]), legend
 
 
 # ---------------------------------------------------------------- protected frames
@@ -296,28 +268,28 @@ class Standing:
     rows: int | None
     seeded: bool
 
-    def parts(self) -> Parts:
-        """Yield the parts of its page."""
+    def blocks(self) -> Blocks:
+        """Yield the blocks of its page."""
         yield _note(f"Protected frame of {self.engine}")
         if self.seeded:
             yield _warning(SEEDED)
-        yield Part(f"\n{self.domain!r}\n", Markup(self.domain._repr_html_()))
+        yield Block(f"\n{self.domain!r}\n", Markup(self.domain._repr_html_()))
         known = "private" if self.rows is None else f"{self.rows} (public)"
         yield _facts([("neighbors", neighbors_text(self.unit.neighbors, self.unit.column)), ("rows", known)])
         yield self._budget()
         if len(self.lineage):
-            yield Part("\nLineage", markup.note("Lineage"))
+            yield Block("\nLineage", markup.note("Lineage"))
             yield from _lineage(self.lineage)
 
-    def _budget(self) -> Part:
+    def _budget(self) -> Block:
         """The budget, or why its ledger cannot be read."""
         try:
-            return Part(f"\n{self.budget!r}", Markup(self.budget._repr_html_()))
+            return Block(f"\n{self.budget!r}", Markup(self.budget._repr_html_()))
         except LedgerError as error:
-            return Part(f"\n{error}", markup.warning(error))
+            return Block(f"\n{error}", markup.warning(error))
 
 
-def _lineage(frame: pd.DataFrame) -> Parts:
+def _lineage(frame: pd.DataFrame) -> Blocks:
     """The steps between the raw frame and a protected one."""
     rows = [
         (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(cost))
@@ -328,7 +300,7 @@ def _lineage(frame: pd.DataFrame) -> Parts:
     lines = [
         f"  {number}  {step}  stability {stability}  cost {cost}" for number, step, stability, cost in rows
     ]
-    yield Part("\n".join(lines), markup.table(["", "step", "stability", "cost"], rows, text={1, 3}))
+    yield Block("\n".join(lines), markup.table(["", "step", "stability", "cost"], rows, text={1, 3}))
     yield _seen(STEPS)
 
 
@@ -342,50 +314,45 @@ def html_of_marked(frame: Released) -> str | None:
     """
     known = recognized(frame)
     if known.what == "confidential":
-        return _marked(frame, known.kind)
+        return _html(_marked(frame, known.kind))
     if known.what == "lineage" and isinstance(frame, pd.DataFrame):
-        return _page(_lineage(frame))
+        return _html(_lineage(frame))
     view = View.of(frame) if known.what == "release" and len(frame) <= MOST_CHECKED else None
-    return _page(_release(view)) if view is not None and view.unchanged else None
+    return _html(_release(view)) if view is not None and view.unchanged else None
 
 
 def html(frame: Any, standing: Standing | PrivacyError) -> str:
     """Return what ``frame.dp`` shows in a notebook, whatever the frame holds in ``attrs``."""
-    if isinstance(standing, Standing):
-        return _page(standing.parts())
-    try:
-        known = recognized(frame)
-        if known.what == "confidential":
-            return _marked(frame, known.kind)
-        return _page(_known(frame, known, standing))
-    except MetadataError as error:
-        return _page(_reason(error))
-    except Exception as error:  # a damaged mark can hold anything
-        return markup.page(markup.warning(DAMAGED.format(type(error).__name__)))
+    return _html(_blocks(frame, standing))
 
 
 def text(frame: Any, standing: Standing | PrivacyError) -> str:
     """Return what ``frame.dp`` shows at a prompt."""
+    return "\n".join(block.plain for block in _blocks(frame, standing) if block.plain)
+
+
+def _html(blocks: Iterable[Block]) -> str:
+    return markup.page(*(block.html for block in blocks))
+
+
+def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
+    """The blocks of the page of any frame; of one that is nothing, why there is nothing to show."""
     if isinstance(standing, Standing):
-        return _text(standing.parts())
+        return list(standing.blocks())
     try:
         known = recognized(frame)
         if known.what == "confidential":
-            return f"{CONFIDENTIAL}\n{_text(_confidential(frame, known.kind))}"
-        return _text(_known(frame, known, standing))
+            return _marked(frame, known.kind)
+        if known.what == "lineage":
+            return list(_lineage(frame))
+        return list(_release(View.of(frame)) if known.what == "release" else _reason(standing))
     except MetadataError as error:
-        return str(error)
+        return list(_reason(error))
     except Exception as error:  # a damaged mark can hold anything
-        return DAMAGED.format(type(error).__name__)
+        line = DAMAGED.format(type(error).__name__)
+        return [Block(line, markup.warning(line))]
 
 
-def _known(frame: Any, known: Recognized, error: PrivacyError) -> Parts:
-    """The parts of a lineage or a release; of another frame why there is nothing to show."""
-    if known.what == "lineage":
-        return _lineage(frame)
-    return _release(View.of(frame)) if known.what == "release" else _reason(error)
-
-
-def _reason(error: PrivacyError) -> Parts:
+def _reason(error: PrivacyError) -> Blocks:
     """Why there is nothing to show, and what to write instead."""
     return map(_note, str(error).split("\n"))

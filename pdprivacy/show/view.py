@@ -105,6 +105,27 @@ def neighbors_text(named: str, unit: str | None) -> str:
     return f"{named}: all records of one {unit} {UNITS.get(named, '')}".rstrip()
 
 
+def conditions_text(filters: Iterable[object]) -> str:
+    """Return the conditions that records meet.
+
+    >>> conditions_text(["age > 30"]), conditions_text(["age > 30", "member"])
+    ('age > 30', '(age > 30) and (member)')
+    """
+    each = [str(one) for one in filters]
+    return each[0] if len(each) == 1 else " and ".join(f"({one})" for one in each)
+
+
+def steps_text(lineage: Iterable[object]) -> str:
+    """Return the steps between the raw records and a release."""
+    return ", ".join(map(str, lineage))
+
+
+def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
+    """Return of which records a number is; empty for all."""
+    where, after = conditions_text(filters), steps_text(lineage)
+    return " ".join(filter(None, [f"where {where}" if where else "", f"after {after}" if after else ""]))
+
+
 @dataclass(frozen=True)
 class View:
     """A release as people see it; ``unchanged``: whether its numbers are those that were released."""
@@ -115,8 +136,9 @@ class View:
 
     @classmethod
     def of(cls, released: Released) -> View:
-        """Read a release. Raises MetadataError if the frame is none."""
+        """Read a release. Raises MetadataError for a frame that is none, and for damaged metadata."""
         facts = metadata.read(released)
+        metadata.check(facts)
         return cls(released, facts, facts.fingerprint == metadata.fingerprint(released))
 
     @cached_property
@@ -155,13 +177,12 @@ class View:
     @property
     def conditions(self) -> str:
         """The conditions that the records meet."""
-        filters = [str(one) for one in self.facts.filters]
-        return filters[0] if len(filters) == 1 else " and ".join(f"({one})" for one in filters)
+        return conditions_text(self.facts.filters)
 
     @property
-    def steps(self) -> str:
-        """The steps between the raw records and the release."""
-        return ", ".join(map(str, self.facts.lineage))
+    def records(self) -> str:
+        """The records that the numbers are of; empty for all."""
+        return records_text(self.facts.filters, self.facts.lineage)
 
     @property
     def selected(self) -> bool:
@@ -178,8 +199,8 @@ class View:
     def half(self) -> Floats:
         """(R, C) margins of error; NaN where they are not known."""
         shape = self.released.shape
-        stored = self.facts.error.get("plus_minus", np.nan)
-        half = np.broadcast_to(np.asarray(stored, dtype=np.float64), shape)
+        known = "plus_minus" in self.facts.error
+        half = self.facts.error_of_each("plus_minus", shape) if known else np.full(shape, np.nan)
         return half.reshape(shape[0], -1)
 
     @cached_property
@@ -297,7 +318,7 @@ class View:
             ("releases", f"{facts.releases}, which share the cost" if facts.releases > 1 else ""),
             ("rows", "" if facts.rows is None else f"{facts.rows:,} (public)"),
             ("where", self.conditions),
-            ("after", self.steps),
+            ("after", steps_text(self.facts.lineage)),
             ("release id", facts.release_id),
         ]
         return [(name, printable(text)) for name, text in rows if text]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pdprivacy.show.plots.canvas import (
-    ORDERS,
-    axes_of,
-    entitle,
-    label_axes,
-    mixed,
-    points,
-    scale,
-    settle,
-    size_of,
-    thinned,
-)
-from pdprivacy.show.plots.cube import Cube, cut, edges_of, label_of
+from pdprivacy.show.plots.canvas import ORDERS, Canvas, mixed
+from pdprivacy.show.plots.cube import Cube, edge_texts, edges_of, label_of
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -47,12 +38,76 @@ def _side_by_side(bins: list[tuple[float, float]]) -> bool:
     return bool((ordered[:, 0] < ordered[:, 1]).all() and (ordered[1:, 0] == ordered[:-1, 1]).all())
 
 
-def _is_share(cube: Cube) -> bool:
-    return bool(cube.view.facts.normalize)
+@dataclass(frozen=True)
+class Bars:
+    """The bars of some rows, (R, M) by row and release, as they are drawn on a canvas.
+
+    ``upright``: whether they stand on the horizontal axis. ``places``: their middles on the axis of the
+    rows, ``thick``: how much of it each takes, ``unit``: what their numbers are divided by.
+    """
+
+    canvas: Canvas
+    cube: Cube
+    rows: Sequence[int]
+    places: Floats
+    thick: Floats
+    upright: bool = False
+    unit: Any = 1.0
+
+    def of(self, numbers: Floats) -> Floats:
+        """Return numbers of the cube as lengths of the bars."""
+        return np.asarray(numbers[self.rows, 0] / self.unit)
+
+    @property
+    def upper(self) -> Floats:
+        """The upper ends of the intervals."""
+        return self.of(self.cube.upper)
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The numbers as they are written, row by row."""
+        return [texts_of(self.cube, row) for row in self.rows]
+
+    def draw(self) -> bool:
+        """Draw the bars, the intervals and a line at 0; return whether any is hatched.
+
+        Each release is paler than the one before, and hatched within its noise.
+        """
+        ax, values, within = self.canvas.ax, self.of(self.cube.values), self.cube.within[self.rows, 0]
+        bar, line, zero = (
+            (ax.bar, ax.vlines, ax.axhline) if self.upright else (ax.barh, ax.hlines, ax.axvline)
+        )
+        for release in range(self.cube.many):
+            plain = {"facecolor": mixed(COLOUR, 0.7 * release / self.cube.many)}
+            for chosen, style in (
+                (~within[:, release], plain),
+                (within[:, release], {"facecolor": PALE, "hatch": "////"}),
+            ):
+                if chosen.any():
+                    drawn = (each[chosen, release] for each in (self.places, values, self.thick))
+                    bar(*drawn, edgecolor=EDGE, linewidth=0.6, zorder=2, **style)
+        line(self.places, self.of(self.cube.lower), self.upper, color="black", linewidth=1.2, zorder=3)
+        zero(0, color="0.3", linewidth=0.8, zorder=3)
+        return bool(within.any())
+
+    def write(self, size: float) -> None:
+        """Write the numbers beyond the upper ends of the intervals."""
+        for row, texts in enumerate(self.texts):
+            for release, text in enumerate(texts):
+                end, place = max(self.upper[row, release], 0), self.places[row, release]
+                if self.upright:
+                    self.canvas.write(text, (place, end), (0, 2), size=size, ha="center", va="bottom")
+                else:
+                    self.canvas.write(text, (end, place), (4, 0), size=size)
+
+
+def texts_of(cube: Cube, row: int) -> list[str]:
+    """Return the numbers of a row as they are written, one per release."""
+    return [cube.text(*pair) for pair in zip(cube.values[row, 0], cube.half[row, 0], strict=True)]
 
 
 def _unit(cube: Cube) -> str:
-    return "share of the records" if _is_share(cube) else "records"
+    return "share of the records" if cube.view.facts.normalize else "records"
 
 
 def _notes(cube: Cube, hatched: bool, *more: str) -> list[str]:
@@ -61,141 +116,98 @@ def _notes(cube: Cube, hatched: bool, *more: str) -> list[str]:
     return cube.notes("; ".join([noise, *more, *([WITHIN] if hatched else [])]))
 
 
-def _bars(draw: Any, places: Floats, sizes: Floats, thick: Floats, within: Any) -> None:
-    """Draw a column of bars per release, each paler than the one before; hatched within their noise."""
-    many = places.shape[1]
-    for release in range(many):
-        colour = mixed(COLOUR, 0.7 * release / many)
-        for chosen, style in (
-            (~within[:, release], {"facecolor": colour, "edgecolor": EDGE}),
-            (within[:, release], {"facecolor": PALE, "edgecolor": EDGE, "hatch": "////"}),
-        ):
-            if chosen.any():
-                drawn = (numbers[chosen, release] for numbers in (places, sizes, thick))
-                draw(*drawn, linewidth=0.6, zorder=2, **style)
-
-
 def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
     """Draw bars at the edges of bins; if the widths differ, the areas are the counts."""
-    on = axes_of(ax, (6.4, 4.2))
+    canvas = Canvas.of(ax, (6.4, 4.2))
+    on = canvas.ax
     rows = np.array([row for row in range(len(cube.rows)) if row not in nulls])
     rows, bins = rows[order := np.argsort(bins[:, 0])], bins[order]
+    edges = [edge_texts(cube.rows[row]) for row in rows]
     left, width = bins[:, 0], bins[:, 1] - bins[:, 0]
     even = bool(np.allclose(width, width[0], rtol=1e-6, atol=0))
     if nulls and even:  # a bar of its own beside the others
         rows, width = np.append(rows, nulls), np.append(width, width[-1])
         left = np.append(left, bins[-1, 1] + width[-1] / 2)
-    unit = np.ones_like(width) if even else width
-    values, lower, upper = (
-        numbers[rows, 0] / unit[:, None] for numbers in (cube.values, cube.lower, cube.upper)
-    )
     part = width[:, None] / cube.many
-    starts = left[:, None] + part * np.arange(cube.many)
-    thick = np.broadcast_to(part, starts.shape)
-    within = cube.within[rows, 0] & (starts.size <= MOST_DRAWN)
-    if starts.size <= MOST_DRAWN:
-        _bars(lambda x, y, w, **style: on.bar(x, y, w, align="edge", **style), starts, values, thick, within)
-        on.vlines(starts + thick / 2, lower, upper, color="black", linewidth=1.2, zorder=3)
-    else:
-        _outlined(on, left, width, values, lower, upper)
-    on.axhline(0, color="0.3", linewidth=0.8, zorder=3)
+    places = left[:, None] + part * (np.arange(cube.many) + 0.5)
+    unit = 1.0 if even else width[:, None]
+    bars = Bars(canvas, cube, rows.tolist(), places, np.broadcast_to(part, places.shape), True, unit)
+    hatched = bars.draw() if places.size <= MOST_DRAWN else _outline(bars, left, width)
     on.margins(x=0.01)
-    on.tick_params(axis="y", labelsize=0.9 * points(on))
-    said = [f"NaN: {' and '.join(_texts(cube, nulls[0]))}"] if nulls and not even else []
-    align = entitle(on, cube.view.title, _notes(cube, bool(within.any()), *said))
+    on.tick_params(axis="y", labelsize=0.9 * canvas.points)
+    said = [f"NaN: {' and '.join(texts_of(cube, nulls[0]))}"] if nulls and not even else []
+    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
     name = "" if cube.rows.name is None else label_of(cube.rows.name)
-    label_axes(on, name, _unit(cube) + ("" if even else " / width of the bin"), points(on))
+    canvas.label(name, _unit(cube) + ("" if even else " / width of the bin"), canvas.points)
+    names = [first for first, _ in edges] + [edges[-1][1]]
     low, high = on.get_xlim()
-    scale(on, low, high, at=[*bins[:, 0], bins[-1, 1]])
+    canvas.scale(low, high, [*bins[:, 0], bins[-1, 1]], names)
     if nulls and even:
-        on.set_xticks([*on.get_xticks(), left[-1] + width[-1] / 2], [*_ticks(on), "NaN"])
-    _write_above(on, cube, rows, starts + thick / 2, upper, thick)
+        ticks = [label.get_text() for label in on.get_xticklabels()]
+        on.set_xticks([*on.get_xticks(), left[-1] + width[-1] / 2], [*ticks, "NaN"])
+    _write_above(bars)
     align()
     return on
 
 
-def _ticks(ax: Any) -> list[str]:
-    return [label.get_text() for label in ax.get_xticklabels()]
-
-
-def _outlined(ax: Any, left: Floats, width: Floats, *numbers: Floats) -> None:
-    """Draw very many bins as an outline per release, with a band for its margins of error."""
-    edges = np.append(left, left[-1] + width[-1])
-    for place, (value, low, high) in enumerate(zip(*(one.T for one in numbers), strict=True)):
+def _outline(bars: Bars, left: Floats, width: Floats) -> bool:
+    """Draw very many bins, none of them hatched: an outline per release, and a band for its intervals."""
+    ax, cube, edges = bars.canvas.ax, bars.cube, np.append(left, left[-1] + width[-1])
+    drawn = (bars.of(numbers).T for numbers in (cube.values, cube.lower, cube.upper))
+    for place, (value, low, high) in enumerate(zip(*drawn, strict=True)):
         colour, dashes, *_ = ORDERS[place % len(ORDERS)]
         ax.stairs(value, edges, color=colour, linestyle=dashes if place else "-", linewidth=1.1, zorder=3)
         ends = [np.append(end, end[-1]) for end in (low, high)]
         ax.fill_between(edges, *ends, step="post", color=colour, alpha=0.25, linewidth=0, zorder=2)
+    ax.axhline(0, color="0.3", linewidth=0.8, zorder=3)
+    return False
 
 
-def _texts(cube: Cube, row: int) -> list[str]:
-    """Return the numbers of a row as they are written, one per release."""
-    pairs = zip(cube.values[row, 0], cube.half[row, 0], strict=True)
-    return [cube.text(value, half) for value, half in pairs]
-
-
-def _write_above(ax: Any, cube: Cube, rows: Any, places: Floats, tops: Floats, thick: Floats) -> None:
+def _write_above(bars: Bars) -> None:
     """Write the counts above their bars if all of them fit."""
-    texts = [_texts(cube, row) for row in rows]
-    size = 0.95 * points(ax)
-    ways = ax.transData.transform(np.column_stack([thick.ravel(), np.zeros(thick.size)]))
-    room = ways[:, 0].min() - ax.transData.transform((0, 0))[0]
-    if thick.size > MOST_WRITTEN or max(size_of(ax, one, size)[0] for row in texts for one in row) > room:
+    canvas, size = bars.canvas, 0.95 * bars.canvas.points
+    room = canvas.pixel(float(bars.thick.min()), 0)[0] - canvas.pixel(0, 0)[0]
+    if bars.thick.size > MOST_WRITTEN or _widest(bars, size) > room:
         return
-    for row, text in enumerate(texts):
-        for place, one in enumerate(text):
-            ax.annotate(
-                one, (places[row, place], max(tops[row, place], 0)), xytext=(0, 2), ha="center", va="bottom",
-                textcoords="offset points", fontsize=size, color="0.2",
-            )  # fmt: skip
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high + 1.5 * size * ax.figure.dpi / 72 / ax.bbox.height * (high - low))
+    bars.write(size)
+    low, high = canvas.ax.get_ylim()
+    canvas.ax.set_ylim(low, high + 1.5 * size / canvas.height * (high - low))
+
+
+def _widest(bars: Bars, size: float) -> float:
+    """Return the width of the longest number, in pixels."""
+    return max(bars.canvas.size_of(text, size)[0] for texts in bars.texts for text in texts)
 
 
 def _labels(cube: Cube, ax: Axes | None) -> Any:
     """Draw bars one below the other, as released; of very many labels only the largest."""
     rows = len(cube.rows)
-    thick = 1 + 0.5 * (cube.many - 1)
-    on = axes_of(ax, (6.4, 1.5 + 0.26 * thick * min(rows, MOST_BARS)), grid="x")
-    room = int(on.bbox.height * 72 / on.figure.dpi / 8)
-    shown = list(range(rows))
-    said = []
-    if rows > (most := max(min(MOST_BARS, room), 1)):
+    height = 1.5 + 0.26 * (1 + 0.5 * (cube.many - 1)) * min(rows, MOST_BARS)
+    canvas = Canvas.of(ax, (6.4, height), grid="x")
+    on, shown, said = canvas.ax, list(range(rows)), []
+    if rows > (most := max(min(MOST_BARS, int(canvas.height / 8)), 1)):
         shown = sorted(np.argsort(-cube.values[:, 0].mean(axis=1), kind="stable")[:most].tolist())
         said.append(f"the {most} largest of {rows} labels")
-    values, lower, upper = (numbers[shown, 0] for numbers in (cube.values, cube.lower, cube.upper))
-    within = cube.within[shown, 0]
-    height = 0.78 / cube.many
-    places = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * height
-    sizes = np.full(places.shape, height)
-    _bars(lambda y, x, h, **style: on.barh(y, x, h, **style), places, values, sizes, within)
-    on.hlines(places, lower, upper, color="black", linewidth=1.2, zorder=3)
-    on.axvline(0, color="0.3", linewidth=0.8, zorder=3)
+    thick = 0.78 / cube.many
+    places = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * thick
+    bars = Bars(canvas, cube, shown, places, np.full(places.shape, thick))
+    hatched = bars.draw()
     on.set_ylim(len(shown) - 0.5, -0.5)
-    settle(on)
-    thinned(on, [label_of(cube.rows[row], _letters(on)) for row in shown])
+    canvas.settle()
+    letters = canvas.letters(0.4, 10)  # leaves room for the bars
+    canvas.rows([label_of(cube.rows[row], letters) for row in shown])
     on.tick_params(axis="y", length=0)
-    names = [cut(name) for name in cube.rows.names if name is not None]
-    align = entitle(on, cube.view.title, _notes(cube, bool(within.any()), *said))
-    label_axes(on, _unit(cube), ", ".join(names), points(on))
-    low, high = float(min(lower.min(), 0)), float(max(upper.max(), 0)) or 1.0
-    texts = [_texts(cube, row) for row in shown]
-    size = 0.95 * points(on)
-    each = on.bbox.height * 72 / on.figure.dpi / len(shown) * height
-    written_here = places.size <= MOST_WRITTEN and each >= 0.95 * size
-    wide = max(size_of(on, one, size)[0] for row in texts for one in row) + 8 if written_here else 4
+    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
+    names = [label_of(name) for name in cube.rows.names if name is not None]
+    canvas.label(_unit(cube), ", ".join(names), canvas.points)
+    low = float(min(bars.of(cube.lower).min(), 0))
+    high = float(max(bars.upper.max(), 0)) or 1.0
+    size = 0.95 * canvas.points
+    written_here = places.size <= MOST_WRITTEN and canvas.height / len(shown) * thick >= 0.95 * size
+    wide = _widest(bars, size) + 8 if written_here else 4
     low *= 1.05
-    scale(on, low, low + (high - low) / max(1 - wide / on.bbox.width, 0.4))
-    for row, text in enumerate(texts if written_here else []):
-        for place, one in enumerate(text):
-            on.annotate(
-                one, (max(upper[row, place], 0), places[row, place]), xytext=(4, 0), va="center",
-                textcoords="offset points", fontsize=size, color="0.2",
-            )  # fmt: skip
+    canvas.scale(low, low + (high - low) / max(1 - wide / on.bbox.width, 0.4))
+    if written_here:
+        bars.write(size)
     align()
     return on
-
-
-def _letters(ax: Any) -> int:
-    """Return how many letters of a label leave room for the bars."""
-    return int(np.clip(0.4 * ax.figure.bbox.width * 72 / ax.figure.dpi / (0.55 * points(ax)), 10, 60))

@@ -11,9 +11,9 @@ import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
+from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import cost, many
-from pdprivacy.show.plots.canvas import axes_of, entitle, points, scale, settle, size_of, thinned
-from pdprivacy.show.plots.cube import cut
+from pdprivacy.show.plots.canvas import Canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,23 +53,23 @@ def draw_budget(
     """
     spent = _spent(entries, total, left)
     few = _grouped(spent.rows, MOST_ROWS)
-    on = axes_of(ax, (6.4, 1.6 + 0.27 * (len(few) + 1)), grid="x")
-    align = entitle(on, "Privacy budget", _notes(spent, few))
-    room = int(on.bbox.height * 72 / on.figure.dpi / SMALL) - 1
+    canvas = Canvas.of(ax, (6.4, 1.6 + 0.27 * (len(few) + 1)), grid="x")
+    align = canvas.entitle("Privacy budget", _notes(spent, few))
+    room = int(canvas.height / SMALL) - 1
     if room < len(few):
         few = _grouped(spent.rows, max(room, 1))
-    _bars(on, few, spent)
-    settle(on)
-    letters = int(np.clip(0.42 * on.figure.bbox.width * 72 / on.figure.dpi / (0.55 * points(on)), 12, 60))
-    labels = [cut(row.label, letters) for row in few]
-    thinned(on, [*labels, "left"] if spent.is_part else labels)
-    on.tick_params(axis="y", length=0)
-    on.set_xlabel(spent.unit, fontsize=points(on))
+    _bars(canvas.ax, few, spent)
+    canvas.settle()
+    letters = canvas.letters(0.42, 12)
+    labels = [printable(row.label, letters) for row in few]
+    canvas.rows([*labels, "left"] if spent.is_part else labels)
+    canvas.ax.tick_params(axis="y", length=0)
+    canvas.ax.set_xlabel(spent.unit, fontsize=canvas.points)
     align()
-    scale(on, 0, spent.end * 1.02)
-    _write(on, few, spent)
+    canvas.scale(0, spent.end * 1.02)
+    _write(canvas, few, spent)
     align()
-    drawn: Axes = on
+    drawn: Axes = canvas.ax
     return drawn
 
 
@@ -121,7 +121,8 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     if not isinstance(total, ZCDP) and total.delta:
         said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
     rows = [
-        Row(cut(label, 100), one) for label, one in zip(entries["release"], amounts.tolist(), strict=True)
+        Row(printable(label, 100), one)
+        for label, one in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
     return Spent(rows, unit, cap, left_amount, is_part, said)
@@ -178,26 +179,23 @@ def _bars(ax: Any, few: Sequence[Row], spent: Spent) -> None:
     ax.set_xlim(0, spent.end * 1.02)
 
 
-def _write(ax: Any, few: Sequence[Row], spent: Spent) -> None:
+def _write(canvas: Canvas, few: Sequence[Row], spent: Spent) -> None:
     """Write the amounts beside their bars if there is room."""
-    size, dot = 0.95 * points(ax), ax.figure.dpi / 72
+    size = 0.95 * canvas.points
     bars = [(start, start + row.amount, row.amount) for row, start in zip(few, _starts(few), strict=False)]
     if spent.is_part:
         bars.append((spent.cap - spent.left, spent.cap, spent.left))
-    edge = ax.transData.transform((spent.end, 0))[0]
+    edge = canvas.pixel(spent.end, 0)[0]
     for place, (start, end, amount) in enumerate(bars):
         text = f"{amount:.6g}"
-        wide = size_of(ax, text, size)[0] + 6 * dot
-        first, last = (ax.transData.transform((at, 0))[0] for at in (start, end))
+        wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
-        if last + wide > edge and first - wide > ax.bbox.x0:
-            at, side, shift = start, "right", -4
-        elif last + wide > edge:
-            at, side, shift = end, "right", -4
-            shade = "white" if place < len(few) and few[place].charges == 1 else "black"
-        written = ax.annotate(
-            text, (at, place), xytext=(shift, 0), textcoords="offset points", ha=side, va="center",
-            fontsize=size, color=shade, zorder=4,
-        )  # fmt: skip
+        if canvas.pixel(end, 0)[0] + wide > edge:
+            side, shift = "right", -4
+            if canvas.pixel(start, 0)[0] - wide > canvas.ax.bbox.x0:
+                at = start
+            else:
+                shade = "white" if place < len(few) and few[place].charges == 1 else "black"
+        written = canvas.write(text, (at, place), (shift, 0), size=size, color=shade, ha=side, zorder=4)
         if shade == "black":
             written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError
 from pdprivacy.show.numbers import percent
-from pdprivacy.show.plots.canvas import MARK, ORDERS, POINTS, axes_of, label_axes, log_axis, points
+from pdprivacy.show.plots.canvas import MARK, ORDERS, POINTS, Canvas, changed, round_numbers
 from pdprivacy.show.view import Floats, mechanism_text, title_of
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ AVERAGES = {"cells": ("#0072B2", "-"), "records": ("#D55E00", "-.")}
 
 def _altered(facts: Mapping[str, Any], wanted: str) -> MetadataError:
     kind = facts["confidential"]
-    return MetadataError(
-        f"The frame is marked as '{kind}', but its rows or columns were changed: {wanted}.",
-        f"private.dp.{kind}(...).dp.plot(), before anything is renamed.",
-    )
+    return changed(f"'{kind}'", wanted, f"private.dp.{kind}(...).dp.plot(), before anything is renamed.")
 
 
 def _numbers(frame: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
@@ -59,7 +56,8 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
     if not names or len(set(names)) < len(names) or not set(names) <= set(AVERAGES):
         raise _altered(facts, "the columns must be 'cells', 'records', or one of them")
     epsilon, risks, ends = _numbers(frame, facts)
-    on = axes_of(ax)
+    canvas = Canvas.of(ax)
+    on = canvas.ax
     handles = []
     limits: tuple[list[Name], list[Name]] = ([], [])
     for name, risk, end in zip(names, risks.T, ends.T, strict=True):
@@ -71,19 +69,19 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
             if np.isfinite(value):
                 on.axhline(value, color=colour, linestyle=(0, (5, 4)), linewidth=0.9, zorder=2)
                 lines.append((float(value), f"as epsilon → {limit}: {percent(value)} of {name}", colour))
-    log_axis(on, epsilon)
-    on.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    canvas.log_epsilon(epsilon)
+    canvas.percent()
     words = [facts.get("measure"), facts.get("mechanism") and mechanism_text(str(facts["mechanism"]))]
     words += ["partial"] if facts.get("partial") else []
     words += ["published form"] if facts.get("method") == "published" else []
     attack = facts.get("attack", "homogeneity")
     what = "sum of disclosure risks" if facts.get("overall") == "sum" else "disclosure risk"
     said = ", ".join(str(word).replace("_", " ") for word in words if word)
-    label_axes(on, EPSILON, f"{what} by {attack} attack" + (f"\n({said})" if said else ""))
+    canvas.label(EPSILON, f"{what} by {attack} attack" + (f"\n({said})" if said else ""))
     top = float(np.nanmax(np.concatenate([risks, ends])))
-    taken = _head(on, top, handles, [f"average over {name}" for name in names], rows=1.1)
+    taken = _head(canvas, top, handles, [f"average over {name}" for name in names], rows=1.1)
     for lines, side in zip(limits, ("left", "right"), strict=True):
-        _name_lines(on, lines, side, taken)
+        _name_lines(canvas, lines, side, taken)
     return on
 
 
@@ -108,7 +106,8 @@ def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
         raise _altered(facts, wanted) from None
     if not np.isfinite(distances).any():
         raise _altered(facts, wanted)
-    on = axes_of(ax)
+    canvas = Canvas.of(ax)
+    on = canvas.ax
     orders = np.unique(order)
     width = 0.8 / len(orders)
     handles = []
@@ -125,8 +124,8 @@ def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
         handles.append(drawn["boxes"][0])
     on.set_xticks(np.arange(len(epsilon)), [f"{value:g}" for value in np.sort(epsilon)])
     on.set_xlim(-0.5, len(epsilon) - 0.5)
-    label_axes(on, EPSILON, "expected total variation distance")
-    _head(on, float(np.nanmax(distances)), handles, [f"{one}-way marginals" for one in orders], rows=0.8)
+    canvas.label(EPSILON, "expected total variation distance")
+    _head(canvas, float(np.nanmax(distances)), handles, [f"{one}-way marginals" for one in orders], rows=0.8)
     return on
 
 
@@ -140,7 +139,8 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         for name in ("max_risk", "max_tvd")
         if isinstance(facts.get(name), int | float) and np.isfinite(facts[name])
     ]
-    on = axes_of(ax)
+    canvas = Canvas.of(ax)
+    on = canvas.ax
     handles = on.plot(epsilon, numbers[:, 0], color="black", marker=_alone(epsilon), linewidth=2.4, zorder=3)
     for place, distance in enumerate(numbers[:, 1:-1].T):
         colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
@@ -149,17 +149,18 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         )
     for value, _, colour in dotted:
         on.axhline(value, color=colour, linestyle=":", linewidth=1.1, zorder=2)
-    log_axis(on, epsilon)
-    label_axes(on, EPSILON, "risk, expected total variation distance (tvd)")
+    canvas.log_epsilon(epsilon)
+    canvas.label(EPSILON, "risk, expected total variation distance (tvd)")
     top = max([float(np.nanmax(numbers[:, :-1])), *(value for value, *_ in dotted)])
-    taken = _head(on, top, handles, ["risk", *distances], rows=2.5)
-    taken.append(_recommend(on, epsilon, numbers[:, -1] == 1, top))
-    _name_lines(on, dotted, "right", taken)
+    taken = _head(canvas, top, handles, ["risk", *distances], rows=2.5)
+    taken.append(_recommend(canvas, epsilon, numbers[:, -1] == 1, top))
+    _name_lines(canvas, dotted, "right", taken)
     return on
 
 
-def _recommend(ax: Any, epsilon: Floats, recommended: NDArray[np.bool_], top: float) -> Any:
+def _recommend(canvas: Canvas, epsilon: Floats, recommended: NDArray[np.bool_], top: float) -> Any:
     """Shade the recommended rows and label the widest run; return the box of the label."""
+    ax = canvas.ax
     ends = np.flatnonzero(np.diff(np.concatenate([[False], recommended, [False]]).astype(int)))
     runs = [(epsilon[first], epsilon[end - 1]) for first, end in zip(ends[::2], ends[1::2], strict=True)]
     high = ax.get_ylim()[1]
@@ -169,13 +170,11 @@ def _recommend(ax: Any, epsilon: Floats, recommended: NDArray[np.bool_], top: fl
     text, at = "recommended: none\n(no epsilon here meets both limits)", 0.5
     if runs:
         lower, upper = max(runs, key=lambda run: run[1] / run[0])
-        text = "recommended"
-        at = ax.transAxes.inverted().transform(ax.transData.transform([(lower * upper) ** 0.5, top]))[0]
+        text, middle = "recommended", canvas.pixel((lower * upper) ** 0.5, top)
+        at = ax.transAxes.inverted().transform(middle)[0]
     side = "left" if at < 0.15 else "right" if at > 0.85 else "center"
-    named = ax.annotate(
-        text, (at, top), xycoords=ax.get_yaxis_transform(), xytext=(0, 2), textcoords="offset points",
-        ha=side, va="bottom", fontsize=points(ax), color="#0072B2",
-    )  # fmt: skip
+    over = ax.get_yaxis_transform()
+    named = canvas.write(text, (at, top), (0, 2), over=over, ha=side, va="bottom", color="#0072B2")
     named.set_in_layout(False)
     return named.get_window_extent()
 
@@ -204,7 +203,8 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     if not sampled:  # infeasible pairs take no room
         keys, values, known = keys[known], values[known], known[known]
     levels, pairs = np.unique(keys[:, 0]), np.unique(keys[:, 1:], axis=0)
-    on = axes_of(ax)
+    canvas = Canvas.of(ax)
+    on = canvas.ax
     handles, labels, dotted = [], [], None
     for place, level in enumerate(levels):
         colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
@@ -229,16 +229,16 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         below = "sampling rate (the same guarantee at each)"
     else:
         names = [f"{m:g}, {M:g}" for m, M in pairs]
-        small = min(POINTS, 0.9 * on.bbox.width * 72 / on.figure.dpi / len(pairs))
+        small = min(POINTS, 0.9 * canvas.width / len(pairs))
         on.set_xticks(np.arange(len(pairs)), names, rotation=90, fontsize=max(small, 4))
         on.set_xlim(-0.5, len(pairs) - 0.5)
         below = "probability to be left out, m and M (the same guarantee at each)"
     what = title_of(str(facts["statistic"]), facts.get("columns") or []) if "statistic" in facts else ""
     error_name = str(facts.get("error", "error"))
     if error_name.startswith(("mean percent", "probability")):
-        on.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-    label_axes(on, below, f"{error_name}\n({what})" if what else error_name)
-    _head(on, float(np.nanmax(values[known])), [*handles, dotted], [*labels, "all records"], rows=0.3)
+        canvas.percent()
+    canvas.label(below, f"{error_name}\n({what})" if what else error_name)
+    _head(canvas, float(np.nanmax(values[known])), [*handles, dotted], [*labels, "all records"], rows=0.3)
     return on
 
 
@@ -255,37 +255,25 @@ PAINTERS: dict[str, Callable[[pd.DataFrame, Mapping[str, Any], Axes | None], Any
 # ---------------------------------------------------------------- the mark, the legend and names of lines
 
 
-def _head(ax: Any, top: float, handles: Sequence[Any], labels: Sequence[str], rows: float) -> list[Any]:
+def _head(
+    canvas: Canvas, top: float, handles: Sequence[Any], labels: Sequence[str], rows: float
+) -> list[Any]:
     """Write the mark and the legend, on a y axis from 0 with room for them; return their boxes.
 
     top : the largest number drawn; rows : how many rows of text to leave free above it.
     """
-    from matplotlib.ticker import MaxNLocator
-    from matplotlib.transforms import offset_copy
-
-    size = points(ax)
-    mark = ax.annotate(
-        MARK, (0, 1), xycoords="axes fraction", xytext=(4, -2), textcoords="offset points", va="top",
-        fontsize=size, color="0.35",
-    )  # fmt: skip
+    ax, size = canvas.ax, canvas.points
+    mark = canvas.write(MARK, (0, 1), (4, -2), over="axes fraction", va="top", color="0.35")
     mark.set_in_layout(False)
-    under = offset_copy(ax.transAxes, ax.figure, y=-1.6 * size, units="points")
-    legend: Any = None
-    for columns in range(len(handles), 0, -1):
-        legend = ax.legend(
-            handles, labels, ncols=columns, loc="upper left", bbox_to_anchor=(0, 1), bbox_transform=under,
-            fontsize=size, frameon=False, borderaxespad=0, borderpad=0.3, handlelength=2.8, columnspacing=1.2,
-        )  # fmt: skip
-        if legend.get_window_extent().width <= ax.bbox.width:
-            break
-    needed = legend.get_window_extent().height + (1.6 + 1.4 * rows) * size * ax.figure.dpi / 72
+    legend = canvas.legend(handles, labels, (0, 1), 1.6 * size, borderpad=0.3)
+    needed = legend.get_window_extent().height + (1.6 + 1.4 * rows) * size * canvas.dot
     ax.set_ylim(0, (top or 1.0) / (1 - min(needed / ax.bbox.height, 0.6)))
-    ticks = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top or 1.0)
+    ticks = round_numbers(0, top or 1.0, 6)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= ax.get_ylim()[1]])  # others would widen the axis
     return [mark.get_window_extent(), legend.get_window_extent()]
 
 
-def _name_lines(ax: Any, lines: Sequence[Name], side: str, taken: list[Any]) -> None:
+def _name_lines(canvas: Canvas, lines: Sequence[Name], side: str, taken: list[Any]) -> None:
     """Write a text at each horizontal line; add their boxes to ``taken``.
 
     All are at one end of the axes, at ``side`` if both ends are equally free, each above or under its line,
@@ -293,33 +281,27 @@ def _name_lines(ax: Any, lines: Sequence[Name], side: str, taken: list[Any]) -> 
     """
     from matplotlib.patheffects import withStroke
 
-    dot, lines = ax.figure.dpi / 72, sorted(lines, reverse=True)
-    tracks = _tracks(ax)
+    lines, tracks = sorted(lines, reverse=True), _tracks(canvas.ax)
     trials = []
     for end in (side, "right" if side == "left" else "left"):
         boxes: list[Any] = []
         total = 0.0
         for value, text, _ in lines:
-            cost, box = _spot(ax, value, text, end, tracks, [*taken, *boxes])
+            cost, box = _spot(canvas, value, text, end, tracks, [*taken, *boxes])
             boxes.append(box)
             total += cost
         trials.append((total, end, boxes))
     _, end, boxes = min(trials, key=lambda trial: trial[0])
     taken += boxes
     heights = sorted((box.y0 for box in boxes), reverse=True)  # the higher line has the higher text
+    around = [withStroke(linewidth=2.5, foreground="white")]
     for (value, text, colour), height in zip(lines, heights, strict=True):
-        named = ax.annotate(
-            text, (float(end == "right"), value), xycoords=ax.get_yaxis_transform(), ha=end, va="bottom",
-            xytext=(-4 if end == "right" else 4, (height - _pixel(ax, value)) / dot), color=colour,
-            textcoords="offset points", fontsize=points(ax), zorder=4,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        shift = (-4 if end == "right" else 4, (height - canvas.pixel(1.0, value)[1]) / canvas.dot)
+        named = canvas.write(
+            text, (float(end == "right"), value), shift, over=canvas.ax.get_yaxis_transform(), ha=end,
+            va="bottom", color=colour, zorder=4, path_effects=around,
         )  # fmt: skip
         named.set_in_layout(False)
-
-
-def _pixel(ax: Any, value: float) -> float:
-    """Return a height in pixels."""
-    return float(ax.transData.transform((1.0, value))[1])
 
 
 def _tracks(ax: Any) -> Floats:
@@ -334,21 +316,19 @@ def _tracks(ax: Any) -> Floats:
 
 
 def _spot(
-    ax: Any, value: float, text: str, side: str, tracks: Floats, taken: Sequence[Any]
+    canvas: Canvas, value: float, text: str, side: str, tracks: Floats, taken: Sequence[Any]
 ) -> tuple[float, Any]:
     """Return the box of a text at a horizontal line that covers least, and what it covers."""
     from matplotlib.transforms import Bbox
 
-    probe = ax.text(0, 0, text, fontsize=points(ax))
-    size, dot = probe.get_window_extent(), ax.figure.dpi / 72
-    probe.remove()
-    left = ax.bbox.x0 + 4 * dot if side == "left" else ax.bbox.x1 - 4 * dot - size.width
+    (wide, high), dot, inside = canvas.size_of(text, canvas.points), canvas.dot, canvas.ax.bbox
+    left = inside.x0 + 4 * dot if side == "left" else inside.x1 - 4 * dot - wide
     found: list[tuple[float, Any]] = []
     for row in range(4):
-        for offset in (1.5 * dot + row * size.height, -1.5 * dot - (row + 1) * size.height):
-            box = Bbox.from_bounds(left, _pixel(ax, value) + offset, size.width, size.height)
+        for offset in (1.5 * dot + row * high, -1.5 * dot - (row + 1) * high):
+            box = Bbox.from_bounds(left, canvas.pixel(1.0, value)[1] + offset, wide, high)
             covered = ((tracks > box.min) & (tracks < box.max)).all(axis=1).sum()
             met = sum(box.expanded(1.1, 1).overlaps(other) for other in taken)
-            out = box.y0 < ax.bbox.y0 or box.y1 > ax.bbox.y1
+            out = box.y0 < inside.y0 or box.y1 > inside.y1
             found.append((float(covered + 10 * row + 1000 * met + 10000 * out), box))
     return min(found, key=lambda spot: spot[0])

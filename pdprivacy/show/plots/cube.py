@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import Metadata
 from pdprivacy.show import numbers
-from pdprivacy.show.numbers import paired
+from pdprivacy.show.markup import printable
 from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
 
-__all__ = ["Cube", "cut", "edges_of", "label_of", "records_text"]
+__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "within_noise"]
 
 LONGEST = 40
 """Characters of a label; a longer one is cut."""
+
+LONGEST_EDGE = 12
+"""Characters of the edge of a bin; a longer one, which nobody declared by hand, has six digits."""
 
 EDGE = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
@@ -67,7 +70,7 @@ class Cube:
             raise MetadataError("The release holds no number, so it has no picture.")
         lower, upper = _bounds(view.facts, released.shape)
         columns, order = _order(released, view.facts)
-        return cls(view, columns, order(values), order(_half(view)), (order(lower), order(upper)))
+        return cls(view, columns, order(values), order(view.half), (order(lower), order(upper)))
 
     @property
     def rows(self) -> pd.Index[Any]:
@@ -92,7 +95,7 @@ class Cube:
     @property
     def within(self) -> NDArray[np.bool_]:
         """Whether the interval of each number contains 0."""
-        return (np.abs(self.values) <= self.half) & (self.half > 0)
+        return within_noise(self.values, self.half)
 
     @property
     def noise(self) -> str:
@@ -102,31 +105,26 @@ class Cube:
     def text(self, value: float, half: float, error: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""
         whole = self.view.whole and bool(np.isfinite(value))
-        parts = paired(int(value) if whole else float(value), float(half))
-        return " ± ".join(filter(None, parts if error else parts[:1]))
+        pair = numbers.paired(int(value) if whole else float(value), float(half))
+        return numbers.joined(pair) if error else pair[0]
 
     def notes(self, noise: str) -> list[str]:
         """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
         facts = self.view.facts
         together = f", {facts.releases} releases together" if facts.releases > 1 else ""
-        notes = [
+        return [
             f"{self.view.cost}, {mechanism_text(facts.mechanism, facts.p)}{together}",
-            records_text(self.view.conditions, self.view.steps),
+            self.view.records,
             noise,
+            f"bounding {facts.bounding!r} biases numbers near their bounds" if facts.bounding else "",
+            f"errors are those before constraint={facts.constraint!r}" if facts.constraint else "",
+            SEEDED if facts.seeded else "",
         ]
-        if facts.bounding:
-            notes.append(f"bounding {facts.bounding!r} biases numbers near their bounds")
-        if facts.constraint:
-            notes.append(f"errors are those before constraint={facts.constraint!r}")
-        notes.append(SEEDED if facts.seeded else "")
-        return [cut(note, 200) for note in notes if note]
 
 
-def _half(view: View) -> Floats:
-    try:
-        return view.half
-    except (TypeError, ValueError):
-        raise MetadataError("The release metadata does not hold the error of each number.") from None
+def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
+    """Return whether the interval of each number contains 0."""
+    return (np.abs(values) <= half) & (half > 0)
 
 
 def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -159,24 +157,20 @@ def edges_of(label: object) -> tuple[float, float] | None:
     return None if found is None else (float(found[2]), float(found[3]))
 
 
-def cut(text: object, most: int = LONGEST) -> str:
-    """Return a text on one line, cut after ``most`` characters."""
-    line = "".join(one if one.isprintable() else " " for one in str(text))
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+def edge_texts(label: str) -> tuple[str, str]:
+    """Return the edges of a bin as they were declared; those of bins of equal width with few digits."""
+    _, *edges, _ = BIN.fullmatch(label).groups()  # type: ignore[union-attr]
+    first, last = (edge if len(edge) <= LONGEST_EDGE else f"{float(edge):.6g}" for edge in edges)
+    return first, last
 
 
 def label_of(label: object, most: int = LONGEST) -> str:
-    """Return a label of an axis: its levels joined, the edges of a bin shortened."""
+    """Return a label of an axis: its levels joined, long edges of a bin shortened."""
     if isinstance(label, tuple):
         parts = [label_of(part, most) for part in label if not (isinstance(part, str) and part == "")]
-        return cut(", ".join(parts), most)
-    found = BIN.match(label) if isinstance(label, str) else None
-    if found is not None:
-        return cut(f"{found[1]}{float(found[2]):.6g}, {float(found[3]):.6g}{found[4]}", most)
-    return cut(f"{label:.6g}" if isinstance(label, float) and label == label else numbers.label(label), most)
-
-
-def records_text(conditions: str, steps: str) -> str:
-    """Return of which records a number is; empty for all."""
-    parts = [f"where {conditions}" if conditions else "", f"after {steps}" if steps else ""]
-    return " ".join(filter(None, parts))
+        return printable(", ".join(parts), most)
+    if isinstance(label, str) and edges_of(label) is not None:
+        return printable(f"{label[0]}{', '.join(edge_texts(label))}{label[-1]}", most)
+    if isinstance(label, float) and label == label:
+        return f"{label:.6g}"
+    return numbers.label(label, most)

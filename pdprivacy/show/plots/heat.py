@@ -12,21 +12,8 @@ from numpy.typing import NDArray
 
 from pdprivacy.show.numbers import plain, span
 from pdprivacy.show.plots.bars import WITHIN, draw_counts
-from pdprivacy.show.plots.canvas import (
-    across,
-    axes_of,
-    beside_them,
-    entitle,
-    label_axes,
-    linear_ticks,
-    log_ticks,
-    luminance,
-    points,
-    settle,
-    size_of,
-    thinned,
-)
-from pdprivacy.show.plots.cube import Cube, cut, edges_of, label_of
+from pdprivacy.show.plots.canvas import Canvas, linear_ticks, log_ticks, luminance
+from pdprivacy.show.plots.cube import Cube, edges_of, label_of, within_noise
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -54,7 +41,7 @@ class HeatMap:
     @property
     def within(self) -> NDArray[np.bool_]:
         """Whether the interval of each number contains 0."""
-        return (np.abs(self.values) <= self.half) & (self.half > 0)
+        return within_noise(self.values, self.half)
 
     def labels(self) -> list[str]:
         """Return the column labels, release by release."""
@@ -119,7 +106,7 @@ def draw_table(cube: Cube, ax: Axes | None) -> Any:
     grid = grid_of(cube)
     if grid is None:
         return draw_counts(cube, ax)
-    on = axes_of(ax, _size(grid), grid="")
+    canvas = Canvas.of(ax, _size(grid), grid="")
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     inner = grid.values[~grid.sums & np.isfinite(grid.values)]
@@ -130,15 +117,14 @@ def draw_table(cube: Cube, ax: Axes | None) -> Any:
     noise = f"each {one} {span(grid.half[~grid.sums], whole)}: {cube.noise}"
     if grid.sums.any():
         noise += f"; sums {span(grid.half[grid.sums], whole)}"
-    _paint(on, grid, cube, norm, colours, noise)
-    return on
+    return _paint(canvas, grid, cube, norm, colours, noise)
 
 
 def draw_matrix(cube: Cube, ax: Axes | None) -> Any:
     """Draw covariances or correlations by colour around 0; without numbers, negative ones are lined."""
     grid = grid_of(cube)
     assert grid is not None
-    on = axes_of(ax, _size(grid, square=True), grid="")
+    canvas = Canvas.of(ax, _size(grid, square=True), grid="")
     from matplotlib.colors import LinearSegmentedColormap, Normalize, SymLogNorm
 
     known = np.abs(grid.values[np.isfinite(grid.values)])
@@ -150,8 +136,7 @@ def draw_matrix(cube: Cube, ax: Axes | None) -> Any:
         least = float(known[known > 0].min(initial=most))
         norm = Normalize(-most, most) if most < 30 * least else SymLogNorm(least, vmin=-most, vmax=most)
     noise = f"each {span(grid.half[grid.half > 0])}: {cube.noise}"
-    _paint(on, grid, cube, norm, colours, noise, signed=True)
-    return on
+    return _paint(canvas, grid, cube, norm, colours, noise, signed=True)
 
 
 def _size(grid: HeatMap, square: bool = False) -> tuple[float, float]:
@@ -162,14 +147,16 @@ def _size(grid: HeatMap, square: bool = False) -> tuple[float, float]:
 
 
 def _paint(
-    on: Any, grid: HeatMap, cube: Cube, norm: Any, colours: Any, noise: str, signed: bool = False
-) -> None:
+    canvas: Canvas, grid: HeatMap, cube: Cube, norm: Any, colours: Any, noise: str, signed: bool = False
+) -> Any:
+    """Draw the cells by colour with their numbers, the colour bar, title, notes and labels."""
+    on = canvas.ax
     shown = np.ma.masked_array(grid.values, mask=grid.sums | ~np.isfinite(grid.values))
     image = on.imshow(shown, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
     on.spines[:].set_visible(False)
     on.tick_params(length=0)
     _lines(on, grid)
-    _key(on, image, "" if signed else "share" if cube.view.facts.normalize else "records")
+    _key(canvas, image, "" if signed else "share" if cube.view.facts.normalize else "records")
     within = grid.within
     if within.any():
         few = within.sum() <= MOST_HATCHED
@@ -177,27 +164,28 @@ def _paint(
     notes = cube.notes(noise)
     if grid.many > 1:
         notes.insert(1, "in brackets: the release")
-    align = entitle(on, cube.view.title, notes)
+    align = canvas.entitle(cube.view.title, notes)
     below, beside = (
-        ", ".join(cut(name) for name in index.names if name is not None)
+        ", ".join(label_of(name) for name in index.names if name is not None)
         for index in (grid.columns, grid.rows)
     )
-    label_axes(on, below, beside, points(on))
+    canvas.label(below, beside, canvas.points)
     for _ in range(3):  # labels below take room from those beside, and the other way round
         before = on.bbox.bounds
-        thinned(on, [label_of(label, 28) for label in grid.rows])
-        across(on, grid.labels())
-        settle(on)
+        canvas.rows([label_of(label, 28) for label in grid.rows])
+        canvas.columns(grid.labels())
+        canvas.settle()
         if np.allclose(before, on.bbox.bounds, atol=1):
             break
     texts = _written(grid, cube, alike=not signed) if grid.values.size <= MOST_WRITTEN else []
-    size = _fitting(on, grid, texts) if texts else None
+    size = _fitting(canvas, grid, texts) if texts else None
     if size is not None:
         _write(on, grid, texts, size, lambda value: colours(norm(value)))
     _hatch(on, within, "//////", "0.65" if size is None else "0.8")
     if signed and size is None:
         _hatch(on, grid.values < 0, "---", "0.2")
     align()
+    return on
 
 
 def _lines(ax: Any, grid: HeatMap) -> None:
@@ -218,16 +206,14 @@ def _lines(ax: Any, grid: HeatMap) -> None:
         ax.axhline(rows - 1.5, color="0.2", linewidth=0.8)
 
 
-def _key(ax: Any, image: Any, label: str) -> None:
+def _key(canvas: Canvas, image: Any, label: str) -> None:
     """Draw the colour bar beside the axes."""
-    size = 0.9 * points(ax)
-    beside = beside_them(ax)
+    size, beside = 0.9 * canvas.points, canvas.beside()
     below = bool(image.norm.vmin == 0 and (image.get_array().compressed() < 0).any())
-    bar = ax.figure.colorbar(image, cax=beside, extend="min" if below else "neither")
+    bar = canvas.ax.figure.colorbar(image, cax=beside, extend="min" if below else "neither")
     bar.outline.set_visible(False)
     beside.tick_params(labelsize=size, length=2)
-    most = max(int(ax.bbox.height * 72 / ax.figure.dpi / (4 * size)), 1)
-    bar.set_ticks(_ticks(image.norm, most), minor=False)
+    bar.set_ticks(_ticks(image.norm, max(int(canvas.height / (4 * size)), 1)), minor=False)
     bar.set_ticks([], minor=True)
     beside.yaxis.set_major_formatter(lambda value, _: plain(float(value)))
     bar.set_label(label, fontsize=size)
@@ -251,13 +237,12 @@ def _written(grid: HeatMap, cube: Cube, alike: bool) -> list[str]:
     return [cube.text(value, half) for value, half in zip(grid.values.flat, halves.flat, strict=True)]
 
 
-def _fitting(ax: Any, grid: HeatMap, texts: list[str]) -> float | None:
+def _fitting(canvas: Canvas, grid: HeatMap, texts: list[str]) -> float | None:
     """Return the font size in which all numbers fit into their cells; None if there is none."""
     rows, columns = grid.values.shape
-    large = points(ax)
-    longest = max(texts, key=len)
-    wide, high = size_of(ax, longest, large)
-    size = large * min(1.0, 0.9 * ax.bbox.width / columns / wide, 0.8 * ax.bbox.height / rows / high)
+    large, box = canvas.points, canvas.ax.bbox
+    wide, high = canvas.size_of(max(texts, key=len), large)
+    size = large * min(1.0, 0.9 * box.width / columns / wide, 0.8 * box.height / rows / high)
     return float(size) if size >= SMALLEST else None
 
 

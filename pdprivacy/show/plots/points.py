@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.show.plots.canvas import (
-    POINTS,
-    axes_of,
-    below_each_other,
-    entitle,
-    points,
-    scale,
-    settle,
-    thinned,
-)
+from pdprivacy.show.plots.canvas import POINTS, Canvas
 from pdprivacy.show.plots.cube import Cube, label_of
 from pdprivacy.show.view import Floats
 
@@ -117,30 +108,36 @@ def draw_numbers(cube: Cube, ax: Axes | None) -> Any:
     rows = sum(len(panel.labels) for panel in panels) * (1 + 0.4 * (cube.many - 1))
     height = 0.9 + 0.22 * rows + len(panels) * (0.5 if panels[0].name else 0.3)
     height = max(height, _needed(panels) / 72 + 0.6, 1.9)
-    on = axes_of(ax, (6.4, min(height, 40.0)), grid="")
-    if not _have_room(on, panels):
+    canvas = Canvas.of(ax, (6.4, min(height, 40.0)), grid="")
+    if not _have_room(canvas, panels):
         panels = [_together(panels)]
         unit = f"in units of the noise of each ({cube.view.level})"
-        on.set_xlabel("no room for separate axes" if cube.view.selected else unit, fontsize=points(on))
+        below = "no room for separate axes" if cube.view.selected else unit
+        canvas.ax.set_xlabel(below, fontsize=canvas.points)
     beyond = any(panel.beyond for panel in panels)
     notes = cube.notes(_bars_are(cube) + ("; hatched: beyond the bounds" if beyond else ""))
-    align = entitle(on, cube.view.title, notes)
-    parts = [on]
+    align = canvas.entitle(cube.view.title, notes)
+    parts = [canvas]
     if len(panels) > 1:
-        parts = below_each_other(on, [len(panel.labels) for panel in panels], titled=bool(panels[0].name))
+        weights = [len(panel.labels) for panel in panels]
+        parts = canvas.below_each_other(weights, titled=bool(panels[0].name))
     for part, panel in zip(parts, panels, strict=True):
         _draw(part, panel)
-        room = part.bbox.height * 72 / part.figure.dpi / panel.values.size
-        if room >= 1.05 * points(part) or not panel.known.any():
-            _write(part, panel, min(0.9 * points(part), room))
+        room = part.height / panel.values.size
+        if room >= 1.05 * part.points or not panel.known.any():
+            size, right = min(0.9 * part.points, room), part.ax.get_yaxis_transform()
+            for text, place in zip(panel.texts, panel.places.flat, strict=True):
+                part.write(
+                    text, (1, place), (5, 0), over=right, size=size, color="0.25", annotation_clip=False
+                )
     align()
     for part, panel in zip(parts, panels, strict=True):
         if panel.known.any():
-            scale(part, *panel.limits)
+            part.scale(*panel.limits)
         else:
-            part.set_xticks([])
+            part.ax.set_xticks([])
     align()
-    return on
+    return canvas.ax
 
 
 def _needed(panels: Sequence[Panel], size: float = POINTS) -> float:
@@ -149,12 +146,12 @@ def _needed(panels: Sequence[Panel], size: float = POINTS) -> float:
     return each * len(panels) + 6 * size
 
 
-def _have_room(ax: Any, panels: Sequence[Panel]) -> bool:
+def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
     """Whether each panel can have its own axis, below the title and its notes."""
     if len(panels) == 1:
         return True
-    settle(ax)
-    return len(panels) <= MOST_PANELS and ax.bbox.height * 72 / ax.figure.dpi >= _needed(panels, points(ax))
+    canvas.settle()
+    return len(panels) <= MOST_PANELS and canvas.height >= _needed(panels, canvas.points)
 
 
 def _bars_are(cube: Cube) -> str:
@@ -166,15 +163,14 @@ def _bars_are(cube: Cube) -> str:
     return f"bars: {cube.noise}"
 
 
-def _draw(ax: Any, panel: Panel) -> None:
-    ax.spines[["left", "top", "right"]].set_visible(False)
-    ax.grid(axis="x", color="0.92")
-    ax.set_axisbelow(True)
+def _draw(part: Canvas, panel: Panel) -> None:
+    ax = part.ax
+    part.frame("x", "left")
     ax.set_ylim(len(panel.labels) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
-    thinned(ax, panel.labels)
+    part.rows(panel.labels)
     if panel.name:
-        ax.set_title(panel.name, loc="left", fontsize=points(ax), pad=2, parse_math=False)
+        part.name(panel.name)
     places, known = panel.places, panel.known
     bars = known & np.isfinite(panel.half)
     middle, half = panel.values[bars], panel.half[bars]
@@ -186,15 +182,6 @@ def _draw(ax: Any, panel: Panel) -> None:
     for bound, end in panel.beyond:
         ax.axvline(bound, color=BOUND, linestyle=(0, (4, 3)), linewidth=1.2, zorder=1)
         ax.axvspan(bound, end, facecolor="0.93", hatch="///", edgecolor="0.8", linewidth=0, zorder=0)
-
-
-def _write(ax: Any, panel: Panel, size: float) -> None:
-    """Write the numbers to the right of the axes."""
-    for text, place in zip(panel.texts, panel.places.flat, strict=True):
-        ax.annotate(
-            text, (1, place), xycoords=ax.get_yaxis_transform(), xytext=(5, 0), textcoords="offset points",
-            va="center", fontsize=size, color="0.25", annotation_clip=False,
-        )  # fmt: skip
 
 
 def _together(panels: Sequence[Panel]) -> Panel:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from pdprivacy.accounting import Spent, zcdp_epsilon
 from pdprivacy.accounting.rules import Amount
@@ -19,15 +19,19 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
+from pdprivacy.show.budget_text import currency
+from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, loss_text
-from pdprivacy.show.report.exhibits import Table
 from pdprivacy.show.report.guarantee import Guarantee
 from pdprivacy.show.report.inputs import Edition, Release
 
-__all__ = ["Charges", "Part", "Total", "charges_of", "totals"]
+__all__ = ["Charges", "Total", "charges_of", "totals"]
 
 DELTA = Fraction(1, 10**6)
 """The delta at which a limit in rho is converted."""
+
+Row: TypeAlias = tuple[str, str, str]
+"""A part of a total: what, its epsilon or rho, and its delta."""
 
 OUTLIERS = "suppress_outliers("
 PLAN = "plan: "
@@ -66,7 +70,9 @@ class Charges:
 
 
 def _amount(account: Account, amount: Amount) -> str:
-    return f"rho {cost(amount.amount)}" if account.terms.in_rho else loss_text(amount.amount, amount.delta)
+    if currency(account) == "rho":
+        return f"rho {cost(amount.amount)}"
+    return loss_text(amount.amount, amount.delta)
 
 
 def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | None:
@@ -134,29 +140,20 @@ def _damaged(book: StoredBook, name: str, fault: str) -> Charges:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a total: what, and its epsilon and delta, or rho."""
-
-    what: str
-    epsilon: Fraction | None
-    delta: Fraction = Fraction(0)
-    rho: Fraction | None = None
-
-
-@dataclass(frozen=True)
 class Total:
     """The total cost of the releases that compare the same neighbouring datasets.
 
     ``epsilon``, ``delta``: all releases together are (epsilon, delta)-private; None if that is not known, and
-    ``why``. ``from_budget``: whether the budget vouches for it, with everything else charged to it.
-    ``outside``: the releases of the report that the budget is not known to have paid.
+    ``why``. ``parts``: what it is made of, as texts. ``from_budget``: whether the budget vouches for it, with
+    everything else charged to it. ``outside``: the releases of the report that the budget is not known to
+    have paid.
     """
 
     unit: Unit
     releases: tuple[Release, ...]
-    parts: tuple[Part, ...]
-    epsilon: Fraction | None
-    delta: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    parts: tuple[Row, ...] = ()
     why: str = ""
     from_budget: bool = False
     outside: tuple[Release, ...] = ()
@@ -185,18 +182,14 @@ class Total:
 
     def table(self) -> Table:
         """Return the parts of the total."""
-        rows = [
-            [
-                part.what,
-                cost(part.epsilon or 0) if part.rho is None else f"rho {cost(part.rho)}",
-                cost(part.delta),
-            ]
-            for part in self.parts
-        ]
-        closed = self.epsilon is not None and len(rows) > 1
-        if closed and self.epsilon is not None:
-            rows.append(["Together, at most", cost(self.epsilon), cost(self.delta)])
-        return Table("Total cost", ["What", "epsilon", "delta"], rows, last=closed)
+        rows, closed = list(self.parts), False
+        if self.epsilon is not None and len(rows) > 1:
+            rows, closed = [*rows, _row("Together, at most", self.epsilon, self.delta)], True
+        return Table(["What", "epsilon", "delta"], rows, "Total cost", last=closed)
+
+
+def _row(what: str, epsilon: Fraction, delta: Fraction) -> Row:
+    return what, cost(epsilon), cost(delta)
 
 
 def totals(releases: Sequence[Release], charges: Charges | None) -> list[Total]:
@@ -208,12 +201,15 @@ def totals(releases: Sequence[Release], charges: Charges | None) -> list[Total]:
     for unit in units:
         held = tuple(one for one in releases if one.unit == unit)
         if charges is not None and charges.fault is not None:
-            why = "the records of the ledger were changed"
-            found.append(Total(unit, held, (), None, Fraction(0), why))
+            total = Total(unit, held, why="the records of the ledger were changed")
         elif charges is not None and account is not None and spent_by == unit:
-            found.append(_by_budget(unit, held, charges, account))
+            total = _by_budget(unit, held, charges, account)
         else:
-            found.append(_by_sum(unit, held, outside=held if charges is not None else ()))
+            total = _by_sum(Total(unit, held, outside=held if charges is not None else ()))
+        if total.epsilon is not None and total.delta >= 1:
+            why = "the deltas add up to one or more, which guarantees nothing"
+            total = replace(total, epsilon=None, why=why)
+        found.append(total)
     return found
 
 
@@ -232,22 +228,13 @@ def _unclear(releases: Sequence[Release]) -> str:
     )
 
 
-def _closed(total: Total) -> Total:
-    """Return the total, unless its deltas leave no guarantee."""
-    if total.epsilon is None or total.delta < 1:
-        return total
-    why = "the deltas add up to one or more, which guarantees nothing"
-    return Total(
-        total.unit, total.releases, total.parts, None, total.delta, why, total.from_budget, total.outside
-    )
-
-
-def _by_sum(unit: Unit, releases: tuple[Release, ...], outside: tuple[Release, ...]) -> Total:
-    spent = _sum(releases)
-    parts = (Part("Sum of the releases of this report", spent.epsilon, spent.delta),)
-    if why := _unclear(releases):
-        return Total(unit, releases, (), None, Fraction(0), why, outside=outside)
-    return _closed(Total(unit, releases, parts, spent.epsilon, spent.delta, outside=outside))
+def _by_sum(total: Total) -> Total:
+    """Return the sum of what the releases state."""
+    if why := _unclear(total.releases):
+        return replace(total, why=why)
+    spent = _sum(total.releases)
+    parts = (_row("Sum of the releases of this report", spent.epsilon, spent.delta),)
+    return replace(total, epsilon=spent.epsilon, delta=spent.delta, parts=parts)
 
 
 def _by_budget(unit: Unit, releases: tuple[Release, ...], charges: Charges, account: Account) -> Total:
@@ -255,36 +242,37 @@ def _by_budget(unit: Unit, releases: tuple[Release, ...], charges: Charges, acco
     used = payments(releases, charges.entries)
     outside = tuple(one for one in releases if one.place not in used)
     terms, spent = account.terms, account.spent
-    parts = []
+    limit = "Limit of the budget"
     if isinstance(terms.total, ZCDP):
-        cap = Fraction(repr(zcdp_epsilon(terms.total.rho, DELTA)))
-        epsilon, delta = cap, DELTA
-        parts.append(Part("Limit of the budget", None, rho=terms.total.rho))
-        parts.append(Part("The same in epsilon, at this delta", epsilon, delta))
+        epsilon, delta = Fraction(repr(zcdp_epsilon(terms.total.rho, DELTA))), DELTA
+        parts = [
+            (limit, f"rho {cost(terms.total.rho)}", cost(0)),
+            _row("The same in epsilon, at this delta", epsilon, delta),
+        ]
     elif terms.accounting != "basic":
         epsilon, delta = terms.total.epsilon, terms.total.delta
-        parts.append(Part("Limit of the budget", epsilon, delta))
+        parts = [_row(limit, epsilon, delta)]
     else:
         epsilon, delta = spent.epsilon, spent.delta
-        parts += _listed(charges, used, epsilon, delta)
+        parts = _listed(charges, used, epsilon, delta)
+    if outside and (why := _unclear(outside)):
+        return Total(unit, releases, None, delta, tuple(parts), why, True, outside)
     if outside:
         more = _sum(outside)
-        if why := _unclear(outside):
-            return Total(unit, releases, tuple(parts), None, delta, why, True, outside)
-        parts.append(Part("Releases not known to be charged to the budget", more.epsilon, more.delta))
+        parts.append(_row("Releases not known to be charged to the budget", more.epsilon, more.delta))
         epsilon, delta = epsilon + more.epsilon, delta + more.delta
-    return _closed(Total(unit, releases, tuple(parts), epsilon, delta, "", True, outside))
+    return Total(unit, releases, epsilon, delta, tuple(parts), "", True, outside)
 
 
-def _listed(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fraction) -> list[Part]:
+def _listed(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fraction) -> list[Row]:
     """Return the charges for releases of the report, and the sum of all others."""
     paid = Spent()
     for number in set(used.values()):
         entry = charges.entries[number - 1]
         paid = paid.add(entry.loss, entry.count)
     return [
-        Part("Charged for releases of this report", paid.epsilon, paid.delta),
-        Part("Charged for anything else from the same data", epsilon - paid.epsilon, delta - paid.delta),
+        _row("Charged for releases of this report", paid.epsilon, paid.delta),
+        _row("Charged for anything else from the same data", epsilon - paid.epsilon, delta - paid.delta),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import pandas as pd
 
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.show import plots
-from pdprivacy.show.numbers import label, many, plain
+from pdprivacy.show.markup import Table
+from pdprivacy.show.numbers import joined, label, many, plain
 from pdprivacy.show.view import Released, View
 
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_ROWS",
     "Picture",
-    "Table",
     "budget_picture",
     "check_pictures",
     "figure_picture",
     "frame_table",
+    "is_short",
+    "kinds",
     "labels_of",
     "release_picture",
     "release_table",
@@ -50,38 +52,20 @@ MOST_PLAIN = 9
 """Columns of any other frame, with its labels."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells of a table.
+def is_short(table: Table) -> bool:
+    """Return whether a table is not broken over pages."""
+    return len(table.rows) <= WHOLE
 
-    ``heads``: the number of label cells in a row. ``text``: the positions of text columns. ``last``: whether
-    the last row is a total.
-    """
 
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    heads: int = 1
-    text: Collection[int] = ()
-    note: str = ""
-    last: bool = False
-
-    @property
-    def short(self) -> bool:
-        """Whether the table fits on a page."""
-        return len(self.rows) <= WHOLE
-
-    @property
-    def kinds(self) -> list[str]:
-        """The class of each column: numbers, text, or text with words that have to be broken."""
-        left = {*range(self.heads), *self.text}
-        most = max(8, LETTERS // len(self.head))
-        found = []
-        for place, head in enumerate(self.head):
-            cells = [head, *(row[place] for row in self.rows)]
-            broken = any(len(word) > most for one in cells for word in str(one).split())
-            found.append("long" if broken else "" if place in left else "n")
-        return found
+def kinds(table: Table) -> list[str]:
+    """Return the class of each column: numbers, text, or text with words that have to be broken."""
+    most = max(8, LETTERS // len(table.head))
+    found = []
+    for place, head in enumerate(table.head):
+        cells = [head, *(row[place] for row in table.rows)]
+        broken = any(len(word) > most for one in cells for word in str(one).split())
+        found.append("long" if broken else "" if place in table.left else "n")
+    return found
 
 
 def labels_of(key: object) -> list[str]:
@@ -102,21 +86,25 @@ def _omitted(whole: int, what: str) -> str:
     return f"The first {MOST_ROWS} of {whole:,} {what}; the release itself holds all of them."
 
 
+def _numbers(view: View) -> tuple[list[list[str]], list[list[str]], list[list[tuple[str, str]]]]:
+    """Return the labels of rows and columns, none of a Series, and the numbers with their errors."""
+    found = view.table
+    rows, columns = (list(range(min(length, MOST_ROWS))) for length in found.shape)
+    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
+    tops = [labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    return keys, [[]] if isinstance(view.released, pd.Series) else tops, view.pairs(rows, columns)
+
+
 def release_table(view: View, caption: str) -> Table:
     """Return the released numbers with their margins of error, side by side or one per row."""
-    found = view.table
-    rows, columns = list(range(min(len(found), MOST_ROWS))), list(range(min(found.shape[1], MOST_ROWS)))
-    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
-    pairs = view.pairs(rows, columns)
-    series = isinstance(view.released, pd.Series)
-    tops = [[] if series else labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    found, series = view.table, isinstance(view.released, pd.Series)
     heads = _names(found.index, "of" if series or view.selected else "row")
-    if not series and (view.selected or (found.columns.nlevels == 1 and len(columns) <= MOST_WIDE)):
+    keys, tops, pairs = _numbers(view)
+    if not series and (view.selected or (found.columns.nlevels == 1 and len(tops) <= MOST_WIDE)):
         across = found.columns.names[0]
         named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
-        cells = [[" ± ".join(filter(None, pair)) for pair in line] for line in pairs]
-        lines = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
-        return Table(caption, [*heads, *named], lines, len(heads), note=_omitted(len(found), "rows"))
+        lines = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
+        return Table([*heads, *named], lines, caption, len(heads), note=_omitted(len(found), "rows"))
     heads += [] if series else _names(found.columns, "column")
     lines = [
         [*key, *top, value, *([] if view.selected else [f"± {half}" if half else "not known"])]
@@ -125,7 +113,7 @@ def release_table(view: View, caption: str) -> Table:
     ]
     end = ["released", *([] if view.selected else ["±"])]
     note = _omitted(found.size, "numbers")
-    return Table(caption, [*heads, *end], lines[:MOST_ROWS], len(heads), note=note)
+    return Table([*heads, *end], lines[:MOST_ROWS], caption, len(heads), note=note)
 
 
 def frame_table(frame: Released, caption: str) -> Table:
@@ -137,14 +125,14 @@ def frame_table(frame: Released, caption: str) -> Table:
     heads = _names(whole.index, "row")
     if len(tops) + len(heads) <= MOST_PLAIN:
         rows = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
-        return Table(caption, [*heads, *tops], rows, len(heads), note=_omitted(len(whole), "rows"))
+        return Table([*heads, *tops], rows, caption, len(heads), note=_omitted(len(whole), "rows"))
     rows = [
         [*key, top, cell]
         for key, line in zip(keys, cells, strict=True)
         for top, cell in zip(tops, line, strict=True)
     ]
     note = _omitted(whole.size, "numbers")
-    return Table(caption, [*heads, "column", "value"], rows[:MOST_ROWS], len(heads) + 1, note=note)
+    return Table([*heads, "column", "value"], rows[:MOST_ROWS], caption, len(heads) + 1, note=note)
 
 
 # ---------------------------------------------------------------- pictures
@@ -259,14 +247,12 @@ def _words(view: View) -> str:
     frame = view.table
     if frame.size > MOST_TOLD:
         return f"{view.title}: {_range(frame)} Each is in the table below."
-    rows, columns = list(range(len(frame))), list(range(frame.shape[1]))
-    told = []
-    for key, line in zip(frame.index.tolist(), view.pairs(rows, columns), strict=True):
-        for top, pair in zip(frame.columns.tolist(), line, strict=True):
-            of = (
-                labels_of(key) if isinstance(view.released, pd.Series) else [*labels_of(key), *labels_of(top)]
-            )
-            told.append(f"{', '.join(of)} {' ± '.join(filter(None, pair))}")
+    keys, tops, pairs = _numbers(view)
+    told = [
+        f"{', '.join([*key, *top])} {joined(pair)}"
+        for key, line in zip(keys, pairs, strict=True)
+        for top, pair in zip(tops, line, strict=True)
+    ]
     return f"{view.title}: {'; '.join(told)}."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from pdprivacy import checks, metadata
-from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, got
+from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame
@@ -30,6 +29,7 @@ Given: TypeAlias = "Released | str | os.PathLike[str]"
 MORE = {"counts", "iterations", "steps"}
 """Further metadata of some releases: rounds, steps, and noisy numbers of records."""
 
+AS_RETURNED = "hand in the release as it was returned."
 TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
 
 
@@ -192,41 +192,34 @@ def _read(thing: Any, called: str) -> Release:
         raise ParameterError(
             f"{called} must be a released Series or DataFrame (got {type(thing).__name__}).", TRY
         )
-    released: Released = thing
     try:
-        facts = metadata.read(released)
+        facts = metadata.read(thing)
     except MetadataError as error:
         words = (
             str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
         )
         raise MetadataError(f"{called} is no readable release: {words}", error.hint) from None
-    _check_known(released.attrs[KEY], facts, called)
-    _check_kinds(facts, called)
-    if isinstance(released, pd.DataFrame) and released.shape[1] == 1 and not metadata.verify(released):
-        alone = released.iloc[:, 0]
-        alone.attrs = dict(released.attrs)
-        released = alone if metadata.verify(alone) else released
-    if not metadata.verify(released):
+    _check_known(thing.attrs[KEY], facts, called)
+    try:
+        view = View.of(thing)
+        if not view.unchanged and isinstance(thing, pd.DataFrame) and thing.shape[1] == 1:
+            alone = thing.iloc[:, 0]
+            alone.attrs = dict(thing.attrs)
+            view = View.of(alone)
+        known = view.selected or ("plus_minus" in facts.error and view.half.shape)
+    except MetadataError as error:
+        words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
+        raise MetadataError(words, AS_RETURNED) from None
+    if not view.unchanged:
         raise MetadataError(
             f"The numbers or labels of {called} are not those that were released. Nothing was written.",
             "hand in the release as it was returned; verify() tells.",
         )
-    return Release(_readable(View.of(released), called))
-
-
-def _readable(view: View, called: str) -> View:
-    """Refuse metadata that do not hold the error of each number."""
-    stored = view.facts.error
-    try:
-        known = view.selected or ("plus_minus" in stored and view.half.shape)
-    except (TypeError, ValueError):
-        known = False
     if not known:
         raise MetadataError(
-            f"The release metadata of {called} does not hold the error of each number: 'error'.",
-            "hand in the release as it was returned.",
+            f"The release metadata of {called} does not hold the error of each number ('error').", AS_RETURNED
         )
-    return view
+    return Release(view)
 
 
 def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:
@@ -238,61 +231,3 @@ def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> Non
             f"does not know; it was made by pdprivacy {got(facts.version)}.",
             "make the report with the version that made the release, or a later one.",
         )
-
-
-def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _or_none(value: Any, kind: type) -> bool:
-    return value is None or (isinstance(value, kind) and not isinstance(value, bool))
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(_number(one, 0) for one in value)
-
-
-def _is_risk(value: Any) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, dict) and all(_number(value.get(name), 0, 1 + 1e-9) for name in RISKS)
-
-
-RISKS = ("by_cells", "by_records")
-
-
-def _check_kinds(facts: Metadata, called: str) -> None:
-    """Refuse metadata of the wrong types."""
-    known = {
-        **{name: isinstance(getattr(facts, name), str) for name in ("statistic", "mechanism", "version")},
-        **{name: _texts(getattr(facts, name)) for name in ("columns", "lineage", "filters")},
-        **{name: _or_none(getattr(facts, name), str) for name in ("unit", "bounding", "constraint")},
-        **{name: _or_none(getattr(facts, name), str) for name in ("release_id", "normalize", "calibration")},
-        "rows": _or_none(facts.rows, int),
-        "p": facts.p is None or _number(facts.p),
-        "epsilon": _number(facts.epsilon, 0, math.nextafter(math.inf, 0)) and facts.epsilon > 0,
-        "delta": _number(facts.delta, 0) and facts.delta < 1,
-        "neighbors": facts.neighbors in ("add_remove", "replace_one"),
-        "seeded": isinstance(facts.seeded, bool),
-        "error": isinstance(facts.error, dict),
-        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(one)) for one in SUMS),
-        "releases": _number(facts.releases, 1) and isinstance(facts.releases, int),
-        "dr_ha": _is_risk(facts.dr_ha),
-    }
-    wrong = [name for name, right in known.items() if not right]
-    if wrong:
-        raise MetadataError(
-            f"The release metadata of {called} is not that of a release: {', '.join(map(repr, wrong))}.",
-            "hand in the release as it was returned.",
-        )
-    try:
-        loss(facts.epsilon, facts.delta)
-    except PrivacyError:
-        raise MetadataError(f"The release metadata of {called} states no privacy loss.") from None
-
-
-SUMS = ("total", "spent")

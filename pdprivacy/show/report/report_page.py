@@ -10,22 +10,23 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy._version import __version__
-from pdprivacy.domain import Column, Domain
+from pdprivacy.domain import Column, Domain, number_text
 from pdprivacy.errors import MissingExtraError
 from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Confidential
 from pdprivacy.releases.disclosure.cells import Homogeneity
 from pdprivacy.show import numbers
-from pdprivacy.show.markup import printable
+from pdprivacy.show.markup import Table, printable
 from pdprivacy.show.numbers import cost, label, percent
 from pdprivacy.show.report.costs import Charges, Total, payments
 from pdprivacy.show.report.exhibits import (
     MOST_ROWS,
     Picture,
-    Table,
     budget_picture,
     figure_picture,
     frame_table,
+    is_short,
+    kinds,
     release_picture,
     release_table,
 )
@@ -143,7 +144,7 @@ class Contents:
             ]
             for one in self.releases
         ]
-        return Table("Cost of each result", ["Result", "Mechanism", "epsilon", "delta"], rows, text={1})
+        return Table(["Result", "Mechanism", "epsilon", "delta"], rows, "Cost of each result", text={1})
 
     def accuracy_table(self) -> Table:
         """Return the margins of error of each release."""
@@ -151,7 +152,7 @@ class Contents:
         for one in self.releases:
             error = "selected: see the result" if one.view.selected else one.view.span or "not known"
             rows.append([one.name, f"{one.view.released.size:,}", error])
-        return Table("Margins of error", ["Result", "Numbers", "±"], rows, text={2})
+        return Table(["Result", "Numbers", "±"], rows, "Margins of error", text={2})
 
     def risk_table(self) -> Table:
         """Return the estimated disclosure risk of tables."""
@@ -163,7 +164,7 @@ class Contents:
             rows.append([one.name, known, learned, *shares])
         head = ["Result", "Known to the attacker", "Learned", "of the cells", "of the records"]
         caption = "Homogeneity attacks, estimated from the released counts alone"
-        return Table(caption, head, rows, text={1, 2})
+        return Table(head, rows, caption, text={1, 2})
 
     def declared_table(self) -> Table:
         """Return the declaration."""
@@ -173,13 +174,13 @@ class Contents:
             for one in columns
         ]
         head = ["Column", "Kind", "Declared values", "May be missing", "Role"]
-        return Table("The declared columns", head, rows, text={1, 2, 3, 4})
+        return Table(head, rows, "The declared columns", text={1, 2, 3, 4})
 
     def versions_table(self) -> Table:
         """Return versions and fingerprints."""
         rows = [[one.name, one.facts.version, one.facts.fingerprint] for one in self.releases]
         head = ["Result", "Made by pdprivacy", "Fingerprint of the numbers"]
-        return Table("Versions and fingerprints", head, rows, text={1, 2})
+        return Table(head, rows, "Versions and fingerprints", text={1, 2})
 
     def charges_table(self) -> Table:
         """Return the charges of the budget."""
@@ -193,7 +194,7 @@ class Contents:
         head += ["Cumulative risk", "Id", "In this report"]
         note = f"The first {MOST_ROWS} of {len(entries):,} charges; ledger.entries(name) has all of them."
         note = note if len(entries) > MOST_ROWS else ""
-        return Table("All charges", head, rows, text={1, 2, 5, 6, 8, 9}, note=note)
+        return Table(head, rows, "All charges", text={1, 2, 5, 6, 8, 9}, note=note)
 
 
 def _names(index: pd.Index[Any]) -> str:
@@ -221,10 +222,10 @@ def _declared(column: Column) -> str:
     if column.categories is not None:
         told.append(_first([label(one, None) for one in column.categories], "labels"))
     elif column.lower is not None or column.upper is not None:
-        low, high = ("" if end is None else f"{end:.15g}" for end in (column.lower, column.upper))
+        low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
         told.append(f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}")
     if column.bins is not None:
-        told.append(f"bins at {_first([f'{edge:.15g}' for edge in column.bins], 'edges')}")
+        told.append(f"bins at {_first([number_text(edge) for edge in column.bins], 'edges')}")
     return "; ".join(told) or "none"
 
 
@@ -279,5 +280,5 @@ def page(contents: Contents) -> str:
         keep_trailing_newline=True,
     )
     environment.globals |= {name: getattr(numbers, name) for name in ("cost", "listed", "loss_text", "many")}
-    environment.filters["percent"] = percent
+    environment.filters |= {"percent": percent, "kinds": kinds, "is_short": is_short}
     return str(environment.get_template("page.html").render(report=contents, version=__version__))
