@@ -1,6 +1,6 @@
 """Exact sufficient statistics of declared columns, per engine; no noise here."""
 
 from pdprivacy.engine.blocks import BLOCK
-from pdprivacy.engine.pandas_engine import PandasEngine
+from pdprivacy.engine.pandas_engine import Columns, PandasEngine
 
-__all__ = ["BLOCK", "PandasEngine"]
+__all__ = ["BLOCK", "Columns", "PandasEngine"]

@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
@@ -31,7 +30,7 @@ from pdprivacy.engine.ranks import StepRanks, ranked
 from pdprivacy.expressions import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
 
-__all__ = ["PandasEngine"]
+__all__ = ["Columns", "PandasEngine"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -55,10 +54,17 @@ def _scratch(rows: int, columns: int = 1) -> Floats:
     return kept[:size].reshape(columns, rows)
 
 
+class Columns(Protocol):
+    """What is read of a frame: its columns by name, and how many rows there are."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+    def __len__(self) -> int: ...
+
+
 class PandasEngine:
     """Sufficient statistics of a pandas frame (unique column labels)."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: Columns) -> None:
         self._frame = frame
         self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 

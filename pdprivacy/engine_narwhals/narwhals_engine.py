@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
-from pdprivacy.engine import PandasEngine
+from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine_narwhals.column_expressions import type_name
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.histogram_ranks import HistogramRanks
@@ -181,7 +180,7 @@ class NarwhalsEngine:
         )
 
     def _in_pieces(
-        self, what: str, quantities: Sequence[Quantity], function: Callable[[pd.DataFrame], Found]
+        self, what: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
     ) -> list[Found]:
         """What a function gives of these columns in pieces, as pandas frames have them."""
         names = list(dict.fromkeys(quantity.column.name for quantity in quantities))

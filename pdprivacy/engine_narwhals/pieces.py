@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine import Columns
 from pdprivacy.engine.blocks import LARGEST
 from pdprivacy.engine.unit_codes import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
@@ -136,7 +137,7 @@ def each_of_numbers(
         return in_partitions(frame[list(names)], lambda part: [function(part.to_native())])
     columns = frame.select(list(names))
     columns = columns.to_arrow() if engine == "Polars" else columns
-    return [function(pandas_of(table)) for table in tables(columns, ROWS_OF_NUMBERS)]
+    return [function(_numbers_of(table)) for table in tables(columns, ROWS_OF_NUMBERS)]
 
 
 def then(frame: Any, engine: str, step: Piecewise) -> Any:
@@ -286,6 +287,33 @@ def _then_of_spark(frame: Any, step: Piecewise, types: dict[Any, Any]) -> Any:
 
 
 # ---------------------------------------------------------------- Arrow and pandas
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    array: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Columns as `pdprivacy.engine.PandasEngine` reads them, without a pandas frame around them."""
+
+    rows: int
+    columns: dict[Any, _Array]
+
+    def __getitem__(self, name: Any) -> _Array:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def _numbers_of(table: Any) -> Columns:
+    """Columns of numbers where they are in memory; as a pandas frame if some have nulls or several parts."""
+    if any(values.num_chunks != 1 or values.null_count for values in table.columns):
+        return pandas_of(table)
+    arrays = [_Array(pd.arrays.NumpyExtensionArray(values.chunk(0).to_numpy())) for values in table.columns]
+    return _Numbers(len(table), dict(zip(table.column_names, arrays, strict=True)))
 
 
 def pandas_of(table: Any) -> pd.DataFrame:
