@@ -57,7 +57,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                     f"{statistic!r} cannot be planned for so few records.", "more rows."
                 ) from None
             stored = released.attrs[KEY]
-            found[float(stored["epsilon"]), kind or "none"] = _errors(released)
+            found[float(stored["epsilon"]), stored["bounding"] or "none"] = _errors(released)
         table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat)
         told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
         assumed = {"rows": assumption.rows, "at": None if at is None else float(at)}

@@ -10,6 +10,7 @@ import numpy as np
 from pdprivacy import risk
 from pdprivacy.errors import PrivacyError
 from pdprivacy.ledger import Entry
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.release.calibration import calibrate, released_by
 from pdprivacy.release.publish import Floats
 from pdprivacy.release.spec import Price
@@ -65,13 +66,12 @@ def reached_risk(
     if entry is None or found is None:
         return None
     reached, so_far = found["by_records"], entry.so_far
-    known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
+    known = request.p is None and request.bounding != "truncated"
     if known and so_far is not None and so_far != price.cost:
-        gaussian = request.mechanism == "gaussian"
         classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
         asked = Request(
             so_far.epsilon,
-            so_far.delta if gaussian else 0,
+            so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
             mechanism=request.mechanism,
             calibration=None if classic else request.calibration,
             bounding=request.bounding,
