@@ -560,8 +560,10 @@ def test_wide_discrete_normal_noise_is_that_of_the_sums(monkeypatch):
     quantiles = sums.ppf(q)
     monkeypatch.setattr(distributions, "SMOOTH", 2.0**13)
     smooth = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
-    for one, other in zip(found, smooth, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7)
+    for power, (one, other) in enumerate(zip(found, smooth, strict=True)):
+        # of a few integers the square over a cell is not that in its middle, but next to nothing of all
+        least = 1e-9 * sums.sigma**2 if power == 4 else 0
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=least)
     np.testing.assert_array_equal(quantiles, sums.ppf(q))
     assert DiscreteNormal(2.0**40).central(0.95) == pytest.approx(1.96 * 2.0**40, rel=1e-4)
 

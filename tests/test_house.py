@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import pdprivacy
+from pdprivacy.mechanism import MECHANISMS
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -194,6 +196,20 @@ def test_only_the_gate_may_know_both_data_and_noise():
     parts = {part(path) for path in FILES} - {"__init__"}
     known = {name: set().union(*(own_parts(p) for p in FILES if part(p) == name)) for name in parts}
     assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} == set()
+
+
+def test_nothing_outside_asks_which_mechanism_noise_is_from():
+    """A mechanism is one class: what others need of it are its attributes and methods."""
+    classes = {one.__name__ for one in MECHANISMS.values()}
+    asking = {
+        (dotted(path), name)
+        for path in FILES
+        if part(path) != "mechanism"
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass", "type")
+        for name in classes & set(re.findall(r"\w+", ast.unparse(node)))
+    }
+    assert asking == set()
 
 
 def test_random_numbers_come_from_one_module():
