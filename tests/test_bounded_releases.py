@@ -1484,7 +1484,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
         "'truncated'",
     ),
     "unknown mechanism": (
-        lambda dp: dp.mean("x", epsilon=1, mechanism="staircase"),
+        lambda dp: dp.mean("x", epsilon=1, mechanism="stairs"),
         ParameterError,
         "'generalized_gaussian'",
     ),

@@ -665,7 +665,7 @@ BAD = {
     ),
     "rng": (lambda d: d.dr_ha("age", "ill", 1, method="monte_carlo", rng="x"), ParameterError, "rng"),
     "mechanism": (
-        lambda d: d.dr_ha("age", "ill", 1, mechanism="discrete_gaussian"),
+        lambda d: d.dr_ha("age", "ill", 1, mechanism="discrete"),
         ParameterError,
         "'mechanism'",
     ),
