@@ -33,19 +33,19 @@ from pdprivacy.mechanism import Laplace
 MECHANISMS = {
     "published": {"bounding": "truncated", "calibration": "published"},
     "corrected": {"bounding": "truncated"},
-    "bit": {"bounding": "bit"},
+    "clamp": {"bounding": "clamp"},
 }
 LONG = {
     "published": "truncated, published scale",
     "corrected": "truncated, corrected scale",
-    "bit": "boundary inflated (BIT)",
+    "clamp": "boundary inflated (BIT)",
     "original": "without noise",
 }
 Rng = np.random.Generator
 Floats = np.ndarray
 
 # Told apart by people who see fewer colours, too (Okabe and Ito).
-COLOURS = {"published": "#D55E00", "corrected": "#0072B2", "bit": "#009E73", "original": "#555555"}
+COLOURS = {"published": "#D55E00", "corrected": "#0072B2", "clamp": "#009E73", "original": "#555555"}
 
 
 class Progress:
@@ -104,7 +104,7 @@ def release_covariances(n: int, covariance: float, limit: Floats, how: dict[str,
     The limits are made of released variances, so they are public by now.
     """
     moved = sensitivity.cov(*LIMITS[0], *LIMITS[1], n, neighbors="replace_one")
-    if how["bounding"] == "bit":  # the noisy number is clamped, which needs no mechanism
+    if how["bounding"] == "clamp":  # the noisy number is clamped, which needs no mechanism
         noisy = release(Laplace(EACH, moved), np.full(limit.size, covariance), rng)
         return postprocess.clamp(noisy, -limit, limit)
     # Each repetition has bounds of its own. What truncation costs grows with the range, so a scale
@@ -127,7 +127,7 @@ def release_matrices(n: int, correlation: float, name: str, repetitions: int, rn
     )
     limit = np.sqrt(first * second)
     covariance = release_covariances(n, correlation * np.sqrt(2), limit, how, rng)
-    # a variance of zero, which "bit" releases often, has no correlation
+    # a variance of zero, which "clamp" releases often, has no correlation
     ratio = np.divide(covariance, limit, out=np.full(repetitions, np.nan), where=limit > 0)
     return {"S11": first, "S22": second, "S12": covariance, "r": np.clip(ratio, -1, 1)}
 

@@ -300,7 +300,7 @@ class PlanDP(PlanMethods):
     """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
     Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
-    ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "bit", "truncated"], rows=1000)``.
+    ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
     ``rows``: the number of records, where it is not public: a guess of yours. ``at``: the value that the
     statistic is assumed to have (of a sum, the mean of its terms; of a table, the count of every cell; of a
     description, the standard deviation); by default the middle of the bounds, the variance of uniform

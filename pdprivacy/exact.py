@@ -1,8 +1,9 @@
 """Exact arithmetic: decimals of many digits, directed rounding and bisection.
 
-The decimal arithmetic of Python rounds roots, logarithms and exponentials correctly, so that the neighbour
-of a result on one side is a bound. A float is a bound both as the binary number it is and as the shortest
-decimal that it prints, which is what a loss reads it as.
+The decimal arithmetic of Python rounds roots, logarithms and exponentials correctly, so that the next
+decimal above a result is an upper bound of the exact value, and the next one below it is a lower bound. A
+float that is returned as a bound satisfies it twice: as a binary number, and as the shortest decimal that it
+prints, because a loss reads a float as that decimal.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ __all__ += ["smallest"]
 T = TypeVar("T", float, Decimal)
 
 LARGEST_EXPONENT = 2000
-"""Of the tenth powers in `UP` and `DOWN`; exponentials beyond are never computed."""
+"""The largest exponent of ten in `UP` and `DOWN`; larger exponentials are never computed."""
 
 KEPT = 50
-"""Correct digits of a decimal that `moved_up` and `moved_down` take."""
+"""The number of correct digits that `moved_up` and `moved_down` expect of a decimal."""
 
 ABOVE = Decimal(f"1.{'0' * 34}1")
 BELOW = Decimal(f"0.{'9' * 20}")
-"""Further away than `ABOVE`, so that a number that was moved down and is computed back stays below."""
+"""The factor is further from 1 than `ABOVE`, so that a number that is moved down and then up stays below."""
 
 SLIP = 3
 """The largest error of `exponential`, in its last place."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
@@ -255,7 +256,7 @@ def check(facts: Metadata) -> None:
         **{name: _is_or_none(getattr(facts, name), str) for name in OPTIONAL},
         "rows": _is_or_none(facts.rows, int),
         "p": facts.p is None or _is_number(facts.p),
-        "epsilon": _is_number(facts.epsilon, 0, math.nextafter(math.inf, 0)) and facts.epsilon > 0,
+        "epsilon": _is_number(facts.epsilon, 0, sys.float_info.max) and facts.epsilon > 0,
         "delta": _is_number(facts.delta, 0) and facts.delta < 1,
         "neighbors": facts.neighbors in ("add_remove", "replace_one"),
         "seeded": isinstance(facts.seeded, bool),

@@ -9,32 +9,33 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.mechanism import Bounding, Calibration
+from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
+from pdprivacy.mechanism.bounds import bounding_name
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
 
 __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 
-MechanismName: TypeAlias = Literal["laplace", "gaussian", "generalized_gaussian", "geometric"]
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 
 MOST_RELEASES = 10_000
-NAMES = {"gaussian": "Gaussian", "generalized_gaussian": "generalized Gaussian"}
 
 
 class Options(TypedDict, total=False):
     """Keywords that every release takes beside ``epsilon``.
 
-    delta : of the cost; needed by "gaussian" and "generalized_gaussian" (of order above 1).
-    mechanism : the noise: "laplace", "gaussian", "generalized_gaussian", or "geometric" (whole numbers,
-        for counts).
+    delta : of the cost; needed by "gaussian", "discrete_gaussian" and "generalized_gaussian" (of order
+        above 1).
+    mechanism : the noise: "laplace", "gaussian", "generalized_gaussian", "staircase" (where a record
+        changes one number of a table or column only), "geometric" or "discrete_gaussian" (whole numbers, for
+        counts).
     p : the order of "generalized_gaussian", from 1 (Laplace) over 2 (Gaussian) to 100.
     calibration : "analytic" (None), "classic" or "pdp" of Gaussian noise; "published" is the paper's
         truncated Laplace, which costs more than the ``epsilon`` that is asked for: what it truly
         costs is charged.
     bounding : keeps released numbers within their bounds: "truncated" (noise conditioned on
-        staying inside, with the larger scale that this needs unless it is Gaussian) or "bit"
-        (clamped). None: not kept.
+        staying inside, with the larger scale that this needs unless it is Gaussian) or "clamp"
+        (clamped; "bit" is another name of it). None: not kept.
     bounds : with ``bounding``, narrower public bounds than the declaration implies: (lower, upper), None
         for an open end, or a mapping from columns to such pairs where there is a number per column. Not
         for matrices, shares, or counts with a constraint, whose bounds follow.
@@ -92,14 +93,12 @@ class Request:
         releases: int = 1,
     ) -> None:
         check_one_of("mechanism", mechanism, get_args(MechanismName))
-        if bounding is not None:
-            check_one_of("bounding", bounding, get_args(Bounding))
         for name, value in (
             ("cost", loss(epsilon, delta)),
             ("mechanism", mechanism),
             ("p", _order(mechanism, p)),
             ("calibration", calibration),
-            ("bounding", bounding),
+            ("bounding", bounding_name(bounding)),
             ("releases", whole(releases, "releases", 1, MOST_RELEASES)),
         ):
             object.__setattr__(self, name, value)
@@ -129,13 +128,13 @@ class Request:
             )
 
     def _check_delta(self) -> None:
-        delta = float(self.cost.delta)
-        if delta == 0 and (self.mechanism == "gaussian" or (self.p is not None and self.p > 1)):
+        delta, mechanism = float(self.cost.delta), MECHANISMS[self.mechanism]
+        if delta == 0 and mechanism.takes_delta(self.p):
             raise ParameterError(
-                f"'delta' must be positive for {NAMES[self.mechanism]} noise (got 0).",
+                f"'delta' must be positive for {mechanism.title} (got 0).",
                 'pass delta=1e-6, or mechanism="laplace", which needs none.',
             )
-        if delta > 0 and (self.mechanism in ("laplace", "geometric") or self.p == 1):
+        if delta > 0 and not mechanism.takes_delta(self.p):
             raise ParameterError(
                 f"'delta' must be 0 for {self.mechanism} noise (got {delta:g}).",
                 'leave delta out, or use mechanism="gaussian".',

@@ -15,7 +15,7 @@ from pdprivacy.errors import AlreadyCharged, BudgetExceeded, DeclarationError, P
 
 CALLS = [
     ("mean", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
-    ("std", ("age",), {"epsilon": 0.25, "rng": 2, "bounding": "bit"}),
+    ("std", ("age",), {"epsilon": 0.25, "rng": 2, "bounding": "clamp"}),
     ("count", (), {"epsilon": 0.25, "rng": 3}),
     ("crosstab", ("region", "health"), {"epsilon": 1, "rng": 4, "margins": True}),
     ("histogram", ("income", 5), {"epsilon": 0.5, "rng": 5}),

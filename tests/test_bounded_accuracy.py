@@ -152,7 +152,7 @@ CASES = [
     (name, law, bounding)
     for row, name in enumerate(BOUNDED)
     for place, law in enumerate(LAWS)
-    for turn, bounding in enumerate(("bit", "truncated"))
+    for turn, bounding in enumerate(("clamp", "truncated"))
     # the noisy number is clamped, wherever the statistic is; truncated noise is that of the clamped one
     if (bounding == "truncated" if name == "mean beyond narrow bounds" else (row + place + turn) % 2 == 0)
     or name == "sum of private rows"
@@ -166,7 +166,7 @@ def simulated(name: str, law: str, bounding: str) -> tuple[Any, float, float]:
     options = {**LAWS[law], "epsilon": "0.3", "bounding": bounding}
     stored = call(dp_of(scope), rng=1, **options).attrs["dp"]
     rng = np.random.default_rng([5, *f"{name} {law} {bounding}".encode()])
-    number = DRAWS["laplace, clamped" if (law, bounding) == ("laplace", "bit") else law]
+    number = DRAWS["laplace, clamped" if (law, bounding) == ("laplace", "clamp") else law]
     found = draws("moments", lambda **o: call(dp_of(scope), **o), number, rng=rng, **options)
     return found[:, 0], stored["scale"], float(np.ravel(stored["error"]["plus_minus"])[0])
 
@@ -220,7 +220,7 @@ def test_intervals_cover_wherever_the_statistic_lies(name, law, bounding):
     # every two of them together
     [
         (("add_remove", "replace_one")[(turn + place) % 2], bounding, law)
-        for turn, bounding in enumerate(["bit", "truncated"])
+        for turn, bounding in enumerate(["clamp", "truncated"])
         for place, law in enumerate(["geometric", *LAWS])
     ],
 )
@@ -237,7 +237,7 @@ def test_intervals_of_counts_cover_empty_cells_and_full_ones(scope, bounding, la
     assert (covered >= 0.95 - Z * math.sqrt(0.95 * 0.05 / COUNTS)).all()
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 @pytest.mark.parametrize("name", ["mean", "var", "cov", "pooled_var"])
 def test_intervals_of_numbers_made_of_bounded_noise_cover(name, bounding):
     """Noisy sums over noisy counts, each within its bounds: 93 % or more at a loss at which the first order
@@ -385,7 +385,7 @@ def test_the_nearest_shares_are_never_farther_from_the_true_ones(epsilon):
     assert better > 50
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 @pytest.mark.parametrize("epsilon", [1.0, 5.0, 40.0])
 def test_the_nearest_correlations_are_never_farther_from_the_true_ones(epsilon, bounding):
     """As above, for correlation matrices, up to the tolerance of the alternating projections."""

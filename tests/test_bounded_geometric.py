@@ -15,7 +15,7 @@ from pdprivacy.mechanism import Geometric, truncated_geometric_scale, truncated_
 from tests.support.statistics import Distribution, accepts_only, discrete
 
 RANGES = [(0, 1), (0, 2), (0, 7), (-3, 9), (0, 50), (0, math.inf), (-math.inf, 4)]
-BOUNDINGS = ["bit", "truncated"]
+BOUNDINGS = ["clamp", "truncated"]
 
 
 def law(scale: float, s: int, lower: float, upper: float, bounding: str) -> tuple[np.ndarray, np.ndarray]:
@@ -24,7 +24,7 @@ def law(scale: float, s: int, lower: float, upper: float, bounding: str) -> tupl
     z = np.arange(-reach, reach + 1)
     p = np.exp(-np.abs(z) / scale)
     released = z + s
-    if bounding == "bit":
+    if bounding == "clamp":
         return np.clip(released, lower, upper), p / p.sum()
     inside = (released >= lower) & (released <= upper)
     return released[inside], p[inside] / p[inside].sum()
@@ -70,7 +70,7 @@ def test_wide_noise_in_a_wide_range_keeps_its_digits():
             b = np.longdouble(mechanism.scale)
             y = np.arange(width + 1)
             p = np.exp(-np.abs(y - s).astype(np.longdouble) / b)
-            if bounding == "bit":
+            if bounding == "clamp":
                 p *= np.tanh(np.longdouble(0.5) / b)
                 for end in (0, -1):
                     p[end] /= -np.expm1(-1 / b)  # all that lies beyond
@@ -139,19 +139,19 @@ def test_values_outside_are_clamped_and_several_need_moves():
     assert mechanism.sample([[2]], rng=1).tolist() == [[2]]
     with pytest.raises(ParameterError, match="takes one number"):
         Geometric(1, 1, bounds=(0, 5), bounding="truncated").sample([1, 2])
-    assert Geometric(50, 1, bounds=(0.5, 5.5), bounding="bit").sample([0, 9], rng=1).tolist() == [1, 5]
+    assert Geometric(50, 1, bounds=(0.5, 5.5), bounding="clamp").sample([0, 9], rng=1).tolist() == [1, 5]
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"bounds": (2, 1), "bounding": "bit"}, "lower bound must be below"),
-        ({"bounds": (1, 1), "bounding": "bit"}, "lower bound must be below"),
-        ({"bounds": (1.2, 2.9), "bounding": "bit"}, "two whole numbers"),
+        ({"bounds": (2, 1), "bounding": "clamp"}, "lower bound must be below"),
+        ({"bounds": (1, 1), "bounding": "clamp"}, "lower bound must be below"),
+        ({"bounds": (1.2, 2.9), "bounding": "clamp"}, "two whole numbers"),
         ({"bounds": (-math.inf, math.inf), "bounding": "truncated"}, "finite bound"),
         ({"bounds": (0, 1), "bounding": "truncated", "sensitivity": 2}, "at most the range"),
         ({"bounds": (0, 1)}, "need a 'bounding'"),
-        ({"bounding": "bit"}, "needs 'bounds'"),
+        ({"bounding": "clamp"}, "needs 'bounds'"),
         ({"l0_sensitivity": 0}, "'l0_sensitivity' must be a positive"),
     ],
 )

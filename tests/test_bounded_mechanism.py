@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
-from pdprivacy import Approx, Pure, noise
-from pdprivacy.distributions import GeneralizedNormal, log_gain
+from pdprivacy import Approx, Pure, distributions, noise
+from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_up
 from pdprivacy.mechanism import (
     Bounds,
+    DiscreteGaussian,
     Gaussian,
     GeneralizedGaussian,
     Laplace,
@@ -36,7 +37,7 @@ from pdprivacy.mechanism.grid import grid_units
 from tests.support.statistics import Distribution, accepts, accepts_only
 
 INF = math.inf
-BOUNDINGS = ("truncated", "bit")
+BOUNDINGS = ("truncated", "clamp")
 ORDERS = (1.0, 1.5, 2.0, 3.0, 10.0, 100.0)
 RANGES = [(0.0, 1.0), (-3.0, 5.0), (2.0, INF), (-INF, -1.0)]
 SCALES = [1e-3, 0.05, 0.5, 2.0, 30.0, 1e4]
@@ -221,7 +222,7 @@ def test_open_sided_errors_approach_the_variance_and_never_exceed_it(bounding, p
 def test_the_error_of_clamping_is_below_that_of_truncation_at_one_scale(p, log_b, part, width):
     """Liu (2019), Proposition 1: both biases have one direction, and clamping is less biased."""
     law = GeneralizedNormal.of(p, 10.0**log_b)
-    clamped, truncated = bounded(0, width, "bit"), bounded(0, width, "truncated")
+    clamped, truncated = bounded(0, width, "clamp"), bounded(0, width, "truncated")
     s = part * width
     one, other = float(clamped.bias(law, s)), float(truncated.bias(law, s))
     tiny = 1e-13 * min(law.b, width)
@@ -264,7 +265,7 @@ def test_truncated_distributions_are_cut_off_and_renormalised(p, b):
 def test_clamped_distributions_pile_up_at_the_bounds(p):
     b, (lo, hi) = 0.7, (-1.0, 2.0)
     law, reference = GeneralizedNormal.of(p, b), stats.gennorm(p, scale=b)
-    limits = bounded(lo, hi, "bit")
+    limits = bounded(lo, hi, "clamp")
     for s in (-1.0, -0.2, 1.9, 2.0):
         cdf = limits.cdf(law, [np.nextafter(lo, -INF), lo, 0.3, np.nextafter(hi, -INF), hi, 5.0], s)
         inner = reference.cdf(np.array([lo, 0.3, hi]) - s)
@@ -433,7 +434,7 @@ def test_truncated_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize(("bounds", "s"), [((-4, 5), 1.0), ((0, INF), 3.0)])
 def test_clamped_draws_have_the_claimed_scale_and_no_other(kind, bounds, s):
-    mechanism = FAMILIES[kind](bounds=bounds, bounding="bit", l0_sensitivity=1, grid=2.0**-24)
+    mechanism = FAMILIES[kind](bounds=bounds, bounding="clamp", l0_sensitivity=1, grid=2.0**-24)
     drawn = mechanism.sample(np.full(20_000, s), rng=203)
     (lo, hi), (order, b) = mechanism.bounds, law_of(mechanism)
 
@@ -525,6 +526,55 @@ def test_the_default_break_has_the_least_absolute_error(epsilon):
     assert absolute(mechanism.gamma) == pytest.approx(math.exp(epsilon / 2) / math.expm1(epsilon), rel=1e-9)
 
 
+@pytest.mark.parametrize("mechanism", STAIRS, ids=lambda m: f"{float(m.epsilon)}-{m.gamma:.2f}")
+def test_partial_moments_of_the_staircase_are_sums_over_its_blocks(mechanism):
+    law, width, gamma = mechanism.distribution, mechanism.scale, mechanism.gamma
+    ends = np.concatenate([[k, k + gamma] for k in range(math.ceil(60 / float(mechanism.epsilon)))]) * width
+    far = float(ends[-1])
+    for t in (0.0, gamma * width / 3, width / 2, width, 7.3 * width, far / 3, far, INF):
+        cut = np.minimum(ends, t)
+        height = law.pdf((ends[:-1] + ends[1:]) / 2)
+        for k in (1, 2, 3, 4):
+            whole = math.fsum(height * (cut[1:] ** (k + 1) - cut[:-1] ** (k + 1)) / (k + 1))
+            assert float(law.moment(k, t)) == pytest.approx(whole, rel=1e-9, abs=0)
+    np.testing.assert_array_equal(law.moment(1, np.array([[0.0, width]])).shape, (1, 2))
+    law, scale = law.standard
+    assert (law.std * scale, law.coarseness * scale) == (pytest.approx(mechanism.std), pytest.approx(width))
+
+
+@pytest.mark.parametrize("sigma", [0.4, 3.7, 900.0])
+def test_partial_moments_of_discrete_normal_noise_are_sums(sigma):
+    law, z = DiscreteNormal(sigma), np.arange(1.0, math.ceil(12 * sigma) + 2)
+    for t in (0.0, 1.0, float(round(2 * sigma)), INF):
+        for k in (1, 2, 3, 4):
+            whole = math.fsum((z**k * law.pdf(z))[z <= t])
+            assert float(law.moment(k, t)) == pytest.approx(whole, rel=1e-9, abs=1e-15)
+    assert 2 * law.half_moment(2) == pytest.approx(law.std**2)
+
+
+def test_wide_discrete_normal_noise_is_that_of_the_sums(monkeypatch):
+    sums = DiscreteNormal(2.0**14)
+    z = np.array([0, 1, 9000, 40_000, 100_000])
+    q = np.array([1e-9, 0.01, 0.3, 0.5, 0.9])
+    found = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
+    quantiles = sums.ppf(q)
+    monkeypatch.setattr(distributions, "SMOOTH", 2.0**13)
+    smooth = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
+    for power, (one, other) in enumerate(zip(found, smooth, strict=True)):
+        # of a few integers the square over a cell is not that in its middle, but next to nothing of all
+        least = 1e-9 * sums.sigma**2 if power == 4 else 0
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=least)
+    np.testing.assert_array_equal(quantiles, sums.ppf(q))
+    assert DiscreteNormal(2.0**40).central(0.95) == pytest.approx(1.96 * 2.0**40, rel=1e-4)
+
+
+def test_partial_moments_of_the_discrete_laplace_law_at_infinity():
+    for b in (0.05, 1.0, 30.0):
+        law, z = DiscreteLaplace(b), np.arange(1.0, 60 * b + 5)
+        for k in (1, 2, 3, 4):
+            assert law.half_moment(k) == pytest.approx(math.fsum(z**k * law.pdf(z)), rel=1e-9)
+
+
 # 5. Samples.
 
 
@@ -564,7 +614,7 @@ def test_what_is_released_is_within_the_bounds_and_on_the_grid(kind, bounding, b
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_clamped_samples_are_clamped_plain_samples(kind):
     plain = FAMILIES[kind](grid=2.0**-24, l0_sensitivity=1)
-    clamped = FAMILIES[kind](grid=2.0**-24, l0_sensitivity=1, bounds=(-1, 2), bounding="bit")
+    clamped = FAMILIES[kind](grid=2.0**-24, l0_sensitivity=1, bounds=(-1, 2), bounding="clamp")
     values = np.linspace(-1, 2, 49)
     np.testing.assert_array_equal(
         clamped.sample(values, rng=207), np.clip(plain.sample(values, rng=207), -1, 2)
@@ -600,7 +650,7 @@ def test_draws_that_do_not_fit_the_mechanism_are_refused():
     with pytest.raises(ParameterError, match="depends on the distances") as caught:
         truncated.draw(3, noise.source(1))
     assert "draw_within" in caught.value.hint
-    for other in (Laplace(1, 1), Laplace(1, 1, bounds=(0, 2), bounding="bit"), Staircase(1, 1)):
+    for other in (Laplace(1, 1), Laplace(1, 1, bounds=(0, 2), bounding="clamp"), Staircase(1, 1)):
         with pytest.raises(ParameterError, match=r"^Only a truncated mechanism"):
             other.draw_within([1], [1], noise.source(1))
     with pytest.raises(ParameterError, match="one shape"):
@@ -614,7 +664,7 @@ ONE_NUMBER = {
     "generalized truncated": lambda **k: GeneralizedGaussian(
         1, 0, 1, 1, bounds=(0, 2), bounding="truncated", **k
     ),
-    "generalized bit": lambda **k: GeneralizedGaussian(1, "1e-5", 1, 3, bounds=(0, 2), bounding="bit", **k),
+    "generalized bit": lambda **k: GeneralizedGaussian(1, "1e-5", 1, 3, bounds=(0, 2), bounding="clamp", **k),
     "staircase": lambda **k: Staircase(1, 1, **k),
 }
 
@@ -633,17 +683,17 @@ def test_one_number_only_unless_it_is_stated_how_many_move(kind):
 
 def test_mechanisms_that_add_up_take_several_numbers():
     for mechanism in (
-        Laplace(1, 1, bounds=(0, 2), bounding="bit"),
-        Gaussian(1, "1e-5", 1, bounds=(0, 2), bounding="bit"),
+        Laplace(1, 1, bounds=(0, 2), bounding="clamp"),
+        Gaussian(1, "1e-5", 1, bounds=(0, 2), bounding="clamp"),
         Gaussian(1, "1e-5", 1, bounds=(0, 2), bounding="truncated"),
         GeneralizedGaussian(1, 0, 1, 1),
     ):
         assert mechanism.sample(np.zeros(1000), rng=1).shape == (1000,)
-    for laplace in (Laplace(1, 1, bounds=(0, 2), bounding="bit"), GeneralizedGaussian(1, 0, 1, 1)):
+    for laplace in (Laplace(1, 1, bounds=(0, 2), bounding="clamp"), GeneralizedGaussian(1, 0, 1, 1)):
         with pytest.raises(ParameterError, match=r"up to 1024 values"):
             laplace.sample(np.zeros(1025), rng=1)
     # rounding moves as many numbers as a record does
-    several = Laplace(1, 1, bounds=(0, 2), bounding="bit", l0_sensitivity=3)
+    several = Laplace(1, 1, bounds=(0, 2), bounding="clamp", l0_sensitivity=3)
     assert several.sample(np.zeros(5000), rng=1).shape == (5000,)
     with pytest.raises(ParameterError, match=r"up to 1024 values"):
         Laplace(1, 1, l0_sensitivity=1025).sample(np.zeros(1025), rng=1)
@@ -699,13 +749,13 @@ def test_bounds_that_are_none_are_refused(kind, bounding):
     with pytest.raises(ParameterError, match="'bounds' need a 'bounding'") as caught:
         make(bounds=(0, 2))
     assert "truncated" in caught.value.hint
-    assert "bit" in caught.value.hint
-    for wrong in ("clip", 1, True, ["bit"]):
-        with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'bit'"):
+    assert "clamp" in caught.value.hint
+    for wrong in ("clip", 1, True, ["clamp"]):
+        with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'clamp'"):
             make(bounds=(0, 2), bounding=wrong)
     with pytest.raises(ParameterError, match="needs a finite bound"):
         make(bounds=(None, INF), bounding="truncated")
-    assert make(bounds=(-INF, INF), bounding="bit").bounds == (-INF, INF)
+    assert make(bounds=(-INF, INF), bounding="clamp").bounds == (-INF, INF)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -741,11 +791,48 @@ def test_a_break_outside_the_stair_is_refused():
             Staircase(1, 1, gamma=gamma)
     with pytest.raises(ParameterError, match="'gamma' must be a finite number"):
         Staircase(1, 1, gamma=math.nan)
-    for epsilon in (1000, "1e9"):
-        with pytest.raises(ParameterError, match="cannot be drawn"):
-            Staircase(epsilon, 1)
-    for epsilon in ("1e-5", 40):
-        assert math.isfinite(float(Staircase(epsilon, 1).sample(0.0, rng=1)))
+    with pytest.raises(ParameterError, match="cannot be drawn"):
+        Staircase(1, 1, gamma="1e-12")
+    with pytest.raises(ParameterError, match="cannot be drawn"):
+        Staircase("1e-12", 1)
+
+
+def test_staircase_noise_is_drawn_at_every_epsilon():
+    for epsilon in ("1e-5", 40, 1000, "1e5", "1e400"):
+        mechanism = Staircase(epsilon, 1)
+        assert math.isfinite(float(mechanism.sample(0.0, rng=1)))
+        assert mechanism.loss == Pure(epsilon)
+        assert math.isfinite(mechanism.std)
+        assert mechanism.interval(0.95)[1] < 1 or epsilon == "1e-5"
+
+
+@pytest.mark.parametrize("make", [Staircase, lambda e, s, **k: DiscreteGaussian(e, "1e-5", s, **k)])
+def test_noise_whose_truncation_is_unknown_is_clamped_only(make):
+    with pytest.raises(
+        ParameterError, match=r"'truncated' is not offered for (staircase|discrete Gauss)"
+    ) as caught:
+        make(1, 1, bounds=(0, 9), bounding="truncated", l0_sensitivity=1)
+    assert "clamp" in caught.value.hint
+    mechanism = make(1, 1, bounds=(0, 9), bounding="clamp", l0_sensitivity=1)
+    assert mechanism.scale == make(1, 1).scale
+    assert mechanism.bounds == (0, 9)
+    drawn = mechanism.sample(np.full(4000, 1), rng=3)
+    assert drawn.min() == 0
+    assert drawn.max() <= 9
+    assert accepts(drawn, lambda x: mechanism.cdf(x, s=1))
+    assert drawn.mean() - 1 == pytest.approx(float(mechanism.bias(1)), abs=5 * mechanism.std / 63)
+    assert np.square(drawn - 1.0).mean() == pytest.approx(float(mechanism.mse(1)), rel=0.2)
+    assert abs(float(mechanism.bias(0))) == pytest.approx(mechanism.worst_case_bias())
+    places = np.linspace(0, 9, 91) if make is Staircase else np.arange(10)
+    assert float(mechanism.mse(places).max()) == pytest.approx(mechanism.worst_case_mse(), rel=1e-3)
+
+
+def test_bit_is_another_name_of_clamp():
+    clamped, alias = (Laplace(1, 1, bounds=(0, 2), bounding=name) for name in ("clamp", "bit"))
+    assert alias == clamped
+    assert (
+        alias.bounding == Bounds.of((0, 2), "bit").bounding == Bounds(None, None, "bit").bounding == "clamp"
+    )
 
 
 def test_an_order_that_is_none_is_refused():
@@ -773,7 +860,7 @@ def test_a_calibration_that_does_not_fit_is_refused():
     for wrong in ("exact", 1, ["published"]):
         with pytest.raises(ParameterError, match="'calibration' must be one of 'published', None"):
             Laplace(1, 1, bounds=(0, 1), bounding="truncated", calibration=wrong)
-    for extra in ({}, {"bounds": (0, 1), "bounding": "bit"}):
+    for extra in ({}, {"bounds": (0, 1), "bounding": "clamp"}):
         with pytest.raises(ParameterError, match="is for bounding='truncated'") as caught:
             Laplace(1, 1, calibration="published", **extra)
         assert "plain scale is right" in caught.value.hint
@@ -852,9 +939,9 @@ def test_mechanisms_are_frozen_values():
         assert one.std > 0
         assert one.scale == pytest.approx(float(one.steps * one.grid))
     truncated, clamped = (Laplace(1, 1, bounds=(0, 2), bounding=bounding) for bounding in BOUNDINGS)
-    assert len({truncated, clamped, Laplace(1, 1), Laplace(1, 1, bounds=(0, 3), bounding="bit")}) == 4
+    assert len({truncated, clamped, Laplace(1, 1), Laplace(1, 1, bounds=(0, 3), bounding="clamp")}) == 4
     assert (truncated.bounds, truncated.bounding) == ((0, 2), "truncated")
-    assert Laplace(1, 1, bounds=(None, 2), bounding="bit").bounds == (-INF, 2)
+    assert Laplace(1, 1, bounds=(None, 2), bounding="clamp").bounds == (-INF, 2)
 
 
 def test_losses_are_those_stated():

@@ -35,7 +35,7 @@ def covers(share: float, draws: int) -> bool:
         pytest.param("std", 20, "add_remove", None, "gaussian", marks=pytest.mark.full),
         ("std", 1000, "replace_one", "truncated", "gaussian"),
         pytest.param("std", 20, "replace_one", None, "laplace", marks=pytest.mark.full),
-        pytest.param("std", 20, "add_remove", "bit", "gaussian", marks=pytest.mark.full),
+        pytest.param("std", 20, "add_remove", "clamp", "gaussian", marks=pytest.mark.full),
         pytest.param("mean", 20, "add_remove", "truncated", "laplace", marks=pytest.mark.full),
         ("shares", 20, "add_remove", "truncated", "geometric"),
         ("crosstab, margins", 20, "add_remove", "truncated", "geometric"),
@@ -69,7 +69,7 @@ def sparse() -> pd.DataFrame:
     return cells.dp.protect(TABLE, epsilon=10**6, delta=0.01)
 
 
-@pytest.mark.parametrize("bounding", ["bit", pytest.param("truncated", marks=pytest.mark.full)])
+@pytest.mark.parametrize("bounding", ["clamp", pytest.param("truncated", marks=pytest.mark.full)])
 def test_totals_of_bounded_cells_hold_the_total(sparse, bounding):
     """The bias of a total is the sum of a hundred biases: of 60 totals at most a few may be off."""
     options = {"epsilon": 60, "margins": True, "bounding": bounding, "releases": 60, "rng": 3}
@@ -78,7 +78,7 @@ def test_totals_of_bounded_cells_hold_the_total(sparse, bounding):
     assert covers(((lower <= 50) & (upper >= 50)).mean(), 60)
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 def test_sums_and_shares_of_bounded_cells_state_no_bias_and_say_why(sparse, bounding):
     with_sums = sparse.dp.crosstab("i", "j", epsilon=1, margins=True, bounding=bounding, rng=1)
     shares = sparse.dp.value_counts("i", epsilon=1, normalize=True, bounding=bounding, rng=1)
@@ -92,7 +92,7 @@ def test_sums_and_shares_of_bounded_cells_state_no_bias_and_say_why(sparse, boun
     assert total == pytest.approx(100 * cells)
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 def test_a_bounded_table_warns_of_sums_before_it_is_charged(sparse, bounding):
     spent = sparse.dp.budget.spent
     with pytest.warns(BoundingWarning, match="biases add up") as caught:

@@ -25,7 +25,7 @@ def test_a_description_without_noise_to_speak_of_is_that_of_pandas(survey, schem
     pd.testing.assert_frame_equal(described, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("bounding", ["bit", "truncated"])
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 def test_a_description_stays_within_what_the_declaration_allows(survey, schema, bounding):
     private = survey.dp.protect(schema, epsilon=100)
     for seed in range(30):
@@ -51,5 +51,5 @@ def test_a_description_is_planned_by_its_standard_deviation(private):
 
 def test_bounds_of_a_description_are_refused_for_free(private):
     with pytest.raises(ParameterError, match="'bounds' are for one statistic"):
-        private.dp.describe("age", epsilon=1, bounding="bit", bounds=(0, 5))
+        private.dp.describe("age", epsilon=1, bounding="clamp", bounds=(0, 5))
     assert private.dp.budget.spent == (0, 0)

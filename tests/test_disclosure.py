@@ -286,7 +286,7 @@ def test_the_ends_of_a_curve_are_counted_by_hand(private):
 
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
+@pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize(
     "noise",
     [
@@ -667,14 +667,14 @@ BAD = {
     ),
     "rng": (lambda d: d.dr_ha("age", "ill", 1, method="monte_carlo", rng="x"), ParameterError, "rng"),
     "mechanism": (
-        lambda d: d.dr_ha("age", "ill", 1, mechanism="discrete_gaussian"),
+        lambda d: d.dr_ha("age", "ill", 1, mechanism="discrete"),
         ParameterError,
         "'mechanism'",
     ),
     "delta missing": (lambda d: d.risk_curve("age", "ill", mechanism="gaussian"), ParameterError, "'delta'"),
     "delta too much": (lambda d: d.choose_epsilon("age", "ill", delta=0.1), ParameterError, "'delta'"),
     "bounding": (lambda d: d.dr_ha("age", "ill", 1, bounding="clip"), ParameterError, "'bounding'"),
-    "bounded distances": (lambda d: d.utility(bounding="bit"), ParameterError, "without bounds"),
+    "bounded distances": (lambda d: d.utility(bounding="clamp"), ParameterError, "without bounds"),
     "distances of order p": (
         lambda d: d.tradeoff("age", "ill", mechanism="generalized_gaussian", p=3, delta=0.1),
         ParameterError,
@@ -868,7 +868,7 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     private.dp.mean("score", epsilon=0.25, delta=1e-3, mechanism="gaussian")
     second = private.dp.crosstab(["age", "town", "sex"], "ill", epsilon=2, mechanism="laplace", rng=2)
     third = private.dp.crosstab("sex", "ill", epsilon=1, delta=1e-3, mechanism="gaussian", rng=3)
-    fourth = private.dp.crosstab(["age", "town", "sex"], "job", epsilon=9, bounding="bit", rng=4)
+    fourth = private.dp.crosstab(["age", "town", "sex"], "job", epsilon=9, bounding="clamp", rng=4)
     own = [
         again(first, Geometric("3/2")),
         again(second, Laplace(4, 1)),
@@ -1022,10 +1022,10 @@ def two_columns(cells, labels, **options):
 @pytest.mark.parametrize("noise", [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-3}])
 def test_clamped_counts_are_clamped_at_the_number_of_rows_too(noise, attack):
     private = two_columns("xxx", "aab", neighbors="replace_one")
-    found = private.dp.dr_ha("g", "y", 0.5, attack=attack, bounding="bit", **noise)
+    found = private.dp.dr_ha("g", "y", 0.5, attack=attack, bounding="clamp", **noise)
     free = private.dp.dr_ha("g", "y", 0.5, attack=attack, **noise)
     simulated = private.dp.dr_ha(
-        "g", "y", 0.5, attack=attack, bounding="bit", method="monte_carlo", draws=20_000, rng=5, **noise
+        "g", "y", 0.5, attack=attack, bounding="clamp", method="monte_carlo", draws=20_000, rng=5, **noise
     )
     value, error = simulated.iloc[0]
     assert abs(found - value) < 4.5 * error

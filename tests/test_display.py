@@ -114,7 +114,7 @@ def releases(private):
         "count": dp.count(epsilon=1),
         "mean": dp.mean(epsilon=1),
         "one": dp.mean("age", epsilon=1),
-        "bounded": dp.mean("age", epsilon=1, bounding="bit"),
+        "bounded": dp.mean("age", epsilon=1, bounding="clamp"),
         "several": dp.mean(["age", "family"], epsilon=1, releases=3),
         "value_counts": dp.value_counts("region", epsilon=1),
         "nullable": dp.histogram("income", 4, epsilon=1),
@@ -333,7 +333,7 @@ def test_a_selection_has_no_error_of_its_value(made, name):
 def test_bias_risk_and_the_steps_are_told(survey, schema):
     private = survey.dp.protect(schema, epsilon=100, unit="person", max_rows=1)
     steps = private.dp.query("age > 30").dp.recode("region", {"north": "up"})
-    table = steps.dp.crosstab("region", "health", epsilon=1, release_id="of May", bounding="bit")
+    table = steps.dp.crosstab("region", "health", epsilon=1, release_id="of May", bounding="clamp")
     rows = {row[0]: row[1] for row in of(table).tables[1]}
     share = percent(table.attrs["dp"]["dr_ha"]["by_records"])
     assert rows["risk"] == f"{share} of records (dr_ha, estimated from the released counts)"
@@ -341,7 +341,7 @@ def test_bias_risk_and_the_steps_are_told(survey, schema):
     assert rows["where"] == "age > 30"
     assert rows["after"] == ", ".join(table.attrs["dp"]["lineage"])
     assert rows["release id"] == "of May"
-    assert rows["mechanism"] == "geometric noise, bounding bit"
+    assert rows["mechanism"] == "geometric noise, bounding clamp"
     worst = max(np.abs(np.ravel(table.attrs["dp"]["error"]["bias"])))
     said = float(rows["bias"].removeprefix("at most ").split()[0])
     assert worst <= said <= 1.2 * worst + 1e-12

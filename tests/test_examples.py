@@ -199,7 +199,7 @@ def test_noise_is_fresh_in_every_run(runs):
 # Seeds are fixed. The stated false-alarm rates are those of a new seed: each comparison of a mean with its
 # expectation allows 4.9 standard errors, which a normal mean exceeds once in a million.
 SIGMAS = 4.9
-MECHANISMS = ("published", "corrected", "bit")
+MECHANISMS = ("published", "corrected", "clamp")
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +320,7 @@ def test_released_matrices_keep_their_bounds(study, name, correlation):
         assert (np.abs(made["r"][~undefined]) <= 1).all()
         assert (undefined == (made["S11"] * made["S22"] == 0)).all()
         # n = 50: half of the clamped variances are zero somewhere; no truncated one ever is
-        assert (0.4 < undefined.mean() < 0.65) if (name, n) == ("bit", 50) else undefined.mean() <= 0.02
+        assert (0.4 < undefined.mean() < 0.65) if (name, n) == ("clamp", 50) else undefined.mean() <= 0.02
 
 
 @pytest.mark.full
@@ -335,7 +335,7 @@ def test_released_variances_have_the_exact_bias(study, name, n):
         released = study.release(mechanism, np.full(draws, variance), rng)
         error = released.std() / math.sqrt(draws)
         assert abs(released.mean() - variance - float(mechanism.bias(variance))) <= SIGMAS * error
-        at_zero = math.exp(-variance / mechanism.scale) / 2 if name == "bit" else 0.0
+        at_zero = math.exp(-variance / mechanism.scale) / 2 if name == "clamp" else 0.0
         assert abs((released == 0).mean() - at_zero) <= SIGMAS * math.sqrt(at_zero / draws)
 
 
@@ -346,7 +346,7 @@ def test_bias_is_ordered_as_published_and_shrinks_with_the_rows(study):
         for n in study.ROWS:
             bias = [
                 float(study.variance_mechanism(n, place, study.MECHANISMS[name]).bias(variance))
-                for name in ("bit", "published", "corrected")
+                for name in ("clamp", "published", "corrected")
             ]
             assert 0 < bias[0] < bias[1] < bias[2]
             assert all(now < before for now, before in zip(bias, last, strict=True))
@@ -421,9 +421,9 @@ def test_noise_variance_of_each_procedure(study, procedure):
     n, draws = 5000, 6000
     rng = np.random.default_rng(17)
     counts = np.tile(np.array([500, 1000, 1500, 2000]), (draws, 1))
-    released = study.PROCEDURES[procedure](counts, n, Fraction(1), "bit", rng) @ study.CELLS.T
+    released = study.PROCEDURES[procedure](counts, n, Fraction(1), "clamp", rng) @ study.CELLS.T
     levels = 2 if procedure == "hierarchy" else 1
-    plain = (study.count_mechanism(n, Fraction(1), "bit", levels).std / n) ** 2
+    plain = (study.count_mechanism(n, Fraction(1), "clamp", levels).std / n) ** 2
     found = ((released - study.TRUTHS) ** 2).mean(axis=0)
     stated = study.noise_variance(procedure, study.TRUTHS, plain)
     assert np.abs(found / stated - 1).max() <= 4.5 * math.sqrt(5 / draws)
@@ -462,8 +462,8 @@ def test_coverage_with_and_without_noise(coverages, name):
 def test_corrected_scale_costs_accuracy_at_many_rows(coverages):
     """Twice the noise at epsilon 0.1 and 500 rows; root mean squared errors have an error of 2 %."""
     rmse = {name: coverages[name, 0.1]["rmse"] for name in MECHANISMS}
-    assert (rmse["corrected"] > 1.3 * rmse["bit"]).all()
-    assert (abs(rmse["published"] / rmse["bit"] - 1) < 0.15).all()
+    assert (rmse["corrected"] > 1.3 * rmse["clamp"]).all()
+    assert (abs(rmse["published"] / rmse["clamp"] - 1) < 0.15).all()
 
 
 @pytest.mark.full
@@ -474,8 +474,8 @@ def test_several_releases_mend_coverage_and_cost_accuracy(study):
     counts = rng.multinomial(n, study.PROPORTIONS, size=draws)
     tables = []
     for sets in (1, 5):
-        made = [study.rescaled(counts, n, epsilon / sets, "bit", rng) for _ in range(sets)]
-        mechanism = study.count_mechanism(n, epsilon / sets, "bit")
+        made = [study.rescaled(counts, n, epsilon / sets, "clamp", rng) for _ in range(sets)]
+        mechanism = study.count_mechanism(n, epsilon / sets, "clamp")
         tables.append(
             study.measures("rescaling", np.stack(made) @ study.CELLS.T, n, mechanism).set_index("target")
         )

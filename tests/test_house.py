@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pytest
 import pdprivacy
 import pdprivacy.releases
 from pdprivacy import accessor as accessors
+from pdprivacy.mechanism import MECHANISMS
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -27,7 +29,8 @@ LAYERS = (
     {"_version", "errors", "exact", "show", "show.markup"},
     {"checks", "distributions", "hints", "show.numbers", "show.progress", "show.tracebacks"},
     {"privacy", "domain", "noise"},
-    {"sensitivity", "mechanism", "accounting", "postprocess", "risk", "suppression"},
+    {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
+    {"mechanism"},
     {"cell_types", "statistic", "expressions", "request", "utility"},
     {"metadata"},
     {"show.recognition", "show.budget_text", "show.grid", "show.view"},
@@ -203,12 +206,13 @@ LOOKS_AT_CELLS = {
     "pdprivacy.releases.disclosure.asked",
     "pdprivacy.releases.disclosure.repeated",
     "pdprivacy.releases.disclosure.worth",
-    "pdprivacy.releases.omission",
+    "pdprivacy.releases.omission_errors",
     "pdprivacy.releases.parts",
 }
 
 
 def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
+    """By the gate, and by a plan, which collects for all of its releases at once."""
     readers = {
         dotted(path)
         for path in FILES
@@ -216,21 +220,35 @@ def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
         if isinstance(node, ast.Attribute) and node.attr == "engine"
         if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
     }
-    assert readers == {"pdprivacy.release.execute"} | LOOKS_AT_CELLS
+    assert readers == {"pdprivacy.release.execute", "pdprivacy.releases.bundle"} | LOOKS_AT_CELLS
 
 
 def test_the_gate_charges_before_it_reads():
     """In the order of the lines of `execute`, and of a plan of several releases."""
-    for name, function in (("release/execute.py", "_execute"), ("releases/bundle.py", "release")):
+    for name, function in (("release/execute.py", "execute"), ("releases/bundle.py", "release")):
         (body,) = (
             node
             for node in nodes_of(PACKAGE / name)
             if isinstance(node, ast.FunctionDef) and node.name == function
         )
         calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}
-        reads = [line for called, line in calls.items() if called.endswith(("measured", ".ahead"))]
+        reads = [line for called, line in calls.items() if called.endswith(("measured", ".collect"))]
         assert reads, name
         assert calls["charge"] < min(reads), name
+
+
+def test_nothing_outside_asks_which_mechanism_noise_is_from():
+    """A mechanism is one class: what others need of it are its attributes and methods."""
+    classes = {one.__name__ for one in MECHANISMS.values()}
+    asking = {
+        (dotted(path), name)
+        for path in FILES
+        if part(path) != "mechanism"
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass", "type")
+        for name in classes & set(re.findall(r"\w+", ast.unparse(node)))
+    }
+    assert asking == set()
 
 
 def test_random_numbers_come_from_one_module():
@@ -467,7 +485,7 @@ MARKS = {
     "show.pages",
     "show.recognition",
     "show.report.inputs",
-    "step.opened",
+    "step.keeper",
     "step.parquet",
     "synthesis",
 }
@@ -480,16 +498,9 @@ ROUNDS_OUTWARDS = {
     "risk.reading",
     "sensitivity",
     "show.report.guarantee",
-    "show.report.inputs",
     "suppression.scores",
 }
-KNOWS_MECHANISMS = {
-    "release.errors",
-    "release.publish",
-    "release.tasks",
-    "releases.selection",
-    "statistic.confidence",
-}
+KNOWS_MECHANISMS = {"release.tasks", "releases.selection"}
 
 
 def modules_with(matches: Callable[[ast.AST], bool]) -> set[str]:
@@ -526,7 +537,7 @@ def test_what_is_to_be_said_once_is_said_in_no_further_module(matches, known):
     assert modules_with(matches) - known == set()
 
 
-MECHANISMS = {
+CLASSES = {
     name: thing
     for name in pdprivacy.mechanism.__all__
     if inspect.isclass(thing := getattr(pdprivacy.mechanism, name))
@@ -541,14 +552,14 @@ def test_a_mechanism_is_known_to_its_own_file():
     def asks(node: ast.AST) -> bool:
         if not called("isinstance")(node):
             return False
-        return any(isinstance(one, ast.Name) and one.id in MECHANISMS for one in ast.walk(node))
+        return any(isinstance(one, ast.Name) and one.id in CLASSES for one in ast.walk(node))
 
     outside = {name for name in modules_with(asks) if not name.startswith("mechanism")}
     assert outside - KNOWS_MECHANISMS == set()
 
 
 def test_an_additive_mechanism_has_a_file_of_its_own():
-    files = [thing.__module__ for thing in MECHANISMS.values() if hasattr(thing, "draw")]
+    files = [thing.__module__ for thing in CLASSES.values() if hasattr(thing, "draw")]
     assert len(files) > 5
     assert len(set(files)) == len(files)
 

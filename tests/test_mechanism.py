@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -21,9 +22,11 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from pdprivacy import Approx, Pure, noise
+from pdprivacy.accounting import zcdp_epsilon
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
 from tests.support.cases import each
+from tests.support.neighbours import discrete_delta as vector_delta
 from tests.support.statistics import Distribution, accepts_only, discrete
 
 MANY = 200_000
@@ -32,7 +35,7 @@ GRID = Fraction(1, 2**20)
 EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
 DELTAS = [Fraction(1, 10**k) for k in range(1, 13)]
 
-FOUR = [Laplace(1, 2), Geometric(1, 2), Gaussian(1, 1e-5, 2), DiscreteGaussian(1, 1e-5, 2)]
+FOUR = [Laplace(1, 2), Geometric(1, 2), Gaussian(1, 1e-5, 2), DiscreteGaussian(1, 1e-5, 2, l0_sensitivity=1)]
 FLOATS = [Laplace(1, 1), *(Gaussian(0.5, 1e-5, 1, calibration) for calibration in CALIBRATIONS)]
 CONTINUOUS = [
     Laplace(1, 2),
@@ -47,9 +50,9 @@ INTEGER = [
     Geometric(0.05, 3),
     Geometric(7, 2),
     Geometric(2000),
-    DiscreteGaussian(1, 1e-5),
-    DiscreteGaussian(0.2, 1e-3, 3),
-    DiscreteGaussian(30, 1e-3),
+    DiscreteGaussian(1, 1e-5, l0_sensitivity=1),
+    DiscreteGaussian(0.2, 1e-3, 3, l0_sensitivity=1),
+    DiscreteGaussian(30, 1e-3, l0_sensitivity=1),
 ]
 
 
@@ -184,9 +187,9 @@ def test_draws_on_the_default_grid_have_the_claimed_scale_and_no_other(mechanism
         Geometric(1),
         Geometric(0.1, 3),
         Geometric(4, 3),
-        DiscreteGaussian(1, 1e-5),
-        DiscreteGaussian(3, 1e-2),
-        DiscreteGaussian(0.5, 1e-6, 4),
+        DiscreteGaussian(1, 1e-5, l0_sensitivity=1),
+        DiscreteGaussian(3, 1e-2, l0_sensitivity=1),
+        DiscreteGaussian(0.5, 1e-6, 4, l0_sensitivity=1),
     ],
     ids=named,
 )
@@ -214,7 +217,10 @@ def test_noise_is_independent_of_the_value_and_between_coordinates():
         (Laplace("1/3", 0.1), lambda m: noise.discrete_laplace(m.steps, 50, noise.source(9))),
         (Geometric(0.3, 2), lambda m: noise.discrete_laplace(Fraction(20, 3), 50, noise.source(9))),
         (Gaussian(1, 1e-5, 1), lambda m: noise.discrete_gaussian(m.steps**2, 50, noise.source(9))),
-        (DiscreteGaussian(1, 1e-5), lambda m: noise.discrete_gaussian(m.sigma**2, 50, noise.source(9))),
+        (
+            DiscreteGaussian(1, 1e-5, l0_sensitivity=1),
+            lambda m: noise.discrete_gaussian(m.sigma**2, 50, noise.source(9)),
+        ),
     ],
     ids=lambda part: named(part) if hasattr(part, "name") else "",
 )
@@ -392,6 +398,58 @@ def test_a_smaller_change_than_the_sensitivity_loses_less(epsilon, delta):
 def test_discrete_gaussian_noise_is_not_two_percent_too_large(epsilon, delta, sensitivity):
     sigma = DiscreteGaussian(epsilon, delta, sensitivity).sigma
     assert discrete_delta(Fraction(epsilon), sigma * Fraction(98, 100), sensitivity) > Decimal(delta)
+
+
+def directions(squared: int, numbers: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
+    """Whole shifts of a squared l2 norm of at most ``squared`` in at most so many numbers, up to signs."""
+    yield ()
+    for first in range(min(most or squared, math.isqrt(squared)), 0, -1) if numbers else ():
+        for others in directions(squared - first**2, numbers - 1, first):
+            yield (first, *others)
+
+
+@pytest.mark.parametrize(("squared", "numbers"), [(2, 2), (4, 4), (5, 2), (9, 3), (10, 6)])
+@pytest.mark.parametrize("epsilon", [0.3, 1, 4, 20])
+@pytest.mark.parametrize("calibration", ["exact", "zcdp"])
+def test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta(
+    squared, numbers, epsilon, calibration
+):
+    """By the exact distribution of the loss, in every direction; also where a root is rounded down."""
+    for delta in (1e-8, 1e-3):
+        sensitivity = math.sqrt(squared)
+        mechanism = DiscreteGaussian(epsilon, delta, sensitivity, calibration, l0_sensitivity=numbers)
+        assert mechanism.loss == Approx(epsilon, delta)
+        variance = float(mechanism.sigma) ** 2
+        shifts = {tuple(shift) for shift in directions(squared, numbers)} - {()}
+        worst = max(vector_delta(epsilon, [(one, variance) for one in shift]) for shift in shifts)
+        assert worst <= delta
+        if calibration == "exact" and epsilon <= 4:  # the lattice is fine enough for the bound to be close
+            lower = [max(vector_delta(epsilon, [(one, 0.81 * variance) for one in s]) for s in shifts)]
+            assert lower[0] > delta
+            assert worst > 0.5 * delta
+
+
+def test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss():
+    for epsilon, delta in ((0.1, 1e-9), (1, 1e-6), (10, 1e-3)):
+        mechanism = DiscreteGaussian(epsilon, delta, 3, "zcdp")
+        rho = Fraction(9) / (2 * mechanism.sigma**2)
+        assert zcdp_epsilon(rho, delta) <= epsilon
+        assert zcdp_epsilon(rho * Fraction(100, 81), delta) > epsilon  # 0.9 of the scale
+        assert zcdp_epsilon(rho * Fraction(100, 121), delta) < 0.95 * epsilon  # 1.1 of it
+        assert mechanism.multiplier == mechanism.sigma / 3
+
+
+def test_discrete_gaussian_noise_by_an_exact_calibration_is_for_few_numbers():
+    for sensitivity, numbers in ((4.2, 18), (0.5, 2)):
+        with pytest.raises(ParameterError, match="l2 sensitivity from 1 to 4") as caught:
+            DiscreteGaussian(1, 1e-5, sensitivity, l0_sensitivity=numbers)
+        assert "zcdp" in caught.value.hint
+        assert DiscreteGaussian(1, 1e-5, sensitivity, "zcdp", l0_sensitivity=numbers).scale > 0
+    with pytest.raises(ParameterError, match="takes one number"):
+        DiscreteGaussian(1, 1e-5).sample([1, 2])
+    assert DiscreteGaussian(1, 1e-5, calibration="zcdp").sample([1, 2], rng=1).shape == (2,)
+    with pytest.raises(ParameterError, match="'calibration'"):
+        DiscreteGaussian(1, 1e-5, calibration="analytic")
 
 
 @pytest.mark.full
@@ -862,7 +920,7 @@ def test_values_off_a_given_grid_are_refused_without_a_value(mechanism):
     assert on_grid(mechanism.sample([1.5, -7.0], rng=1), Fraction(1, 2))
 
 
-@pytest.mark.parametrize("kind", [Geometric(1), DiscreteGaussian(1, 1e-5)], ids=named)
+@pytest.mark.parametrize("kind", [Geometric(1), DiscreteGaussian(1, 1e-5, l0_sensitivity=1)], ids=named)
 @pytest.mark.parametrize("bad", [[CANARY], 1.0, [True], True, [2**70], "7", [None], np.float32(3)], ids=str)
 def test_integer_mechanisms_refuse_what_is_no_integer_without_a_value(kind, bad):
     with pytest.raises(ParameterError, match=r"^Values must be integers") as caught:
@@ -871,7 +929,7 @@ def test_integer_mechanisms_refuse_what_is_no_integer_without_a_value(kind, bad)
     assert str(2**70) not in str(caught.value)
 
 
-@pytest.mark.parametrize("mechanism", [Geometric(1), DiscreteGaussian(1, 1e-5)], ids=named)
+@pytest.mark.parametrize("mechanism", [Geometric(1), DiscreteGaussian(1, 1e-5, l0_sensitivity=1)], ids=named)
 @pytest.mark.parametrize(
     "bad", [np.uint64(2**63 + 5), np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int64(-(2**63))], ids=str
 )
@@ -1007,8 +1065,9 @@ def test_single_precision_is_taken_by_its_value():
 @pytest.mark.parametrize("mechanism", FOUR, ids=named)
 def test_mechanisms_are_frozen_values(mechanism):
     assert isinstance(mechanism, Mechanism)
-    assert hash(mechanism) == hash(type(mechanism)(*arguments(mechanism)))
-    assert mechanism == type(mechanism)(*arguments(mechanism))
+    again = type(mechanism)(*arguments(mechanism), **stated_l0(mechanism))
+    assert hash(mechanism) == hash(again)
+    assert mechanism == again
     with pytest.raises(AttributeError):
         mechanism.epsilon = Fraction(2)
 
@@ -1016,6 +1075,10 @@ def test_mechanisms_are_frozen_values(mechanism):
 def arguments(mechanism: object) -> list[Fraction]:
     names = ("epsilon", "delta", "sensitivity")
     return [getattr(mechanism, name) for name in names if hasattr(mechanism, name)]
+
+
+def stated_l0(mechanism: object) -> dict[str, int]:
+    return {} if mechanism.l0_sensitivity is None else {"l0_sensitivity": mechanism.l0_sensitivity}
 
 
 @pytest.mark.parametrize("calibration", ["analytic", "classic", "pdp"])

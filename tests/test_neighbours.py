@@ -117,7 +117,10 @@ WORST = {
     "crosstab": ("replace_one", TWO, of(OPPOSITE, OPPOSITE)),
     "groupby sum": ("add_remove", of(OPPOSITE), of(OPPOSITE, RECORD)),
     "mode g": ("replace_one", of(OPPOSITE, OPPOSITE, RECORD), of(OPPOSITE, RECORD, RECORD)),
-    "sum x, bounds, bit": ("add_remove", TWO, of(RECORD, OPPOSITE, RECORD)),
+    "sum x, bounds, clamp": ("add_remove", TWO, of(RECORD, OPPOSITE, RECORD)),
+    "sum x, staircase": ("add_remove", TWO, of(RECORD, OPPOSITE, RECORD)),
+    "mean x, staircase": ("add_remove", TWO, of(RECORD, OPPOSITE, RECORD)),
+    "crosstab, clamped staircase": ("add_remove", TWO, of(RECORD, OPPOSITE, RECORD)),
     "sum of several, split": ("replace_one", of(RECORD, RECORD), of(RECORD, OPPOSITE)),
 }
 
@@ -130,11 +133,34 @@ def test_the_worst_neighbours_of_pure_releases_lose_all_of_the_charge(name):
     assert least * float(found.charged_epsilon) <= found.epsilon <= float(found.charged_epsilon) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", ["count, Gaussian", "sum x, Gaussian", "crosstab, Gaussian"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "count, Gaussian",
+        "sum x, Gaussian",
+        "crosstab, Gaussian",
+        "count, discrete Gaussian",
+        "crosstab, clamped discrete Gaussian",
+    ],
+)
 def test_the_worst_neighbours_of_gaussian_releases_lose_all_of_the_charge(name):
     tables = of(RECORD, OPPOSITE), of(RECORD, OPPOSITE, RECORD)
     found = loss_of(*(protected("pandas", "add_remove", one) for one in tables), RELEASES[name])
     assert 0.99 * float(found.charged_delta) <= found.delta <= float(found.charged_delta) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "least"),
+    [
+        ("crosstab, discrete Gaussian", "replace_one", 0.9),
+        ("count of columns, discrete Gaussian", "add_remove", 0.1),
+    ],
+)
+def test_discrete_gaussian_noise_of_several_numbers_loses_a_good_part_of_its_delta(name, setting, least):
+    """One table is calibrated exactly; several share the rho that converts to the charge."""
+    other = of(OPPOSITE, OPPOSITE) if setting == "replace_one" else of(RECORD, OPPOSITE, RECORD)
+    found = loss_of(*(protected("pandas", setting, one) for one in (TWO, other)), RELEASES[name])
+    assert least * float(found.charged_delta) <= found.delta <= float(found.charged_delta)
 
 
 def test_a_generalized_gaussian_release_loses_most_of_its_delta():

@@ -115,7 +115,7 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     args, options = PLANS[name]
     private = protected(scope)
     found = getattr(private.dp.plan, args[0])(
-        *args[1:], epsilon=[0.1, 1], bounding=[None, "bit", "truncated"], rows=ROWS, **options, **LAWS[law]
+        *args[1:], epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=ROWS, **options, **LAWS[law]
     )
     assert len(private.dp.budget.entries) == 0
     assert private.dp.budget.spent == (0, 0)
@@ -126,7 +126,7 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     assert found.notna().any().all()  # no column without a number
     assert found.index.names[:2] == ["epsilon", "bounding"]
     kinds = {label[:2] for label in found.index}
-    assert kinds == {(epsilon, kind) for epsilon in (0.1, 1.0) for kind in ("none", "bit", "truncated")}
+    assert kinds == {(epsilon, kind) for epsilon in (0.1, 1.0) for kind in ("none", "clamp", "truncated")}
     unbounded = found[found.index.get_level_values("bounding") == "none"]
     known = unbounded["rmse"].notna()  # a correlation with itself has no error
     assert (unbounded.loc[known, "bias"] == 0).all()
@@ -144,7 +144,7 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     ("name", "scope", "law", "bounding"),
     # every release with every law and bounding, in one scope or another, and in every scope with each of them
     [
-        (name, scope, law, [None, "bit", "truncated"][(row + place + turn) % 3])
+        (name, scope, law, [None, "clamp", "truncated"][(row + place + turn) % 3])
         for row, name in enumerate(PLANS)
         for place, scope in enumerate(SCOPES)
         for turn, law in enumerate(LAWS)
@@ -229,7 +229,7 @@ def test_a_plan_is_what_theory_says():
 
 def test_the_supposed_value_moves_the_errors():
     dp = protected().dp
-    options = {"epsilon": 0.5, "bounding": ["bit", "truncated"]}
+    options = {"epsilon": 0.5, "bounding": ["clamp", "truncated"]}
     middle = dp.plan.mean("x", **options)
     low = dp.plan.mean("x", at=18, **options)
     high = dp.plan.mean("x", at=90, **options)
@@ -272,9 +272,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "epsilon NaN": (lambda dp: dp.plan.mean("x", epsilon=float("nan")), "'epsilon'"),
     "no epsilon": (lambda dp: dp.plan.mean("x", epsilon=[]), "'epsilon'"),
     "no bounding": (lambda dp: dp.plan.mean("x", epsilon=1, bounding=[]), "'bounding'"),
-    "bounding": (lambda dp: dp.plan.mean("x", epsilon=1, bounding=["bit", "cut"]), "'bounding'"),
+    "bounding": (lambda dp: dp.plan.mean("x", epsilon=1, bounding=["clamp", "cut"]), "'bounding'"),
     "delta": (lambda dp: dp.plan.mean("x", epsilon=1, mechanism="gaussian"), "'delta'"),
-    "bounds": (lambda dp: dp.plan.mean("x", epsilon=1, bounding="bit", bounds=(2, 1)), "'bounds'"),
+    "bounds": (lambda dp: dp.plan.mean("x", epsilon=1, bounding="clamp", bounds=(2, 1)), "'bounds'"),
     "no column": (lambda dp: dp.plan.mean("q", epsilon=1), "declared"),
     "rows 0": (lambda dp: dp.plan.mean("x", epsilon=1, rows=0), "'rows'"),
     "rows negative": (lambda dp: dp.plan.mean("x", epsilon=1, rows=-4), "'rows'"),
@@ -358,7 +358,7 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
+@pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
     """1000 to 4000 releases: bias and root mean squared error within their chance errors (two false alarms
@@ -389,8 +389,8 @@ def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
 
 def test_bounds_and_the_published_calibration_count_where_they_fit():
     dp = protected().dp
-    table = dp.plan.mean("x", epsilon=1, bounding=[None, "bit", "truncated"], bounds=(20, 50))
-    plain = dp.plan.mean("x", epsilon=1, bounding=[None, "bit", "truncated"])
+    table = dp.plan.mean("x", epsilon=1, bounding=[None, "clamp", "truncated"], bounds=(20, 50))
+    plain = dp.plan.mean("x", epsilon=1, bounding=[None, "clamp", "truncated"])
     assert table.loc[1.0, "none"].equals(plain.loc[1.0, "none"])
     assert (table["worst_bias"] <= plain["worst_bias"]).all()
     both = dp.plan.mean("x", epsilon=0.4, bounding=[None, "truncated"], calibration="published")
@@ -403,7 +403,7 @@ def test_bounds_and_the_published_calibration_count_where_they_fit():
 
 def test_counts_are_planned_at_the_supposed_count():
     dp = protected("add_remove").dp
-    options = {"epsilon": 0.01, "bounding": "bit", "rows": 5000}
+    options = {"epsilon": 0.01, "bounding": "clamp", "rows": 5000}
     near, far = (float(dp.plan.count(at=at, **options)["bias"].iloc[0]) for at in (1, 4000))
     assert near > 30 > 1 > far >= 0  # noise of scale 100, cut off at zero
     for arguments in ({"normalize": True},):
@@ -414,7 +414,7 @@ def test_counts_are_planned_at_the_supposed_count():
 def test_a_constrained_table_with_margins_has_its_errors():
     dp = protected("replace_one").dp
     table = dp.plan.crosstab(
-        "g", "b", epsilon=1, bounding="bit", normalize=True, constraint="simplex", margins=True
+        "g", "b", epsilon=1, bounding="clamp", normalize=True, constraint="simplex", margins=True
     )
     assert np.isfinite(table["plus_minus"]).all()
     # biases of bounded counts add up, and depend on the exact counts: they are not known

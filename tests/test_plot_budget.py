@@ -259,7 +259,7 @@ def test_without_matplotlib_a_budget_and_a_plan_name_the_extra(monkeypatch):
 # ---------------------------------------------------------------- plans
 
 
-KINDS = [None, "bit", "truncated"]
+KINDS = [None, "clamp", "truncated"]
 LEVELS = [0.5, 0.005, 0.05]
 
 
@@ -288,7 +288,7 @@ def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
     assert below.get_title(loc="left") == "bias"
     for part, name in ((above, "rmse"), (below, "bias")):
         drawn = lines(part)
-        assert set(drawn) == {"none", "bit", "truncated"}
+        assert set(drawn) == {"none", "clamp", "truncated"}
         for kind, points in drawn.items():
             assert points[:, 0].tolist() == sorted(LEVELS)
             wanted = share[name].xs(kind, level="bounding").sort_index()
@@ -297,7 +297,7 @@ def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
     assert above.get_yscale() == "log"  # over two powers of ten
     assert below.get_yscale() == "linear"  # of both signs, and 0
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == ["no bounding", "bounding bit", "bounding truncated"]
+    assert legend == ["no bounding", "bounding clamp", "bounding truncated"]
     assert below.get_xlabel() == "epsilon (less noise to the right)"
     assert ax.get_title(loc="left") == "Plan: Proportion of region"
     assert "assumed: 8,000 records and a value of 0.07" in said(ax)
@@ -317,8 +317,8 @@ def test_the_ticks_of_a_plan_are_plain_numbers(share):
 def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
     some = share.loc[[0.05, 0.5], ["bias", "rmse", "plus_minus"]].round(4)
     ax = bare(some)
-    wanted = some["rmse"].xs("bit", level="bounding").sort_index()
-    assert lines(ax.child_axes[0])["bit"] == pytest.approx(np.column_stack([wanted.index, wanted]))
+    wanted = some["rmse"].xs("clamp", level="bounding").sort_index()
+    assert lines(ax.child_axes[0])["clamp"] == pytest.approx(np.column_stack([wanted.index, wanted]))
     one = bare(share.loc[[0.05]])
     assert all(len(points) == 1 for points in lines(one.child_axes[0]).values())
 
@@ -377,7 +377,7 @@ CHANGED = {
     "no row": lambda plan: plan.iloc[:0],
     "no number": lambda plan: plan * np.nan,
     "a negative epsilon": lambda plan: plan.rename(index={0.05: -0.05}, level=0),
-    "another bounding": lambda plan: plan.rename(index={"bit": "byte"}, level=1),
+    "another bounding": lambda plan: plan.rename(index={"clamp": "byte"}, level=1),
 }
 
 

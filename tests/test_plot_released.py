@@ -113,7 +113,7 @@ NUMBERS = {
     "one mean": lambda dp: dp.mean("age", epsilon=1),
     "means": lambda dp: dp.mean(["age", "income", "year"], epsilon=1),
     "sums": lambda dp: dp.sum(["age", "income"], epsilon=1),
-    "variances": lambda dp: dp.var(["age", "income"], epsilon=5, bounding="bit"),
+    "variances": lambda dp: dp.var(["age", "income"], epsilon=5, bounding="clamp"),
     "a share": lambda dp: dp.proportion("region", "north", epsilon=1),
     "counts": lambda dp: dp.count(["age", "gap"], epsilon=1),
     "rows": lambda dp: dp.count(epsilon=1),
@@ -230,7 +230,7 @@ def test_numbers_are_written_as_at_the_prompt(private, release):
 
 
 def test_what_is_beyond_the_bounds_is_hatched(private):
-    kept = private.dp.proportion("rare", "never", epsilon=0.005, bounding="bit", rng=2)
+    kept = private.dp.proportion("rare", "never", epsilon=0.005, bounding="clamp", rng=2)
     lower, upper = kept.dp.interval()[["lower", "upper"]].iloc[0]
     assert lower < 0 < upper
     ax = laid(kept)
@@ -240,7 +240,7 @@ def test_what_is_beyond_the_bounds_is_hatched(private):
     assert np.array(spans) == pytest.approx(np.array([(ax.get_xlim()[0], 0), (1, ax.get_xlim()[1])]))
     assert all(one.get_hatch() for one in ax.patches)
     assert "hatched: beyond the bounds" in said(ax)
-    assert "bounding 'bit' biases numbers near their bounds" in said(ax)
+    assert "bounding 'clamp' biases numbers near their bounds" in said(ax)
     inside = laid(private.dp.mean("age", epsilon=100))
     assert not inside.patches
     assert "beyond" not in said(inside)

@@ -287,7 +287,7 @@ def _in_world(name: str, of: Callable[[World], Any], /, **arguments: Any) -> tup
 
 SOURCE = noise.source(1)
 TRUNCATED = mechanism.Laplace(1, 1, bounds=(0, 10), bounding="truncated")
-CLAMPED = mechanism.Geometric(1, 1, bounds=(0, 10), bounding="bit")
+CLAMPED = mechanism.Geometric(1, 1, bounds=(0, 10), bounding="clamp")
 TREE = postprocess.Tree(4)
 COLUMN = Column("age", "integer", lower=0, upper=9)
 MECHANISMS = (
@@ -470,8 +470,8 @@ CALLS: dict[str, Call] = dict(
         _plain(mechanism.DiscreteGaussian, epsilon=1, delta=1e-5, sensitivity=1),
         _plain(mechanism.Staircase, epsilon=1, sensitivity=1),
         *(_plain(type(one), epsilon=1, sensitivity=1, monotone=True) for one in SELECTING),
-        _plain(mechanism.Bounds, lower=Fraction(0), upper=Fraction(1), bounding="bit"),
-        _in_world("Bounds.of", lambda world: mechanism.Bounds.of, bounds=(0, 1), bounding="bit"),
+        _plain(mechanism.Bounds, lower=Fraction(0), upper=Fraction(1), bounding="clamp"),
+        _in_world("Bounds.of", lambda world: mechanism.Bounds.of, bounds=(0, 1), bounding="clamp"),
         _plain(mechanism.gaussian_delta, epsilon=1.0, multiplier=1.0),
         _plain(mechanism.discrete_gaussian_delta, epsilon=1.0, sigma=2.0, sensitivity=1),
         (

@@ -53,22 +53,22 @@ RELEASES = {
     "points": lambda p: p.dp.kmedian("family", 2, epsilon=1, steps=3, rng=1),
 }
 BOUNDED = {
-    "means": lambda p: p.dp.mean(["age", "family"], epsilon=0.01, bounding="bit", rng=1),
+    "means": lambda p: p.dp.mean(["age", "family"], epsilon=0.01, bounding="clamp", rng=1),
     "several means": lambda p: p.dp.mean(
         ["age", "family"], epsilon=0.01, bounding="truncated", releases=3, rng=1
     ),
-    "narrower": lambda p: p.dp.mean("age", epsilon=0.01, bounding="bit", bounds=(30, 40), rng=1),
-    "a sum": lambda p: p.dp.sum("family", epsilon=0.01, bounding="bit", rng=1),
-    "deviations": lambda p: p.dp.std(["age", "family"], epsilon=0.01, bounding="bit", rng=1),
+    "narrower": lambda p: p.dp.mean("age", epsilon=0.01, bounding="clamp", bounds=(30, 40), rng=1),
+    "a sum": lambda p: p.dp.sum("family", epsilon=0.01, bounding="clamp", rng=1),
+    "deviations": lambda p: p.dp.std(["age", "family"], epsilon=0.01, bounding="clamp", rng=1),
     "covariances": lambda p: p.dp.cov(["age", "family"], epsilon=0.01, bounding="truncated", rng=1),
-    "correlations": lambda p: p.dp.corr(["age", "family"], epsilon=0.01, bounding="bit", rng=1),
-    "counts": lambda p: p.dp.crosstab("region", "health", epsilon=0.01, bounding="bit", rng=1),
+    "correlations": lambda p: p.dp.corr(["age", "family"], epsilon=0.01, bounding="clamp", rng=1),
+    "counts": lambda p: p.dp.crosstab("region", "health", epsilon=0.01, bounding="clamp", rng=1),
     "with margins": lambda p: p.dp.crosstab(
-        "region", "health", epsilon=0.01, bounding="bit", margins=True, rng=1
+        "region", "health", epsilon=0.01, bounding="clamp", margins=True, rng=1
     ),
-    "groups": lambda p: p.dp.groupby("region").mean(["age", "family"], epsilon=0.01, bounding="bit", rng=1),
+    "groups": lambda p: p.dp.groupby("region").mean(["age", "family"], epsilon=0.01, bounding="clamp", rng=1),
     "null columns": lambda p: p.dp.cut("income", BANDS).dp.crosstab(
-        "region", "income", epsilon=0.01, bounding="bit", rng=1
+        "region", "income", epsilon=0.01, bounding="clamp", rng=1
     ),
 }
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
@@ -172,7 +172,7 @@ def test_numbers_outside_their_bounds_are_refused(private, release):
 
 
 def test_it_says_what_it_checks(private):
-    table = private.dp.crosstab("region", "health", epsilon=0.01, bounding="bit", rng=1)
+    table = private.dp.crosstab("region", "health", epsilon=0.01, bounding="clamp", rng=1)
     schema = table.dp.schema()
     assert schema.name == "crosstab"
     assert list(schema.columns) == ["no", "yes"]
@@ -202,7 +202,7 @@ def test_only_a_release_has_one(private, survey):
 
 
 def test_what_fails_is_told_without_a_number(private):
-    counts = private.dp.value_counts("region", epsilon=1, bounding="bit", rng=1)
+    counts = private.dp.value_counts("region", epsilon=1, bounding="clamp", rng=1)
     told = violations(counts.astype(np.float64) - 123456, counts.dp.schema())
     assert told
     assert all(part.replace("_", "").isalpha() for part in told)

@@ -922,7 +922,7 @@ def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
 
 
 @pytest.mark.full(keep=1)
-@pytest.mark.parametrize("bounding", [None, "bit", "truncated"])
+@pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 def test_sums_far_from_zero_are_as_exact_as_their_interval_says(bounding):
     """With a public number of rows the terms are taken from the middle of their bounds."""
     values = pd.DataFrame({"x": np.full(100_000, 1e6 + 0.3001)})

@@ -114,7 +114,7 @@ RELEASES = {
     "heavy": lambda p: p.dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="generalized_gaussian", p=3),
     "description": lambda p: p.dp.describe("age", epsilon=0.5),
     "correlations": lambda p: p.dp.corr(["age", "family"], epsilon=0.5, constraint="psd"),
-    "share": lambda p: p.dp.proportion("health", "yes", epsilon=0.5, bounding="bit"),
+    "share": lambda p: p.dp.proportion("health", "yes", epsilon=0.5, bounding="clamp"),
     "shares": lambda p: p.dp.value_counts("region", epsilon=0.5, normalize=True, constraint="simplex"),
     "several": lambda p: p.dp.mean("age", epsilon=0.5, releases=3),
     "table": lambda p: p.dp.crosstab(["region", "age"], "health", epsilon=0.5),

@@ -39,7 +39,7 @@ MECHANISMS = {
     "discrete gaussian": DiscreteGaussian(0.7, 1e-3, 1),
     "generalized gaussian": GeneralizedGaussian(0.7, 1e-3, 1, 3),
     "staircase": Staircase(0.7, 1),
-    "laplace, bit": Laplace(0.7, 1, bounds=BOUNDS, bounding="bit"),
+    "laplace, bit": Laplace(0.7, 1, bounds=BOUNDS, bounding="clamp"),
     "laplace, truncated": Laplace(0.7, 1, bounds=BOUNDS, bounding="truncated", l0_sensitivity=1),
     "geometric, truncated": Geometric(0.7, 1, bounds=BOUNDS, bounding="truncated", l0_sensitivity=1),
     "gaussian, truncated": Gaussian(0.7, 1e-3, 1, bounds=BOUNDS, bounding="truncated"),
@@ -212,7 +212,7 @@ def test_a_count_at_a_whole_threshold_is_not_below_it(noise):
 
 
 def test_a_clamped_count_at_the_threshold_is_not_below_it():
-    noise = Laplace(0.1, 1, bounds=(0.5, 10), bounding="bit")
+    noise = Laplace(0.1, 1, bounds=(0.5, 10), bounding="clamp")
     assert local([[1, 0], [0, 3]], noise) == 0  # nothing reads as empty
 
 

@@ -76,11 +76,11 @@ def test_every_table_of_geometric_noise(counts, epsilon):
     "mechanism",
     [
         Geometric(epsilon=2, bounds=(0, math.inf), bounding="truncated"),
-        Geometric(epsilon=2, bounds=(0, math.inf), bounding="bit"),
+        Geometric(epsilon=2, bounds=(0, math.inf), bounding="clamp"),
         Geometric(epsilon=1, bounds=(0, 5), bounding="truncated"),
-        Geometric(epsilon=1, bounds=(1, 5), bounding="bit"),
+        Geometric(epsilon=1, bounds=(1, 5), bounding="clamp"),
     ],
-    ids=["truncated", "bit", "truncated above", "bit from 1"],
+    ids=["truncated", "clamp", "truncated above", "bit from 1"],
 )
 @pytest.mark.parametrize("counts", [(0, 3), (1, 4), (2, 1, 0)])
 def test_every_table_of_bounded_noise(mechanism, counts):
@@ -104,7 +104,7 @@ def test_every_table_of_bounded_noise(mechanism, counts):
         Geometric(epsilon=1e-6),
         Staircase(epsilon=0.02, sensitivity=7),  # steps of 7: no polynomial
         Gaussian(epsilon=0.01, delta=1e-6, sensitivity=1, bounds=(0, math.inf), bounding="truncated"),
-        Laplace(epsilon=0.01, sensitivity=1, bounds=(0, 900), bounding="bit"),
+        Laplace(epsilon=0.01, sensitivity=1, bounds=(0, 900), bounding="clamp"),
         stats.cauchy(scale=3),
         stats.t(0.4, scale=50),  # a read beyond 2**51 has a probability of 1e-6
         stats.gumbel_r(scale=2000),

@@ -252,7 +252,7 @@ MECHANISMS = {
     "discrete gaussian": DiscreteGaussian(1, 1e-2),
     "staircase": Staircase(1, 1),
     "generalized gaussian": GeneralizedGaussian(1, 1e-2, 1, 3),
-    "laplace bit": Laplace(1, 1, bounds=(-1, 5), bounding="bit"),
+    "laplace bit": Laplace(1, 1, bounds=(-1, 5), bounding="clamp"),
     "laplace truncated": Laplace(1, 1, bounds=(-3, 5), bounding="truncated"),
     "geometric truncated": Geometric(1, bounds=OPEN, bounding="truncated"),
     "gaussian truncated": Gaussian(1, 1e-2, 1, bounds=(-3, 9), bounding="truncated"),

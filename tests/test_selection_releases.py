@@ -257,7 +257,7 @@ REFUSED: list[tuple[Any, type[Exception]]] = [
     (lambda dp: dp.mode("region", epsilon=1, releases=0), ParameterError),
     (lambda dp: dp.mode("region", epsilon=1, rng="seed"), ParameterError),
     (lambda dp: dp.mode("region", epsilon=1, split={"rooms": 1}), ParameterError),
-    (lambda dp: dp.mode("region", epsilon=1, bounding="bit"), TypeError),
+    (lambda dp: dp.mode("region", epsilon=1, bounding="clamp"), TypeError),
     (lambda dp: dp.quantile("age", 1.5, epsilon=1), ParameterError),
     (lambda dp: dp.quantile("age", [], epsilon=1), ParameterError),
     (lambda dp: dp.quantile("age", [0.5, "1/2"], epsilon=1), ParameterError),

@@ -243,7 +243,7 @@ CALLS = [
     ("mean", ["age", "family"], {"epsilon": 0.3, "mechanism": "gaussian", "delta": 1e-7}),
     ("crosstab", "region", "health", {"epsilon": 0.25}),
     ("histogram", "age", {"epsilon": 0.1, "releases": 2}),
-    ("var", "family", {"epsilon": 0.1, "bounding": "bit"}),
+    ("var", "family", {"epsilon": 0.1, "bounding": "clamp"}),
 ]
 
 

@@ -808,7 +808,7 @@ def _private(n=400, **options):
 def test_bounds_of_a_mean_are_not_those_of_the_values():
     """A mean bounded to [0.4, 0.6] is made of values in [0, 1] all the same."""
     plain = combine(_private().dp.mean("x", epsilon=50))
-    narrow = combine(_private().dp.mean("x", epsilon=50, bounding="bit", bounds=(0.4, 0.6)))
+    narrow = combine(_private().dp.mean("x", epsilon=50, bounding="clamp", bounds=(0.4, 0.6)))
     assert float(narrow["standard_error"].iloc[0]) == pytest.approx(
         float(plain["standard_error"].iloc[0]), rel=0.01
     )

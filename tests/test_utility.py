@@ -208,7 +208,7 @@ def test_orders_that_are_none(orders):
         (DiscreteGaussian(1, 1e-2), "DiscreteGaussian"),
         (Staircase(1, 1), "Staircase"),
         (GeneralizedGaussian(1, 1e-2, 1, 2), "GeneralizedGaussian"),
-        (Laplace(1, 1, bounds=(0, 9), bounding="bit"), "bounded laplace noise"),
+        (Laplace(1, 1, bounds=(0, 9), bounding="clamp"), "bounded laplace noise"),
         (Geometric(1, bounds=(0, math.inf), bounding="truncated"), "bounded geometric noise"),
         (Laplace, "type"),
         ("laplace", "str"),

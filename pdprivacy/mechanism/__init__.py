@@ -12,19 +12,21 @@ about a millionth of the scale), and exact for the integer mechanisms
 All mechanisms share: ``loss``, ``scale``, ``std``, ``grid``, ``sample(values,
 rng=None)``, ``pdf`` or ``pmf``, ``cdf``, ``ppf``, ``interval(level)``.
 
-`Laplace`, `Geometric`, `Gaussian` and `GeneralizedGaussian` take ``bounds`` of what is released, kept by
-``bounding="truncated"`` (the law is cut off and renormalised, and its scale calibrated for that)
-or ``bounding="bit"`` (the noisy value is clamped; the scale stays). Their distributions then
+All of them take ``bounds`` of what is released, kept by ``bounding="clamp"`` (the noisy value is
+clamped; the scale stays) or, but for `Staircase` and `DiscreteGaussian`, by ``bounding="truncated"``
+(the law is cut off and renormalised, and its scale calibrated for that). Their distributions then
 depend on the statistic ``s``, and ``bias(s)``, ``mse(s)``, ``worst_case_bias()`` and
 ``worst_case_mse()`` tell the error in closed form.
 
-Other libraries use these words otherwise: diffprivlib's ``LaplaceTruncated`` clamps, which is "bit"
+Other libraries use these words otherwise: diffprivlib's ``LaplaceTruncated`` clamps, which is "clamp"
 here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mechanism. Its
 ``LaplaceBoundedNoise``, and what OpenDP calls truncated, bound the noise and not the result.
 
 `ExponentialMechanism`, `PermuteAndFlip` and `NoisyMax` select a candidate by its score: ``loss``, ``scale``,
 ``select(scores, source)``, ``probabilities(scores)``, ``shortfall(candidates, level)``.
 """
+
+from typing import Literal, TypeAlias
 
 from pdprivacy.mechanism.additive import Additive, Mechanism
 from pdprivacy.mechanism.bounds import Bounding, Bounds
@@ -41,10 +43,14 @@ from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncat
 from pdprivacy.mechanism.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.staircase import Staircase
 
+MechanismName: TypeAlias = Literal[
+    "laplace", "gaussian", "generalized_gaussian", "geometric", "staircase", "discrete_gaussian"
+]
 MECHANISMS: dict[str, type[Additive]] = {
-    one.name: one for one in (Laplace, Geometric, Gaussian, GeneralizedGaussian)
+    one.name: one for one in (Laplace, Gaussian, GeneralizedGaussian, Geometric, Staircase, DiscreteGaussian)
 }
-"""The mechanisms that releases offer, by name; another one needs `Additive.calibrate` and a line here."""
+"""The mechanisms that releases offer, by name: another one is a class with `Additive.calibrate`, and is
+listed here and in `MechanismName`."""
 
 __all__ = [
     "MECHANISMS",
@@ -58,6 +64,7 @@ __all__ = [
     "Geometric",
     "Laplace",
     "Mechanism",
+    "MechanismName",
     "NoisyMax",
     "PermuteAndFlip",
     "Staircase",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,7 @@ class Mechanism(Protocol):
     """What a release needs of its noise."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
 
     @property
     def loss(self) -> Pure | Approx: ...
@@ -144,8 +146,14 @@ class Additive:
     """
 
     name: ClassVar[str]
-    arguments: ClassVar[tuple[str, ...]] = ("epsilon", "sensitivity", "grid")
-    """The fields that are arguments of the constructor, beside bounds and the l0 sensitivity."""
+    title: ClassVar[str]
+    """The name in words, such as "Laplace noise"."""
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+    """The norm of the sensitivity that the noise is calibrated to."""
+    integer: ClassVar[bool] = False
+    """Whether the noise is on the integers, and released numbers are integers."""
+    truncatable: ClassVar[bool] = True
+    """Whether the loss of truncated noise is known, so that bounding="truncated" is offered."""
     truncation_is_free: ClassVar[bool] = False
     """Whether truncated noise keeps the scale of unbounded noise."""
 
@@ -173,12 +181,43 @@ class Additive:
         return float(self.steps * self.grid)
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:  # noqa: ARG003
+    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
+        """Whether a loss must have a positive delta; else it must have none. ``p``: the order asked for."""
+        return False
+
+    @classmethod
+    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:  # noqa: ARG003
+        """The scale that the noise for a part approaches as epsilon goes to 0."""
+        return math.inf
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
         """The mechanism for a part of a release, from declared facts alone.
 
         Raises ParameterError where the mechanism or its bounds do not fit the part.
         """
-        raise ParameterError(f"mechanism={cls.name!r} is not offered in releases.")
+        raise NotImplementedError
+
+    @classmethod
+    def _limits(cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: int | None) -> Bounds:
+        """Return checked bounds of the released number."""
+        limits = Bounds.of(bounds, bounding)
+        if limits.bounding == "truncated" and not cls.truncatable:
+            raise ParameterError(
+                f"bounding='truncated' is not offered for {cls.title}: what truncation adds to its loss is "
+                "not known.",
+                'bounding="clamp", or mechanism="laplace".',
+            )
+        limits.check_sensitivity(sensitivity, l0_sensitivity)
+        return limits
+
+    def _bind(
+        self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
+    ) -> None:
+        """Set what is stated, checked."""
+        l0 = check_l0(l0_sensitivity)
+        limits = self._limits(sensitivity, bounds, bounding, l0)
+        vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0)
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """The same noise, told of bounds of the released number.
@@ -187,9 +226,9 @@ class Additive:
         """
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
-        arguments: dict[str, Any] = {name: getattr(self, name) for name in self.arguments}
-        arguments |= {"bounds": bounds, "bounding": bounding, "l0_sensitivity": l0_sensitivity}
-        return type(self)(**arguments)
+        twin = copy.copy(self)
+        twin._bind(self.sensitivity, bounds, bounding, l0_sensitivity)
+        return twin
 
     @property
     def distribution(self) -> Distribution:
@@ -203,7 +242,7 @@ class Additive:
 
     @property
     def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "bit", or None without bounds."""
+        """How the bounds are kept: "truncated", "clamp", or None without bounds."""
         return self.limits.bounding
 
     @property
@@ -229,7 +268,7 @@ class Additive:
         """Mean squared error of the released number for the statistic ``s``.
 
         Never above ``std**2``. For truncated noise, Liu (2019), Appendix B, prints another
-        expression, which is not the mean squared error; for "bit" the two agree.
+        expression, which is not the mean squared error; for "clamp" the two agree.
         """
         return self.limits.mse(self.distribution, s)
 
@@ -247,11 +286,13 @@ class Additive:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The smallest symmetric interval that holds the noise with at least ``level``.
 
-        Of the noise before any bounding; the released number minus the statistic lies in it with at
-        least that probability, for every statistic within the bounds. Truncated: with G(t) the mass
-        within [0, t] and h the half width, the share is a mediant of min(1, G(h)/G(u)) and
-        min(1, G(h)/G(v)), which are at least 2 G(h), since G <= 1/2. Clamped: clamping moves no number
-        further from a statistic within the bounds.
+        The noise is that before any bounding. With bounding, the released number minus the statistic lies
+        in the interval with at least the same probability, for every statistic within the bounds.
+
+        Proof for truncated noise: let G(t) be the mass within [0, t], h the half width of the interval, and
+        u and v the distances of the statistic to the bounds. The probability is a mediant of
+        min(1, G(h)/G(u)) and min(1, G(h)/G(v)), and both are at least 2 G(h), because G <= 1/2. Clamping
+        moves no number further from a statistic within the bounds.
         """
         check_level(level)
         half = self.distribution.central(level)
@@ -323,14 +364,6 @@ class Continuous(Additive):
     whole_on_grid: ClassVar[bool] = True
     """Whether the sensitivity must be a whole number of steps of a grid that is given."""
 
-    def _bind(
-        self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
-    ) -> None:
-        """Set what is stated, checked."""
-        limits, l0 = Bounds.of(bounds, bounding), check_l0(l0_sensitivity)
-        limits.check_sensitivity(sensitivity, l0)
-        vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0)
-
     def _settle(
         self, scale: Callable[[Fraction, Fraction | int | None], Fraction], grid: Rational | None
     ) -> None:
@@ -364,7 +397,7 @@ class Continuous(Additive):
     def pdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Density of the noise, or of the number released for the statistic ``s``.
 
-        The probabilities with which "bit" releases exactly a bound are no part of a density:
+        The probabilities with which "clamp" releases exactly a bound are no part of a density:
         they are ``cdf(lower, s)`` and ``1 - cdf(x, s)`` for x just below ``upper``.
         """
         return self.limits.pdf(self.distribution, x, s)
@@ -423,14 +456,18 @@ class Continuous(Additive):
 class Discrete(Additive):
     """Noise of a distribution on the integers, added to integers."""
 
-    arguments = ("epsilon", "sensitivity")
+    integer = True
     grid = Fraction(1)
     exact = True
+
+    @classmethod
+    def _limits(cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: int | None) -> Bounds:
+        return super()._limits(sensitivity, bounds, bounding, l0_sensitivity).whole()
 
     def pmf(self, z: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Probability of the noise, or of the number released for ``s``, at integers; zero elsewhere."""
         x = doubles(z, "'z'")
-        if self.limits.bounding == "bit":
+        if self.limits.bounding == "clamp":
             mass = self.cdf(x, s) - self.cdf(x - 1, s)
         else:  # without cancellation
             mass = self.limits.pdf(self.distribution, x, s)

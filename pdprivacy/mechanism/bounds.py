@@ -8,8 +8,9 @@ bounding constraints":
 renormalised. How much is cut off depends on the statistic, so the noise must be calibrated for
 it (`Laplace`, `Gaussian`, `GeneralizedGaussian`).
 
-``"bit"``, boundary inflated truncation: the noisy statistic is clamped to the bounds, where it
-piles up. Clamping is post-processing, and the noise stays that of the unbounded mechanism.
+``"clamp"``: the noisy statistic is clamped to the bounds, where it piles up. Clamping is
+post-processing, and the noise stays that of the unbounded mechanism. Liu calls this boundary inflated
+truncation; ``"bit"`` is accepted as another name of it.
 
 The statistic itself is clamped into the bounds first: clamping moves no two values further apart.
 """
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,10 +32,11 @@ from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import rational
 
-__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "bias_between", "mse_between"]
+__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "bias_between", "bounding_name", "mse_between"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Bounding: TypeAlias = Literal["truncated", "bit"]
+Bounding: TypeAlias = Literal["truncated", "clamp", "bit"]
+"""How bounds are kept; "bit" is the name of "clamp" in Liu (2019)."""
 
 LEAST_RANGE = 8
 """Bounds are at least this many grid steps apart."""
@@ -43,6 +45,19 @@ FURTHEST = 2**61
 
 POINTS = 2049
 """Statistics that a search for the largest error looks at first."""
+
+
+def bounding_name(bounding: Any) -> Bounding | None:
+    """Return "truncated", "clamp", or None for no bounding; ParameterError for anything else.
+
+    >>> bounding_name("bit")
+    'clamp'
+    """
+    if bounding is None:
+        return None
+    name = "clamp" if isinstance(bounding, str) and bounding == "bit" else bounding
+    check_one_of("bounding", name, ("truncated", "clamp"))
+    return cast("Bounding", name)
 
 
 def _bound(value: Any, sign: int, name: str) -> Fraction | None:
@@ -70,7 +85,7 @@ class Bounds:
     ParameterError : bounds without ``bounding`` or the reverse, bounds that are no pair, reversed,
         equal or NaN, and "truncated" with both sides open.
 
-    >>> bounds = Bounds.of((0, 1), "bit")
+    >>> bounds = Bounds.of((0, 1), "clamp")
     >>> bounds.lower, bounds.upper
     (Fraction(0, 1), Fraction(1, 1))
     """
@@ -78,6 +93,9 @@ class Bounds:
     lower: Fraction | None = None
     upper: Fraction | None = None
     bounding: Bounding | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bounding", bounding_name(self.bounding))
 
     @classmethod
     def of(cls, bounds: Any, bounding: Any) -> Bounds:
@@ -87,9 +105,9 @@ class Bounds:
         if bounding is None:
             raise ParameterError(
                 "'bounds' need a 'bounding', which says how they are kept.",
-                'bounding="truncated" for a renormalised law, bounding="bit" for clamping.',
+                'bounding="truncated" for a renormalised law, bounding="clamp" for clamping.',
             )
-        check_one_of("bounding", bounding, get_args(Bounding))
+        bounding = bounding_name(bounding)
         example = f'bounds=(0, 1), bounding="{bounding}".'
         if bounds is None:
             raise ParameterError(f"bounding={bounding!r} needs 'bounds'.", example)
@@ -194,7 +212,7 @@ class Bounds:
         return centre, np.asarray(centre - self.lo), np.asarray(self.hi - centre)
 
     def pdf(self, noise: Distribution, x: ArrayLike, s: ArrayLike | None) -> Floats:
-        """Density of the released number; the atoms of "bit" are not part of it."""
+        """Density of the released number; the atoms of "clamp" are not part of it."""
         centre, below, above = self.distances(s, noise.step)
         x = _aligned(doubles(x, "'x'"), centre)
         density = noise.pdf(x - centre)
@@ -226,7 +244,7 @@ class Bounds:
         _aligned(q, centre)
         if self.bounding is None:
             return np.asarray(centre + noise.ppf(q))
-        if self.bounding == "bit":
+        if self.bounding == "clamp":
             return np.asarray(np.clip(centre + noise.ppf(q), self.lo, self.hi))
         whole = noise.half(below) + noise.half(above)
         # the mass between the centre and the quantile, and beyond the quantile, on either side
@@ -257,9 +275,10 @@ class Bounds:
     def worst_bias(self, noise: Distribution) -> float:
         """The largest absolute bias over the statistics within the bounds; it is at an end.
 
-        Truncated: for v >= u the bias (M(v) - M(u)) / (G(u) + G(v)), M the first partial moment, is
-        at most M(v)/G(v), the mean of |e| given |e| <= v, which grows with v. Clamped: the bias is
-        K(v) - K(u) with K increasing.
+        Let u <= v be the distances of the statistic to the bounds, G(t) the mass of the noise within [0, t]
+        and M(t) its first partial moment. The bias of truncated noise is (M(v) - M(u)) / (G(u) + G(v)), at
+        most M(v) / G(v), the mean of |e| given |e| <= v, which grows with v. The bias of clamped noise is
+        K(v) - K(u) for an increasing K.
         """
         if self.bounding is None or (self.lower is None and self.upper is None):
             return 0.0
@@ -268,11 +287,15 @@ class Bounds:
     def worst_mse(self, noise: Distribution) -> float:
         """The largest mean squared error over the statistics within the bounds.
 
-        Truncated and continuous: (M(u) + M(v)) / (G(u) + G(v)), M the second partial moment, is a mediant
-        of M(u)/G(u) and M(v)/G(v). M(t)/G(t), the mean of e^2 given |e| <= t, grows with t, so the
-        largest is M/G at the whole range: a statistic at an end. Clamped: symmetric about the
-        middle, at the middle of a wide range and at an end of a narrow one; found by search, as on
-        the integers. Where a side is open, the error approaches the variance and never exceeds it.
+        Let u and v be the distances of the statistic to the bounds, G(t) the mass of the noise within [0, t]
+        and M(t) its second partial moment. The error of truncated continuous noise,
+        (M(u) + M(v)) / (G(u) + G(v)), lies between M(u) / G(u) and M(v) / G(v). The mean of e^2 given
+        |e| <= t, M(t) / G(t), grows with t. So no error exceeds M / G of the whole range, which is the error
+        of a statistic at an end.
+
+        The error of clamped noise is symmetric about the middle of the range. It is largest at the middle of
+        a wide range and at an end of a narrow one, and is found by search; so is the error of noise on the
+        integers. Where a side is open, the error approaches the variance and never exceeds it.
         """
         width, bounding = self.hi - self.lo, self.bounding
         if bounding is None or math.isinf(width):
@@ -290,14 +313,14 @@ class Bounds:
 
 def bias_between(noise: Distribution, bounding: Bounding, below: Floats, above: Floats) -> Floats:
     """Mean of the released number minus a statistic at these distances from its bounds."""
-    if bounding == "bit":
+    if bounding == "clamp":
         return np.asarray(noise.clamped(1, above) - noise.clamped(1, below))
     return np.asarray((noise.moment(1, above) - noise.moment(1, below)) / _mass_between(noise, below, above))
 
 
 def mse_between(noise: Distribution, bounding: Bounding, below: Floats, above: Floats) -> Floats:
     """Mean squared difference of the released number and a statistic at these distances from its bounds."""
-    if bounding == "bit":
+    if bounding == "clamp":
         return np.asarray(noise.clamped(2, below) + noise.clamped(2, above))
     return np.asarray((noise.moment(2, below) + noise.moment(2, above)) / _mass_between(noise, below, above))
 

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
+from pdprivacy.accounting.concentrated import zcdp_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
-from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
-from pdprivacy.mechanism.bounds import Bounds
-from pdprivacy.mechanism.gaussian import noise_multiplier
-from pdprivacy.mechanism.grid import Floats, Integers
+from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.exact import bisect, root_above
+from pdprivacy.mechanism.additive import Discrete, check_l0, whole_sensitivity
+from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
+from pdprivacy.mechanism.grid import LEAST_STEPS, Floats, Integers, check_drawable
+from pdprivacy.mechanism.release import check_counts, part_bounds
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational
+from pdprivacy.privacy import Approx, Rational, positive
+
+if TYPE_CHECKING:
+    from pdprivacy.request import Request
+    from pdprivacy.statistic import Part
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
+MOST_SQUARED = 16
+"""Up to this squared l2 sensitivity the deltas of all directions of a shift are looked at."""
+
 LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
-"""Of the sum over all integers that have a mass."""
+"""The range of sigma for which delta is a sum over all integers that have a mass."""
 
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> float:
@@ -47,71 +58,197 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 
 
 @lru_cache(maxsize=256)
-def _discrete_sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fraction:
-    start = float(noise_multiplier(epsilon, delta)) * sensitivity
+def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int) -> Fraction:
+    """Return a sigma whose delta is at most ``delta`` for all shifts of `_shifts`, one of the least."""
+    root = math.isqrt(squared) if moves == 1 else math.sqrt(squared)
+    start = float(noise_multiplier(epsilon, delta)) * root
     if math.isinf(start):
         raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
-    if start > 2.0**16:
-        # the grid of the integers is then below 2**-16 sigma and the continuous calibration,
-        # grown by far more than the lattice adds, is as good
-        return Fraction(start * (1 + 1e-6))
+    # on so fine a lattice sums and integrals differ by less than 1 / sigma**2 of sigma, and the continuous
+    # calibration, grown by a thousand times as much, is as good
+    if start > (2.0**16 if moves == 1 else 2.0**9):
+        return Fraction(start * (1 + (1e-6 if moves == 1 else 4e-3)))
+    every = _shifts(squared, moves)
 
-    # delta is not exactly monotone in sigma on a lattice: walk up until it is met, so that the
-    # value returned has been checked itself
-    def meets(sigma: float) -> bool:
-        return discrete_gaussian_delta(float(epsilon), sigma, sensitivity) <= float(delta) * (1 - 1e-9)
+    def meets(sigma: float, shifts: Sequence[tuple[int, int]]) -> bool:
+        slack = float(delta) * (1 - 1e-9) / _sum_gain(sigma, squared, moves)
+        return all(_shift_delta(float(epsilon), sigma, *shift) <= slack for shift in shifts)
 
-    sigma = start
-    while start < 64 and meets(sigma):
-        sigma *= 0.75
-    while not meets(sigma):
-        sigma *= 1.001
-    while start < 64 and meets(sigma * 0.98):
+    # delta is not exactly monotone in sigma on a lattice: the value returned has been checked itself
+    high, largest = start, every[-1:]
+    while not meets(high, largest):
+        high *= 1.1
+    while meets(high * 0.75, largest):
+        high *= 0.75
+    sigma = bisect(lambda sigma: meets(sigma, largest), high * 0.75, high, 1e-4)
+    while meets(sigma * 0.98, largest):
         sigma *= 0.98
+    while not meets(sigma, every):
+        for shift in reversed(every):
+            while not meets(sigma, [shift]):
+                sigma *= 1.001
     return Fraction(sigma)
+
+
+def _shifts(squared: int, moves: int) -> list[tuple[int, int]]:
+    """Return the squared l2 norms of whole shifts and the divisors of all their numbers, the largest last."""
+    if moves == 1:
+        return [(squared, math.isqrt(squared))]
+    norms = range(1, squared + 1)
+    return [(norm, g) for norm in norms for g in range(math.isqrt(norm), 0, -1) if norm % g**2 == 0]
+
+
+def _shift_delta(epsilon: float, sigma: float, squared: int, divisor: int) -> float:
+    """Return delta of one number that stands for a shift; see the notes of `DiscreteGaussian`."""
+    root = math.sqrt(squared) if divisor**2 != squared else float(divisor)
+    return discrete_gaussian_delta(epsilon, sigma * root / divisor, squared // divisor)
+
+
+def _sum_gain(sigma: float, squared: int, moves: int) -> float:
+    """Return by which factor a sum of ``moves`` draws may exceed the discrete Gaussian that stands for it."""
+    if moves == 1:
+        return 1.0
+    decay = math.exp(-2 * math.pi**2 * sigma**2 / squared)
+    ripple = 2 * decay / (1 - decay**3)  # decay + decay**4 + decay**9 + ...
+    if ripple >= 0.99:
+        return math.inf
+    return math.exp((min(moves, squared) - 1) * (math.log1p(ripple) - math.log1p(-ripple)))
 
 
 @dataclass(frozen=True, init=False)
 class DiscreteGaussian(Discrete):
-    """Discrete Gaussian noise on the integers for one query: (epsilon, delta)-differentially private.
+    """Discrete Gaussian noise on the integers: (epsilon, delta)-differentially private.
 
     Parameters
     ----------
     epsilon : privacy loss, positive.
     delta : slack, in (0, 1).
-    sensitivity : sensitivity of the single integer query, a positive whole number. (For a
-        vector the exact loss depends on its direction; use `Gaussian`.)
+    sensitivity : l2 sensitivity of the integers, positive; a whole number where neighbours differ in one
+        number, by calibration="exact".
+    calibration : "exact" is the least noise whose delta, summed over the integers, is at most the stated
+        one. It is for sensitivities up to 4 where neighbours differ in several numbers. "zcdp" is the
+        noise that is zero-concentrated with the largest rho that converts to epsilon and delta.
+    bounds, bounding : as for `Laplace`; "clamp" alone is offered, because the loss of truncated discrete
+        Gaussian noise is not known. What is released are the whole numbers within.
+    l0_sensitivity : in how many numbers neighbours may differ. "exact" needs it for more than one value.
+
+    Attributes
+    ----------
+    steps : sigma, exact.
+    multiplier : sigma per unit of l2 sensitivity, not above the true quotient.
 
     Raises
     ------
-    ParameterError : a parameter out of range.
+    ParameterError : a parameter out of range, bounding="truncated", "exact" for several numbers of a
+        sensitivity above 4.
+
+    Notes
+    -----
+    "exact", one number: the privacy loss of a number that moves by s is (2 s z + s^2) / (2 sigma^2), linear
+    in the noise z, so that delta is a sum over all integers beyond one. A smaller whole s has a smaller
+    delta: the best test is a threshold, and every threshold is passed more often the further the number
+    moves.
+
+    "exact", several numbers: the loss of a shift by whole numbers v = (v_1, ..., v_k) is
+    (2 Y + |v|^2) / (2 sigma^2) with Y = sum_i v_i z_i. Let g be the greatest common divisor of v. If Y / g
+    were discrete Gaussian of sigma |v| / g, this would be the loss of one such number that moves by
+    |v|^2 / g. Y is nearly that. Suppose that the first numbers add up to a discrete Gaussian of variance
+    sigma^2 V on the multiples of g', V the sum of their v_i^2; add v z, and let h be the greatest common
+    divisor of g' and v. The pairs that add up to y lie on a line, and completing the square gives P(y) in
+    proportion to exp(-y^2 / (2 sigma^2 (V + v^2))) S(y), where S(y) is the sum of exp(-(t - c)^2 / (2 s^2))
+    over whole t, c depends on y, and s^2 = h^2 sigma^2 V / (g'^2 (V + v^2)). As V >= g'^2, s^2 is at least
+    sigma^2 over the squared sensitivity. By Poisson summation S(y) is within 1 +- e of its mean for
+    e = 2 sum_{q >= 1} exp(-2 pi^2 q^2 s^2). So probabilities exceed those of the discrete Gaussian by a
+    factor of at most ((1 + e) / (1 - e))^(k - 1) in all, and delta does, too. Sigma is the least for which
+    the largest delta over all |v|^2 and g is small enough, or that of "zcdp" if it is smaller.
+
+    "zcdp": integers that move by v have a Renyi divergence of order alpha of at most
+    alpha |v|^2 / (2 sigma^2), in any dimension, so noise of sigma = l2 / sqrt(2 rho) is rho-zCDP. Parts of
+    weights w with sigma = l2 / sqrt(2 rho w) have rho w each, which add up to rho.
 
     References
     ----------
-    Canonne, Kamath, Steinke (2020), "The discrete Gaussian for differential privacy", Theorem 7:
-    sigma is the smallest of a fine ladder whose exact delta is at most the stated one.
+    Canonne, Kamath, Steinke (2020), "The discrete Gaussian for differential privacy": Theorem 7 for
+    "exact"; Theorem 14 and Corollary 13 for "zcdp". Kairouz,
+    Liu, Steinke (2021), "The distributed discrete Gaussian mechanism", bound sums of draws (all v_i are 1).
 
     >>> from pdprivacy.mechanism import Gaussian
     >>> mechanism = DiscreteGaussian(epsilon=1, delta=1e-5)
     >>> bool(abs(mechanism.scale - Gaussian(1, 1e-5, 1).scale) < 0.05)
     True
+    >>> round(DiscreteGaussian(epsilon=1, delta=1e-5, calibration="zcdp").scale, 2)
+    4.03
     """
 
     name: ClassVar[str] = "discrete_gaussian"
+    title: ClassVar[str] = "discrete Gaussian noise"
+    norm: ClassVar[Literal["l1", "l2"]] = "l2"
+    truncatable: ClassVar[bool] = False
     delta: Fraction
+    calibration: Literal["exact", "zcdp"]
 
-    def __init__(self, epsilon: Rational, delta: Rational, sensitivity: Rational = 1) -> None:
-        loss = Approx(epsilon, delta)
-        sens = whole_sensitivity(sensitivity)
-        steps = _discrete_sigma(loss.epsilon, loss.delta, int(sens))
-        vars(self).update(
-            epsilon=loss.epsilon,
-            delta=loss.delta,
-            sensitivity=sens,
-            steps=steps,
-            limits=Bounds(),
-            l0_sensitivity=None,
-        )
+    def __init__(
+        self,
+        epsilon: Rational,
+        delta: Rational,
+        sensitivity: Rational = 1,
+        calibration: Literal["exact", "zcdp"] = "exact",
+        *,
+        bounds: Any = None,
+        bounding: Bounding | None = None,
+        l0_sensitivity: int | None = None,
+    ) -> None:
+        loss, l0 = Approx(epsilon, delta), check_l0(l0_sensitivity)
+        check_one_of("calibration", calibration, ("exact", "zcdp"))
+        exact, alone = calibration == "exact", l0 in (None, 1)
+        whole_only = exact and alone
+        sens = whole_sensitivity(sensitivity) if whole_only else positive(sensitivity, "sensitivity")
+        stated = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
+        self._bind(sens, bounds, bounding, l0, **stated)
+        # the squared norm of whole numbers is whole, and a root as a double may be too small
+        squared = math.floor(sens**2 * (1 if whole_only else 1 + Fraction(1, 2**40)))
+        if exact and not (alone or 1 <= squared <= MOST_SQUARED):
+            raise ParameterError(
+                "calibration='exact' is for an l2 sensitivity from 1 to 4 of several numbers "
+                f"(got {float(sens):g}).",
+                'calibration="zcdp", which is for any.',
+            )
+        found = []
+        if exact:
+            found.append(_discrete_sigma(loss.epsilon, loss.delta, squared, l0 or 1))
+        if not whole_only:
+            found.append(
+                root_above(max(sens**2, Fraction(squared)) / (2 * zcdp_rho(loss.epsilon, loss.delta)))
+            )
+        steps = min(found)
+        check_drawable(max(steps, LEAST_STEPS), self.grid)
+        vars(self).update(steps=steps)
+
+    @classmethod
+    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
+        """True: no Gaussian noise has a pure loss."""
+        return True
+
+    @classmethod
+    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
+        """The deviation of `Gaussian` noise; infinite by "zcdp", whose rho goes to 0 with epsilon."""
+        return Gaussian.limit_scale(part, delta, calibration) if _exact(part) else math.inf
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
+        """Discrete Gaussian noise for a part of a release that counts records: see the notes."""
+        bounds, cost = part_bounds(part, request), request.each
+        check_counts(part, cls.name, 'use mechanism="gaussian" for numbers.')
+        bounds |= {"l0_sensitivity": part.moves}
+        if part.moves == 1 and _exact(part):
+            return cls(cost.epsilon, cost.delta, part.l1, **bounds)
+        share = root_above(part.l2_squared / part.weight)
+        return cls(cost.epsilon, cost.delta, share, "exact" if _exact(part) else "zcdp", **bounds)
+
+    @property
+    def multiplier(self) -> Fraction:
+        """Sigma per unit of l2 sensitivity, not above the true quotient."""
+        return self.steps / self.sensitivity
 
     @property
     def sigma(self) -> Fraction:
@@ -123,11 +260,21 @@ class DiscreteGaussian(Discrete):
         """The discrete normal distribution of this sigma."""
         return DiscreteNormal(self.scale)
 
+    @property
+    def takes_one(self) -> bool:
+        """Whether `sample` takes one number only: for "exact", where ``l0_sensitivity`` is not stated."""
+        return self.calibration == "exact" and self.l0_sensitivity is None
+
     def cdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
-        """Distribution function of the noise, shifted to ``s`` where one is given."""
+        """Distribution function of the noise, or of the number released for ``s``; right-continuous."""
         if np.isnan(reals(x, "'x'")).any():
             raise ParameterError("'x' must not be NaN.")
         return super().cdf(x, s)
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.discrete_gaussian(self.sigma**2, size, source)
+
+
+def _exact(part: Part) -> bool:
+    """Whether a part is all of a release, and its loss is known exactly."""
+    return part.weight == 1 and (part.moves == 1 or part.l2_squared <= MOST_SQUARED)

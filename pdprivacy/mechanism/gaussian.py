@@ -157,7 +157,8 @@ class Gaussian(Continuous):
     """
 
     name: ClassVar[str] = "gaussian"
-    arguments: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "sensitivity", "calibration", "grid")
+    title: ClassVar[str] = "Gaussian noise"
+    norm: ClassVar[Literal["l1", "l2"]] = "l2"
     truncation_is_free: ClassVar[bool] = True
     whole_on_grid: ClassVar[bool] = False
     delta: Fraction
@@ -194,6 +195,22 @@ class Gaussian(Continuous):
     def multiplier(self) -> Fraction:
         """Sigma per unit of l2 sensitivity, exact."""
         return noise_multiplier(self.epsilon, self.delta, self.calibration)
+
+    @classmethod
+    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
+        """True: no Gaussian noise has a pure loss."""
+        return True
+
+    @classmethod
+    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
+        """The deviation at which the total variation distance is delta: 2 Phi(l2 / (2 sigma)) - 1 = delta.
+
+        The other calibrations have none.
+        """
+        if calibration not in (None, "analytic"):
+            return math.inf
+        reach = float(GeneralizedNormal.gaussian(1.0).distance(float(delta) / 2))
+        return math.sqrt(part.l2_squared) * float(part.unit) / (2 * reach) if reach else math.inf
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:

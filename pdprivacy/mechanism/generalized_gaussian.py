@@ -37,7 +37,7 @@ MOST_ORDER = 100
 LEAST_EPSILON = Fraction(1, 10**5)
 
 ROUNDING = 2.0**-50
-"""More than the rounding of `log_gain`, whose terms are at most one and may cancel."""
+"""An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
 
 
 @remembered
@@ -52,20 +52,19 @@ def generalized_gaussian_scale(
 ) -> Fraction:
     """The scale b of generalized Gaussian noise of order p, on the safe side.
 
-    The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with
-    |e|. With k the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p, all moved numbers have
-    |e| <= tau b
-    but for delta, and since (tau + t)^p - tau^p is convex in t and zero at zero, the loss of shifts
-    that add up to ``sensitivity`` is at most (tau + sensitivity / b)^p - tau^p = epsilon. For one
-    number this is Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; the condition printed as
-    equation (3) of Liu (2019) lacks a sign. At p = 2 it is the "pdp" calibration of `Gaussian`, at
-    p = 1 (no delta needed) the Laplace mechanism.
+    The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with |e|.
+    Let k be the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p. With probability
+    1 - delta, all moved numbers have |e| <= tau b. Since (tau + t)^p - tau^p is convex in t and zero at
+    zero, the loss of shifts that add up to ``sensitivity`` is then at most
+    (tau + sensitivity / b)^p - tau^p, which is set to epsilon. For one number this is the condition
+    Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
+    p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
 
-    ``truncated``: to be cut off within a range ``width`` (None for an open side). The mass within
-    the range adds at most k * kappa(sensitivity / k) to the loss (``log_gain``). A loss above the rest
-    needs e > tau b on the side away from the neighbour; with distances u and v to the
-    bounds, that has probability at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b): delta
-    / k again. At p = 1 it is `truncated_laplace_scale`.
+    ``truncated``: the noise is cut off within a range ``width`` (None for an open side). The mass within
+    the range adds at most k * kappa(sensitivity / k) to the loss (``log_gain``). A larger loss
+    needs e > tau b on the side away from the neighbour. With distances u and v to the bounds, the
+    probability of that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k
+    again. At p = 1 the scale is `truncated_laplace_scale`.
 
     Raises
     ------
@@ -157,7 +156,7 @@ class GeneralizedGaussian(Continuous):
     """
 
     name: ClassVar[str] = "generalized_gaussian"
-    arguments: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "sensitivity", "p", "grid")
+    title: ClassVar[str] = "generalized Gaussian noise"
     delta: Fraction
     p: Fraction
 
@@ -196,6 +195,11 @@ class GeneralizedGaussian(Continuous):
 
     def _rounding_steps(self) -> int:
         return super()._rounding_steps() if self.p == 1 else self.l0_sensitivity or 1
+
+    @classmethod
+    def takes_delta(cls, p: Rational | None = None) -> bool:
+        """True but for the order 1, which is Laplace noise."""
+        return p != 1
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:

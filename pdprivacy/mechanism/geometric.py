@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pdprivacy import noise
 from pdprivacy.checks import fractions
 from pdprivacy.distributions import DiscreteLaplace
-from pdprivacy.errors import ParameterError
 from pdprivacy.exact import smallest
-from pdprivacy.mechanism.additive import SAFE, Discrete, check_l0, remembered, whole_sensitivity
-from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensitivity
+from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.grid import LEAST_STEPS, Integers, check_drawable
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.release import part_bounds, share_of_loss
+from pdprivacy.mechanism.release import check_counts, part_bounds, share_of_loss
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
 
@@ -100,6 +99,7 @@ class Geometric(Discrete):
     """
 
     name: ClassVar[str] = "geometric"
+    title: ClassVar[str] = "geometric noise"
 
     def __init__(
         self,
@@ -111,25 +111,20 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), whole_sensitivity(sensitivity)
-        limits, l0 = Bounds.of(bounds, bounding), check_l0(l0_sensitivity)
-        limits.check_sensitivity(sens, l0)
-        limits = limits.whole()
+        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
         steps = sens / eps
         check_drawable(max(steps, LEAST_STEPS), self.grid)
         if bounding == "truncated":
-            width = None if limits.width is None else int(limits.width)
-            steps = truncated_geometric_scale(eps, int(sens), width, l0 or 1)
+            width = None if self.limits.width is None else int(self.limits.width)
+            steps = truncated_geometric_scale(eps, int(sens), width, self.l0_sensitivity or 1)
             check_drawable(max(steps, LEAST_STEPS), self.grid)
-        vars(self).update(epsilon=eps, sensitivity=sens, limits=limits, l0_sensitivity=l0, steps=steps)
+        vars(self).update(steps=steps)
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Geometric noise for a part of a release that counts records."""
         bounds = part_bounds(part, request)
-        if not part.counts:
-            raise ParameterError(
-                "mechanism='geometric' is for counts.", 'use mechanism="laplace" for numbers.'
-            )
+        check_counts(part, cls.name, 'use mechanism="laplace" for numbers.')
         epsilon, _ = share_of_loss(part, request)
         return cls(epsilon, Fraction(part.l1), **bounds)
 

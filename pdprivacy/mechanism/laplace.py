@@ -98,7 +98,7 @@ class Laplace(Continuous):
         2**-20 of itself for that, which is enough for 1024 values, or any number of which ``l0_sensitivity``
         says that 1024 move. (Truncated noise grows by a step for each of the moved numbers instead.)
     bounds : lower and upper bound of what is released, either may be infinite.
-    bounding : how the bounds are kept. "bit" clamps the noisy values: post-processing, the plain
+    bounding : how the bounds are kept. "clamp" clamps the noisy values: post-processing, the plain
         scale. "truncated" renormalises the law within the bounds; since that depends on the
         value, the scale is larger (`truncated_laplace_scale`): 1.61 times at epsilon 1.
     calibration : None, or "published" for truncated noise of the plain scale, as in Liu (2019),
@@ -134,7 +134,7 @@ class Laplace(Continuous):
     exceeds by (1 - r)(1 - r^d) / (1 - r^n). What rounding to the grid adds to the sensitivity is told in
     ```pdprivacy.mechanism.grid```.
 
-    Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "bit" here; its
+    Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "clamp" here; its
     ``LaplaceBoundedDomain`` is the recalibrated "truncated" of this class. Its
     ``LaplaceBoundedNoise``, and "truncated" noise in OpenDP, bound the noise and not the result.
 
@@ -153,6 +153,7 @@ class Laplace(Continuous):
     """
 
     name: ClassVar[str] = "laplace"
+    title: ClassVar[str] = "Laplace noise"
     calibration: Literal["published"] | None
 
     def __init__(

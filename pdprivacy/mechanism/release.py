@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["DRAWN_BITS", "INVERTED_BITS", "moved_on_grid", "part_bounds", "release_grid", "share_of_loss"]
+__all__ = ["DRAWN_BITS", "INVERTED_BITS", "check_counts", "moved_on_grid", "part_bounds", "release_grid"]
+__all__ += ["share_of_loss"]
 
 DRAWN_BITS = 48
 """The scale of the noise is at most 2**49 grid steps."""
@@ -27,6 +28,12 @@ def share_of_loss(part: Part, request: Request) -> tuple[Fraction, Fraction]:
     """Return epsilon and delta of a part: parts of weight w that cost (w epsilon, w delta) cost all of it."""
     cost = request.each
     return cost.epsilon * part.weight, cost.delta * part.weight
+
+
+def check_counts(part: Part, name: str, instead: str) -> None:
+    """Refuse a part that does not count records; ``instead``: what to use for it."""
+    if not part.counts:
+        raise ParameterError(f"mechanism={name!r} is for counts.", instead)
 
 
 def part_bounds(part: Part, request: Request) -> dict[str, Any]:

@@ -5,21 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pdprivacy import noise
 from pdprivacy.distributions import Stairs
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
-from pdprivacy.mechanism.additive import Continuous, check_l0
-from pdprivacy.mechanism.bounds import Bounds
+from pdprivacy.mechanism.additive import Continuous
+from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_grid
+from pdprivacy.mechanism.release import moved_on_grid, part_bounds, share_of_loss
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
+
+if TYPE_CHECKING:
+    from pdprivacy.request import Request
+    from pdprivacy.statistic import Part
 
 __all__ = ["Staircase"]
 
 WIDEST = 2**52
+
+LEAST_GAMMA = Fraction(1, 2**26)
+"""A smaller default break would leave stairs of too many grid steps; any break has the same loss."""
+
+FLAT = Fraction(1000)
+"""For a larger epsilon nothing lies beyond the first break in double precision."""
 
 
 @dataclass(frozen=True, init=False)
@@ -34,7 +45,9 @@ class Staircase(Continuous):
         at most 2**-20 of the break ``gamma * sensitivity``. By default 2**-20 of that; the value is then
         rounded to it, and the sensitivity grows by a step.
     gamma : where each stair breaks, in (0, 1), as a share of the sensitivity; by default the one of
-        least expected absolute error, ``1 / (1 + exp(epsilon / 2))``.
+        least expected absolute error, ``1 / (1 + exp(epsilon / 2))``, but at least 2**-26.
+    bounds, bounding : as for `Laplace`; "clamp" alone is offered, because the loss of truncated staircase
+        noise is not known.
     l0_sensitivity : 1 for several values of which neighbours differ in one only. No other number is taken: a
         shift that is spread over several numbers can cost epsilon in each.
 
@@ -45,13 +58,17 @@ class Staircase(Continuous):
 
     Raises
     ------
-    ParameterError : a parameter out of range, an epsilon so large that the stairs are no longer drawn.
+    ParameterError : a parameter out of range, bounding="truncated", a grid or gamma so small that the stairs
+        cannot be drawn.
 
     Notes
     -----
     On the integers the noise z has the level ell(|z|), nondecreasing with ell(a + stair) = ell(a) + 1,
     and P(z) is proportional to exp(-epsilon ell(|z|)). A shift by at most ``stair`` changes |z| by at
-    most ``stair``, so the level by at most one: the loss is epsilon exactly.
+    most ``stair``, so the level by at most one: the loss is epsilon exactly, for every gamma. A smaller
+    shift loses epsilon, too, so that k numbers that move by ``sensitivity`` in all can lose k epsilon.
+    Calibrated for that, staircase noise would be larger than Laplace noise; releases therefore offer it
+    where a unit moves one number of a part.
 
     References
     ----------
@@ -63,6 +80,8 @@ class Staircase(Continuous):
     """
 
     name: ClassVar[str] = "staircase"
+    title: ClassVar[str] = "staircase noise"
+    truncatable: ClassVar[bool] = False
     stair: int
     step: int
 
@@ -73,22 +92,21 @@ class Staircase(Continuous):
         grid: Rational | None = None,
         *,
         gamma: Rational | None = None,
+        bounds: Any = None,
+        bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        l0 = check_l0(l0_sensitivity)
-        if l0 is not None and l0 > 1:
+        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
+        if self.l0_sensitivity is not None and self.l0_sensitivity > 1:
             raise ParameterError(
-                f"Staircase noise is for neighbours that differ in one number (got l0_sensitivity={l0}).",
+                "Staircase noise is for neighbours that differ in one number "
+                f"(got l0_sensitivity={self.l0_sensitivity}).",
                 "Laplace noise, whose loss adds up to epsilon however a shift is spread.",
             )
-        if gamma is None:
-            # for a larger epsilon the break would be too small to draw, and is refused below
-            share = Fraction(1 / (1 + math.exp(float(eps) / 2 if eps < 1000 else 500.0)))
-        else:
-            share = rational(gamma, "gamma")
-            if not 0 < share < 1:
-                raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
+        share = _least_error(eps) if gamma is None else rational(gamma, "gamma")
+        if not 0 < share < 1:
+            raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
         if grid is None:
             unit = power_below(share * sens) / (1 << GRID_BITS)
         else:
@@ -97,19 +115,34 @@ class Staircase(Continuous):
         if stair > WIDEST or stair > WIDEST * eps:
             raise ParameterError(
                 "Staircase noise cannot be drawn: its stairs would be too many grid steps.",
-                "'epsilon' between 1e-5 and 40 is always possible at the default gamma.",
+                "'epsilon' from 1e-5 on is always possible at the default gamma.",
             )
         vars(self).update(
-            epsilon=eps,
-            sensitivity=sens,
             grid=unit,
             exact=grid is not None,
             stair=stair,
             steps=Fraction(stair),
             step=min(max(round(share * stair), 1), stair),
-            limits=Bounds(),
-            l0_sensitivity=l0,
         )
+
+    @classmethod
+    def calibrate(cls, part: Part, request: Request) -> Self:
+        """Staircase noise for a part of a release of which a unit moves one number."""
+        bounds = part_bounds(part, request)
+        if part.moves > 1:
+            raise ParameterError(
+                f"mechanism='staircase' is for one changed number, and a unit can change {part.moves} of "
+                f"the {part.name}.",
+                'mechanism="laplace", whose loss adds up to epsilon however a change is spread.',
+            )
+        epsilon, _ = share_of_loss(part, request)
+        moved = part.l1 * part.unit
+        fine = power_below(_least_error(epsilon) * moved) / (1 << GRID_BITS)
+        # at most 2**51 steps a stair, and a stair over epsilon
+        drawable = power_below(moved / min(epsilon, Fraction(1))) / 2**50
+        grid = max(min(part.unit, fine), drawable)
+        moved = moved_on_grid(part, grid, truncated=False)
+        return cls(epsilon, moved, grid, **{"l0_sensitivity": 1, **bounds})
 
     @property
     def gamma(self) -> float:
@@ -119,7 +152,7 @@ class Staircase(Continuous):
     @property
     def distribution(self) -> Stairs:
         """The staircase distribution of this width and break."""
-        return Stairs(float(self.epsilon), self.scale, self.gamma)
+        return Stairs(float(min(self.epsilon, FLAT)), self.scale, self.gamma)
 
     @property
     def takes_one(self) -> bool:
@@ -127,7 +160,12 @@ class Staircase(Continuous):
         return self.l0_sensitivity is None
 
     def _check_rounding(self, size: int) -> None:
-        """One number l0_sensitivity, so the step of rounding that is allowed is enough for any size."""
+        """Accept any size: one number moves, for which a step of rounding is allowed."""
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.staircase(self.epsilon, self.stair, self.step, size, source)
+
+
+def _least_error(epsilon: Fraction) -> Fraction:
+    """Return the break of least expected absolute error (Theorem 5), not below `LEAST_GAMMA`."""
+    return max(Fraction(1 / (1 + math.exp(float(min(epsilon, FLAT)) / 2))), LEAST_GAMMA)

@@ -25,6 +25,7 @@ __all__ = [
     "calibrate",
     "events",
     "released_by",
+    "sensitivity_of",
     "total_cost",
 ]
 
@@ -55,11 +56,10 @@ def events(
     multipliers = [mechanism.multiplier for mechanism in mechanisms if mechanism.multiplier is not None]
     if not multipliers or request.bounding == "truncated":
         return ((Event(each), request.releases),)
-    found = GaussianNoise(
-        min(multipliers),
-        sum(part.moves for part in parts),
-        min(math.floor(mechanism.steps) for mechanism in mechanisms),
-    )
+    steps = min(math.floor(mechanism.steps) for mechanism in mechanisms)
+    if steps < 1:  # on the integers, of a deviation below 1
+        return ((Event(each), request.releases),)
+    found = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
     return ((Event(each, found), request.releases),)
 
 
@@ -83,6 +83,12 @@ def released_by(mechanism: PartMechanism, part: Part, bounding: Bounding | None)
     """
     lower, upper = part.bounds
     return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.moves)
+
+
+def sensitivity_of(part: Part, mechanism: PartMechanism) -> float:
+    """The sensitivity of a part in the norm of its mechanism, in the unit of the statistic."""
+    moved = math.sqrt(part.l2_squared) if mechanism.norm == "l2" else float(part.l1)
+    return moved * float(part.unit)
 
 
 def add_noise(whole: Whole, part: Part, mechanism: PartMechanism, source: Source) -> Floats:

@@ -16,14 +16,14 @@ from pdprivacy import metadata
 from pdprivacy._version import __version__
 from pdprivacy.errors import BoundingWarning, ParameterError, got, kind, warn
 from pdprivacy.ledger import Entry
-from pdprivacy.mechanism import Gaussian
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import PartMechanism
+from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.result import Errors, Result, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.request import MechanismName
-from pdprivacy.statistic import Cells, Narrowed, Part, Statistic, TreeCells
+from pdprivacy.statistic import Cells, Narrowed, Statistic, TreeCells
 
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -122,7 +122,7 @@ def published(
     error = errors.to_json(released.shape)
     if request.bounding and (call.margins or call.normalize or call.constraint not in (None, "psd")):
         error["note"] = SUMS
-    moved = [_sensitivity(*pair) for pair in zip(price.parts, price.mechanisms, strict=True)]
+    moved = [sensitivity_of(*pair) for pair in zip(price.parts, price.mechanisms, strict=True)]
     attach(
         facts,
         call,
@@ -190,12 +190,6 @@ def _by_part(price: Price, numbers: Sequence[float]) -> Any:
     return {part.name: number for part, number in zip(price.parts, numbers, strict=True)}
 
 
-def _sensitivity(part: Part, mechanism: PartMechanism) -> float:
-    if isinstance(mechanism, Gaussian):
-        return math.sqrt(part.l2_squared) * float(part.unit)
-    return float(part.l1 * part.unit)
-
-
 def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
     if call.statistic not in ("mean", "proportion"):
@@ -222,7 +216,7 @@ SUMS = "The biases of bounded numbers add up in sums and shares; they depend on 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:
     """Counts as integers where the noise is."""
-    return released.astype(np.int64) if mechanism == "geometric" else released
+    return released.astype(np.int64) if MECHANISMS[mechanism].integer else released
 
 
 def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:

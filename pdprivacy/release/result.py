@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.distributions import Distribution, GeneralizedNormal
-from pdprivacy.mechanism import Bounds, Gaussian
+from pdprivacy.mechanism import Bounds
 from pdprivacy.mechanism.bounds import bias_between, mse_between
 from pdprivacy.release.calibration import PartMechanism
 from pdprivacy.release.spec import Price
@@ -232,11 +232,11 @@ def _worst(law: Distribution, bounds: Bounds) -> tuple[float, float]:
 def _made(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
     """The same to first order, where numbers are made of several noisy ones.
 
-    As if the number had noise of its standard error, of the order of the parts' noise (Laplace or
-    Gaussian), and were bounded itself.
+    As if the number had noise of its standard error, of the order of the parts' noise, and were bounded
+    itself.
     """
     error, values = np.asarray(answer.standard_error, np.float64), np.asarray(answer.values, np.float64)
-    law = GeneralizedNormal.of(2 if isinstance(price.mechanisms[0], Gaussian) else 1, 1.0)
+    law = GeneralizedNormal.of(price.mechanisms[0].distribution.order, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = error / law.std
         below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))

@@ -196,7 +196,7 @@ class Call:
         if bounds is not None and request.bounding is None:
             raise ParameterError(
                 "'bounds' need a 'bounding', which says how they are kept.",
-                'bounding="truncated" or bounding="bit".',
+                'bounding="truncated" or bounding="clamp".',
             )
         named = noise.get("release_id")
         return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint, release_id=named)

@@ -65,7 +65,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                 ) from None
             stored = released.attrs[KEY]
             errors = _errors(released)
-            found[float(stored["epsilon"]), kind or "none"] = (
+            found[float(stored["epsilon"]), stored["bounding"] or "none"] = (
                 _distinct(errors) if statistic in TABLES else errors
             )
         table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")

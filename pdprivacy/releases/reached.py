@@ -9,6 +9,7 @@ import numpy as np
 from pdprivacy import risk
 from pdprivacy.errors import PrivacyError
 from pdprivacy.ledger import Entry
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.release.calibration import PartMechanism, calibrate, released_by
 from pdprivacy.release.publish import Floats
 from pdprivacy.release.spec import Price
@@ -68,14 +69,13 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
     no such noise is known: for truncated and generalized Gaussian noise.
     """
     so_far = entry.so_far
-    known = request.mechanism in ("laplace", "geometric", "gaussian") and request.bounding != "truncated"
+    known = request.p is None and request.bounding != "truncated"
     if not known or so_far is None or so_far == price.cost:
         return []
-    gaussian = request.mechanism == "gaussian"
     classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
     asked = Request(
         so_far.epsilon,
-        so_far.delta if gaussian else 0,
+        so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
         mechanism=request.mechanism,
         calibration=None if classic else request.calibration,
         bounding=request.bounding,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
@@ -13,11 +12,12 @@ import pandas as pd
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
-from pdprivacy.mechanism import ExponentialMechanism, Gaussian, PermuteAndFlip
+from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNoise
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
+from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.publish import attach
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
@@ -479,10 +479,8 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
 
 
 def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
-    if isinstance(choice, Labels) and isinstance(mechanism, Gaussian):
-        return math.sqrt(choice.counts.l2_squared)
     if isinstance(choice, Labels) and not isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        return float(choice.counts.l1)
+        return sensitivity_of(choice.counts, mechanism)
     return float(choice.sensitivity)
 
 

@@ -37,7 +37,7 @@ def released_schema(released: Released) -> ReleasedSchema:
     >>> import pdprivacy
     >>> flag = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
     >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(flag, epsilon=1)
-    >>> share = private.dp.proportion("member", epsilon=1, bounding="bit")
+    >>> share = private.dp.proportion("member", epsilon=1, bounding="clamp")
     >>> share.dp.schema().checks[0]
     <Check in_range: in_range(0.0, 1.0)>
     """

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import metadata
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata
 from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import cost, half_width, label, listed, loss_text, paired, percent, span
@@ -55,11 +56,8 @@ TITLES = {
     "kmedian": "k-median centres",
 }
 SHARES = {"all": "shares of all", "index": "shares of each row", "columns": "shares of each column"}
-MECHANISMS = {
-    "laplace": "Laplace noise",
-    "geometric": "geometric noise",
-    "gaussian": "Gaussian noise",
-    "generalized_gaussian": "generalized Gaussian noise",
+TITLES_OF_MECHANISMS = {
+    **{name: mechanism.title for name, mechanism in MECHANISMS.items()},
     "exponential": "exponential mechanism",
     "permute_and_flip": "permute-and-flip",
 }
@@ -90,7 +88,7 @@ def mechanism_text(name: str, p: float | None = None) -> str:
     >>> mechanism_text("laplace"), mechanism_text("generalized_gaussian", 3)
     ('Laplace noise', 'generalized Gaussian noise of order 3')
     """
-    text = MECHANISMS.get(name, name.replace("_", " "))
+    text = TITLES_OF_MECHANISMS.get(name, name.replace("_", " "))
     return text if p is None else f"{text} of order {p:g}"
 
 

@@ -11,7 +11,6 @@ maximized over a confidence set for the nuisance parameter", for the means in a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.mechanism import Bounding, Geometric
+from pdprivacy.distributions import Distribution, GeneralizedNormal
+from pdprivacy.mechanism import Bounding
 
 __all__ = ["LAPLACE", "Ends", "Tail", "of_products", "of_ratio", "of_shares"]
 
@@ -47,21 +46,17 @@ class Tail:
 
     Parameters
     ----------
-    order : of the generalized normal law: 1 for Laplace and geometric noise, 2 for Gaussian noise.
-    step : the scale of geometric noise; None where noise is not on the integers.
+    law : the distribution of the noise; of a continuous one its scale does not count.
     bounding : how the noisy numbers were kept within bounds.
     """
 
-    order: float = 1.0
-    step: float | None = None
+    law: Distribution
     bounding: Bounding | None = None
 
     @classmethod
     def of(cls, mechanism: Any, bounding: Bounding | None) -> Tail:
         """The law of the noise that a mechanism draws."""
-        if isinstance(mechanism, Geometric):
-            return cls(1.0, mechanism.scale, bounding)
-        return cls(mechanism.distribution.p, None, bounding)
+        return cls(mechanism.distribution.standard[0], bounding)
 
     def half(self, level: float, deviations: Any, times: Any = 1.0) -> Any:
         """The size that a sum of independent noises, of any signs, exceeds with probability 1 - level.
@@ -70,33 +65,29 @@ class Tail:
         each there are.
 
         Unbounded noise is symmetric: a sum has lighter tails than its heaviest term. Bounding moves a noise e
-        towards 0 ("bit"), or makes its size smaller ("truncated"), but not symmetrically: the bound is then
+        towards 0 ("clamp"), or makes its size smaller ("truncated"), but not symmetrically: the bound is then
         that of the sum of all positive parts, or of all sizes.
+
+        Noise on the integers, and staircase noise, is coarse: a sum may lie a step or a stair beyond what the
+        deviations tell.
         """
         deviations = np.abs(deviations)
-        if self.step is not None and _std(self.step) < NO_NOISE:
+        if self.law.std < NO_NOISE:
             return np.zeros(deviations.shape[:-1])
         # in units of the largest: a power of what a double holds may be more than that
         unit = deviations.max(axis=-1)
         deviations = deviations / np.where(unit > 0, unit, 1.0)[..., np.newaxis]
-        found = _factor(self.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
+        found = _factor(self.law.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
         if self.bounding is not None:
-            cumulants = _cumulants(self.order, self.step, self.bounding)
+            cumulants = _cumulants(self.law, self.bounding)
             sums = [(times * deviations**power).sum(axis=-1) for power in (1, 2, 3, 4)]
-            q = (1 + level) / 2 if self.bounding == "bit" else level
+            q = (1 + level) / 2 if self.bounding == "clamp" else level
             bound = _cornish_fisher(q, [k * s for k, s in zip(cumulants, sums, strict=True)])
             found = np.maximum(found, bound)
-        if self.step is not None:
-            # whole numbers: a sum may be a step beyond what the deviation tells
-            found = found + 1 / _std(self.step)
-        return found * unit
+        return (found + self.law.coarseness / self.law.std) * unit
 
 
-LAPLACE = Tail()
-
-
-def _std(scale: float) -> float:
-    return math.sqrt(2) * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)
+LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
 
 
 @lru_cache(maxsize=256)
@@ -107,20 +98,10 @@ def _factor(order: float, level: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _cumulants(order: float, step: float | None, bounding: Bounding) -> tuple[float, ...]:
-    """The first four cumulants of the positive part ("bit") or the size of noise of deviation 1."""
-    if step is None:
-        law = GeneralizedNormal.of(order, 1.0)
-        raw = [2 * float(law.moment(power, math.inf)) / law.std**power for power in (1, 2, 3, 4)]
-    else:
-        r, gap, std = math.exp(-1 / step), -math.expm1(-1 / step), _std(step)
-        eulerian = (1.0, 1 + r, 1 + 4 * r + r * r, 1 + 11 * r + 11 * r * r + r**3)
-        mass = 2 * math.tanh(0.5 / step)
-        raw = [
-            mass * r * polynomial / gap ** (power + 1) / std**power
-            for power, polynomial in enumerate(eulerian, start=1)
-        ]
-    if bounding == "bit":
+def _cumulants(law: Distribution, bounding: Bounding) -> tuple[float, ...]:
+    """The first four cumulants of the positive part ("clamp") or the size of noise of deviation 1."""
+    raw = [2 * law.half_moment(power) / law.std**power for power in (1, 2, 3, 4)]
+    if bounding == "clamp":
         raw = [moment / 2 for moment in raw]
     m1, m2, m3, m4 = raw
     variance = m2 - m1**2
@@ -177,8 +158,8 @@ def of_ratio(
     """The interval of a ratio of a noisy sum and a noisy count, within [low, high]."""
     total, count = np.broadcast_arrays(np.asarray(total, np.float64), np.asarray(count, np.float64))
     of_total, of_count = deviations
-    if tail.bounding is None and tail.step is None:
-        times = _factor(tail.order, level)
+    if tail.bounding is None and tail.law.coarseness == 0:
+        times = _factor(tail.law.order, level)
         return _fieller(total, count, times * of_total, times * of_count, low, high)
 
     def excess(ratio: Floats) -> Any:

@@ -63,7 +63,7 @@ def main() -> None:
     print(f"is to unbounded Laplace, the target {TARGET} for bounded Laplace\n\n{header}")
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         plain = Laplace(epsilon, sensitivity, GRID)
-        for bounding in ("truncated", "bit"):
+        for bounding in ("truncated", "clamp"):
             bounded = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
             taken, ratio = compare(
                 lambda bounded=bounded: bounded.sample(values),
@@ -78,7 +78,7 @@ def main() -> None:
     bounds, sensitivity, epsilon = RANGES["10"]
     plain = Laplace(epsilon, sensitivity, COARSE)
     coarse = np.rint(values / COARSE) * COARSE
-    for bounding in ("truncated", "bit"):
+    for bounding in ("truncated", "clamp"):
         limits = {"grid": COARSE, "bounds": bounds, "bounding": bounding, "moves": 1}
         others = {
             "Gaussian": Gaussian(epsilon, DELTA, sensitivity, **limits),
@@ -92,7 +92,7 @@ def main() -> None:
             line(f"{name} {bounding}", f"{1 / other.scale:.2g}", taken, ratio)
     print("\nOne value, microseconds (median)")
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
-        for bounding in ("truncated", "bit"):
+        for bounding in ("truncated", "clamp"):
             one = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
             cost = statistics.median(seconds(lambda one=one: one.sample(values[0])) for _ in range(1000))
             print(f"{f'Laplace {bounding} ({name})':<34}{1e6 * cost:>10.1f}")
@@ -108,7 +108,7 @@ def others_draws(values: np.ndarray) -> None:
         return
     few = values[:ALONE].tolist()
     print(f"\ndiffprivlib, {ALONE:,} values one by one, times scaled to {SIZE:,}; ratio: its time over ours")
-    pairs = ((LaplaceBoundedDomain, "truncated"), (LaplaceTruncated, "bit"))
+    pairs = ((LaplaceBoundedDomain, "truncated"), (LaplaceTruncated, "clamp"))
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         for theirs, bounding in pairs:
             ours = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)

@@ -31,7 +31,7 @@ from pdprivacy.domain import Column, Domain
 
 LEVEL = 0.95
 EPSILONS = (0.1, 1.0, 10.0)
-BOUNDINGS = (None, "bit", "truncated")
+BOUNDINGS = (None, "clamp", "truncated")
 MECHANISMS: dict[str, dict[str, Any]] = {
     "laplace": {"mechanism": "laplace"},
     "gaussian": {"mechanism": "gaussian", "delta": 1e-6},
@@ -299,7 +299,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     for (name, neighbors), group in rows.groupby(["release", "neighbors"], sort=False):
         stated = group.dropna(subset="coverage")
         line = {"release": name, "neighbors": neighbors}
-        for bounding in ("none", "bit", "truncated"):
+        for bounding in ("none", "clamp", "truncated"):
             found = stated.loc[stated["bounding"] == bounding, "coverage"]
             line[bounding] = f"{found.mean():.3f} ({found.min():.3f})" if len(found) else ""
         lowest = stated.loc[stated["coverage"].idxmin()]

@@ -60,6 +60,10 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("kmedian", ("m", 2), {"steps": 1, **QUIET}),
         ]
     },
+    "mean, staircase": ("mean", ("y",), {**COST, "mechanism": "staircase"}),
+    "crosstab, staircase": ("crosstab", ("g", "s"), {**COST, "mechanism": "staircase"}),
+    "crosstab, discrete Gaussian": (
+        "crosstab", ("g", "s"), {**COST, "mechanism": "discrete_gaussian", "delta": 1e-6}),
     **{
         f"groupby.{name}": (f"groupby.{name}", arguments, COST)
         for name, arguments in [("count", ()), ("sum", ("y",)), ("mean", ("y",)), ("var", ("y",))]

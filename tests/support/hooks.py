@@ -120,6 +120,8 @@ def _adding(own: Any, state: dict[str, Any]) -> Any:
 LAWS: dict[str, Any] = {
     "discrete_laplace": lambda scale, size: (Law("laplace", (scale,)), size, None),
     "discrete_gaussian": lambda variance, size: (Law("gaussian", (variance,)), size, None),
+    "staircase": lambda epsilon, width, step, size: (
+        Law("staircase", (epsilon, Fraction(width), Fraction(step))), size, None),
     "truncated_laplace": lambda scale, below, above: (
         Law("laplace", (scale,)), len(below), (below, above)),
     "generalized_normal": lambda power, divisor, below, above: (

@@ -110,6 +110,8 @@ def draw(one: Draw) -> str:
         law = f"Laplace of {number(first * one.grid)}"
     elif name == "gaussian":
         law = f"Gaussian of {number(math.sqrt(first) * float(one.grid))}"
+    elif name == "staircase":
+        law = " ".join(["Staircase of", *(number(part * one.grid) for part in others)])
     else:
         scale = math.exp(_log(others[0]) / float(first)) * float(one.grid)
         law = f"order {number(first)} of {number(scale)}"

@@ -144,7 +144,7 @@ NOISE: dict[str, dict[str, Any]] = {
     "Gaussian, pdp": {"mechanism": "gaussian", "delta": 1e-6, "calibration": "pdp"},
     "generalized Gaussian": {"mechanism": "generalized_gaussian", "p": 3, "delta": 1e-6},
     "generalized Gaussian of order 1": {"mechanism": "generalized_gaussian", "p": 1},
-    "bit": {"bounding": "bit"},
+    "clamp": {"bounding": "clamp"},
     "truncated": {"bounding": "truncated"},
     "truncated Gaussian": {"bounding": "truncated", "mechanism": "gaussian", "delta": 1e-6},
     "truncated generalized": {
@@ -152,11 +152,20 @@ NOISE: dict[str, dict[str, Any]] = {
     },
     "published": {"bounding": "truncated", "mechanism": "laplace", "calibration": "published"},
     "bounds": {"bounding": "truncated", "bounds": (0, 5)},
-    "bounds, bit": {"bounding": "bit", "bounds": (None, 3)},
+    "bounds, clamp": {"bounding": "clamp", "bounds": (None, 3)},
     "three releases": {"releases": 3},
     "tiny epsilon": {"epsilon": "1e-7"},
     "large epsilon": {"epsilon": 40},
 }  # fmt: skip
+PARTICULAR: dict[str, dict[str, Any]] = {
+    "staircase": {"mechanism": "staircase"},
+    "clamped staircase": {"mechanism": "staircase", "bounding": "clamp"},
+    "staircase, three releases": {"mechanism": "staircase", "releases": 3},
+    "discrete Gaussian": {"mechanism": "discrete_gaussian", "delta": 1e-6},
+    "clamped discrete Gaussian": {"mechanism": "discrete_gaussian", "delta": 1e-6, "bounding": "clamp"},
+    "discrete Gaussian, two releases": {"mechanism": "discrete_gaussian", "delta": 1e-6, "releases": 2},
+}
+"""Noise that is not for every release: where one number changes, and for counts."""
 LAPLACE: dict[str, dict[str, Any]] = {"Laplace": {"mechanism": "laplace"}}
 CHOICES: dict[str, dict[str, Any]] = {
     "exponential": {"mechanism": "exponential"},
@@ -204,6 +213,17 @@ def _releases(family: str, verbs: dict[str, Spec], noises: dict[str, dict[str, A
                     make, args, words = verbs[name]
                     many = setting != "unit, crowded"
                     yield Case(family, name, setting, make(*args, **words), engines=many)
+
+
+def _particular(family: str, verbs: dict[str, Spec]) -> Iterator[Case]:
+    """Few verbs with all `PARTICULAR` noise, on every engine in one setting."""
+    for setting in ("add_remove", "replace_one", "unit"):
+        for name in [*BRIEF, "value_counts of several", "crosstab, hierarchy"]:
+            if name in verbs:
+                make, args, words = verbs[name]
+                for noise, more in PARTICULAR.items():
+                    call = make(*args, **{**words, **more})
+                    yield Case(family, f"{name}, {noise}", setting, call, engines=setting == "add_remove")
 
 
 # ---------------------------------------------------------------- steps
@@ -479,8 +499,11 @@ def budgeted(terms: dict[str, Any]) -> Call:
 
 def _cases() -> Iterator[Case]:
     yield from _releases("moments", MOMENTS, NOISE)
+    yield from _particular("moments", MOMENTS)
     yield from _releases("tables", TABLES, {**LAPLACE, **NOISE})
+    yield from _particular("tables", TABLES)
     yield from _releases("groups", GROUPS, NOISE)
+    yield from _particular("groups", GROUPS)
     yield from _releases("selections", SELECTIONS, CHOICES)
     yield from _releases("clusterings", CLUSTERINGS, {})
     for name, step in STEPS.items():

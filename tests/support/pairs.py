@@ -106,9 +106,9 @@ def protected(engine: str, setting: str, records: Records) -> Any:
 def _specs() -> dict[str, Callable[[Any], Any]]:
     found: dict[str, Callable[[Any], Any]] = {}
     families = [
-        (cases.MOMENTS, cases.NOISE),
-        (cases.TABLES, {**cases.LAPLACE, **cases.NOISE}),
-        (cases.GROUPS, cases.NOISE),
+        (cases.MOMENTS, {**cases.NOISE, **cases.PARTICULAR}),
+        (cases.TABLES, {**cases.LAPLACE, **cases.NOISE, **cases.PARTICULAR}),
+        (cases.GROUPS, {**cases.NOISE, **cases.PARTICULAR}),
         (cases.SELECTIONS, cases.CHOICES),
         (cases.CLUSTERINGS, {}),
     ]

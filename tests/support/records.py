@@ -44,7 +44,8 @@ class Law:
     """A distribution on the integers, centred at 0, with its exact parameters in grid steps.
 
     "laplace": P(z) ~ exp(-|z| / b), parameter b. "gaussian": P(z) ~ exp(-z^2 / (2 v)), parameter v. "rounded
-    normal": the density ~ exp(-|x|^p / c) rounded to integers, parameters p and c.
+    normal": the density ~ exp(-|x|^p / c) rounded to integers, parameters p and c. "staircase": P(z) ~
+    exp(-e l), l the number of widths that |z| holds, one more from the break on; parameters e, width, break.
     """
 
     name: str

@@ -16,7 +16,7 @@ from pdprivacy import risk
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism import Bounding, Bounds
+from pdprivacy.mechanism import MECHANISMS, Bounding, Bounds
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import calibrate, released_by
@@ -99,19 +99,18 @@ class TableNoise:
     @property
     def takes_delta(self) -> bool:
         """Whether it needs a delta; else it takes none."""
-        if not isinstance(self.name, str):
-            return False  # it is refused where the mechanism is made
-        return self.name == "gaussian" or (self.name == "generalized_gaussian" and self.options["p"] != 1)
+        known = MECHANISMS.get(self.name) if isinstance(self.name, str) else None
+        # what is no name or no order is refused where the mechanism is made
+        return known is not None and known.takes_delta(self.options["p"])
 
     @property
     def widest(self) -> Any:
         """What remains of the noise as epsilon goes to 0."""
         part, truncated = self.counts.parts[0], self.options["bounding"] == "truncated"
-        upper = part.upper
-        if self.name == "gaussian" and self.options["calibration"] in (None, "analytic"):
-            # its scale stays finite: by delta = 2 Phi(sensitivity / (2 sigma)) - 1
-            half = float(rational(self.options["delta"], "delta")) / 2
-            sigma = math.sqrt(part.l2_squared) / (2 * float(GeneralizedNormal.gaussian(1.0).distance(half)))
+        upper, mechanism = part.upper, MECHANISMS[self.name]
+        delta = rational(self.options["delta"], "delta")
+        sigma = mechanism.limit_scale(part, delta, self.options["calibration"])
+        if math.isfinite(sigma):
             ends = (0, math.inf if upper is None else upper)
             limits = Bounds.of(ends, "truncated") if truncated else Bounds.of(None, None)
             return _Normal(GeneralizedNormal.gaussian(sigma), limits)
@@ -120,7 +119,7 @@ class TableNoise:
         if upper is None:
             return _Reads(0.0)
         # even between the bounds, and read as the nearest whole number
-        return _Reads(1 / (float(upper) + 1) if self.name == "geometric" else min(0.5 / float(upper), 1.0))
+        return _Reads(1 / (float(upper) + 1) if mechanism.integer else min(0.5 / float(upper), 1.0))
 
 
 @dataclass(frozen=True, slots=True)

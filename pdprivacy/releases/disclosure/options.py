@@ -42,7 +42,8 @@ MOST_LEVELS = 10_000
 class Noise(TypedDict, total=False):
     """The keywords of the noise, which is the noise that `crosstab` adds with the same ones.
 
-    mechanism : "geometric", "laplace", "gaussian" or "generalized_gaussian".
+    mechanism : "geometric", "laplace", "gaussian", "generalized_gaussian", "staircase" or
+        "discrete_gaussian".
     delta, p, calibration, bounding : as there.
     """
 

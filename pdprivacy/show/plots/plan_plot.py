@@ -18,7 +18,7 @@ from pdprivacy.show.view import Floats, mechanism_text, records_text, title_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES = {"none": ("black", "-", "o"), "bit": ("#0072B2", "--", "s"), "truncated": ("#D55E00", "-.", "^")}
+STYLES = {"none": ("black", "-", "o"), "clamp": ("#0072B2", "--", "s"), "truncated": ("#D55E00", "-.", "^")}
 RMSE, BIAS = "root mean squared error", "bias"
 MOST_NUMBERS = 4  # that differ, each with axes of its own
 LEAST = 62.0  # points of height that axes need
@@ -63,7 +63,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         raise _altered(wanted) from None
     kinds = plan.index.get_level_values(1)
     if not len(plan) or not (np.isfinite(epsilon) & (epsilon > 0)).all() or not set(kinds) <= set(STYLES):
-        raise _altered("epsilon must be positive, and bounding one of 'none', 'bit', 'truncated'")
+        raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
     labels = [label[2:] for label in plan.index]
     rows = pd.Series(range(len(plan))).groupby(pd.factorize(pd.Series(labels, dtype=object))[0])
     found: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
