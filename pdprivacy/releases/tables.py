@@ -278,10 +278,10 @@ def crosstab(
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    sides = tuple(math.prod(column.cells("crosstab") for column in side) for side in (rows, tops))
     cells = Cells(both, protected.scope, "crosstab")
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
+    sides = tuple(map(len, labels))
 
     def make(result: Result) -> Made[pd.DataFrame]:
         table = result.reshaped(sides)
