@@ -141,6 +141,31 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     assert public(private.dp.groupby("region")) == ["count", "keys", "mean", "selected", "sum", "var"]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
+def test_ipython_completes_what_applies(survey, schema):
+    completer = pytest.importorskip("IPython.core.completer", reason="IPython is not installed")
+    pytest.importorskip("jedi", reason="jedi is not installed")
+    private = survey.dp.protect(schema, epsilon=10)
+    names = {"df": survey, "private": private, "mean": private.dp.mean("age", epsilon=1)}
+    completes = completer.IPCompleter(namespace=names)
+    completes.use_jedi = True
+
+    def completed(text):
+        with completer.provisionalcompleter():
+            return sorted(
+                found.text
+                for found in completes.completions(text, len(text))
+                if not found.text.startswith("_")
+            )
+
+    assert completed("df.dp.") == ["protect"]
+    assert completed("mean.dp.") == RELEASED
+    assert completed("private.dp.") == public(ProtectedDP)
+    assert completed("private.dp.plan.") == sorted(PLANNED)
+    assert completed('private["age"].') == public(private["age"])
+    assert completed("private.dp.me") == ["mean", "median"]
+
+
 def test_a_name_that_does_not_apply_says_why(survey, schema):
     private = survey.dp.protect(schema, epsilon=10)
     table = private.dp.crosstab("region", "health", epsilon=1)

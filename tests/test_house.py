@@ -280,7 +280,6 @@ LATE = {
     "command",
     "engine",
     "engine_narwhals",
-    "ledger.database",
     "ledger.postgres",
     "ledger.sqlite",
     "release",
