@@ -130,7 +130,7 @@ def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> 
 
 
 def each_of_numbers(
-    frame: Any, engine: str, names: Sequence[Hashable], function: Callable[[Any], Found]
+    frame: Any, engine: str, names: Sequence[Hashable], function: Callable[[Columns], Found]
 ) -> list[Found]:
     """What a function gives of columns of numbers in larger pieces, read where they are in memory."""
     if engine == "Dask":
