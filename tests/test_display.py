@@ -969,6 +969,17 @@ def test_a_damaged_mark_never_fails(shell, held, damage):
         assert repr(released.dp)
 
 
+def test_a_label_that_calls_itself_html_is_escaped():
+    class Bold(str):
+        __slots__ = ()
+
+        def __html__(self):
+            return "<b>"
+
+    assert markup.escape(Bold("<b>")) == "&lt;b&gt;"
+    assert "<b>" not in markup.table(["", "n"], [[Bold("<b>"), 1]])
+
+
 @pytest.mark.parametrize("name", ["columns", "budget", "seeded", "dr_ha"])
 def test_of_damaged_metadata_the_field_is_named(held, name):
     released = held.dp.mean("age", epsilon=1)
