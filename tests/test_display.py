@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Column, Domain, Ledger
-from pdprivacy.errors import NotProtectedError
+from pdprivacy.errors import MetadataError, NotProtectedError
 from pdprivacy.show import markup
 from pdprivacy.show.notebook import (
     load_ipython_extension,
@@ -967,6 +967,26 @@ def test_a_damaged_mark_never_fails(shell, held, damage):
         Page(told)
         assert "<script" not in told
         assert repr(released.dp)
+
+
+def test_a_label_that_calls_itself_html_is_escaped():
+    class Bold(str):
+        __slots__ = ()
+
+        def __html__(self):
+            return "<b>"
+
+    assert markup.escape(Bold("<b>")) == "&lt;b&gt;"
+    assert "<b>" not in markup.table(["", "n"], [[Bold("<b>"), 1]])
+
+
+@pytest.mark.parametrize("name", ["columns", "budget", "seeded", "dr_ha"])
+def test_of_damaged_metadata_the_field_is_named(held, name):
+    released = held.dp.mean("age", epsilon=1)
+    released.attrs["dp"][name] = 5
+    assert repr(released.dp) == f"The release metadata is not that of a release: {name!r}."
+    with pytest.raises(MetadataError, match=name):
+        released.dp.plot()
 
 
 def test_a_formatter_of_somebody_else_is_kept_and_called(shell, made, survey):

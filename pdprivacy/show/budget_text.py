@@ -37,8 +37,8 @@ def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
 
 def block(account: Account, entries: Sequence[Entry], name: str = "") -> markup.Block:
     """Return the summary and a row per charge; of a named budget, also which charges are not answered."""
-    named, heading_of_all = currency(account), _head(account, name)
-    lines, rows = [heading_of_all], []
+    named, title = currency(account), _title(account, name)
+    lines, rows = [title], []
     for what, amount, delta in _summary(account, entries):
         lines.append(f"  {what:<6} {amount:<18} {delta}")
         rows.append([what, amount.removeprefix(f"{named} "), delta.removeprefix("delta ")])
@@ -56,7 +56,7 @@ def block(account: Account, entries: Sequence[Entry], name: str = "") -> markup.
         lines.append(f"  {more}")
         rows.append([more])
     head = ["", named, "delta", "mechanism"]
-    table = markup.table(head, rows, caption=heading_of_all, text={3})
+    table = markup.table(head, rows, caption=title, text={3})
     return markup.Block("\n".join(line.rstrip() for line in lines), table)
 
 
@@ -74,7 +74,7 @@ def shelf(address: str, budgets: pd.DataFrame) -> str:
     return markup.table(head, rows, caption=f"Ledger {address}", text={4, 5})
 
 
-def _head(account: Account, name: str) -> str:
+def _title(account: Account, name: str) -> str:
     terms = account.terms
     unit = "" if terms.unit is None else f", neighbors {terms.unit}"
     accounting = "" if terms.accounting == "basic" else f", accounting {terms.accounting}"

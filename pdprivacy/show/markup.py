@@ -105,13 +105,14 @@ def printable(value: object, most: int | None = MOST_TEXT) -> str:
 
 
 def escape(value: object) -> Markup:
-    """Escape any value for HTML; None becomes an empty string, and what has HTML gives it, as `Markup` does.
+    """Escape any value for HTML; None becomes an empty string, and `Markup` and `Barred` stay HTML.
 
     >>> escape('<a href="x">'), escape(Markup("<b>x</b>"))
     ('&lt;a href=&quot;x&quot;&gt;', '<b>x</b>')
     """
-    own = getattr(value, "__html__", None)
-    return Markup(html.escape(printable(value)) if own is None else own())
+    if isinstance(value, Markup | Barred):  # what else calls itself HTML may be a label
+        return Markup(value.__html__())
+    return Markup(html.escape(printable(value)))
 
 
 @dataclass(frozen=True)
