@@ -8,7 +8,7 @@ import functools
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
@@ -183,7 +183,7 @@ class Additive:
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
         """Whether a loss must have a positive delta; else it must have none. ``p``: the order asked for."""
-        return False
+        return any(field.name == "delta" for field in fields(cls))
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:  # noqa: ARG003

@@ -222,11 +222,6 @@ class DiscreteGaussian(Discrete):
         vars(self).update(steps=steps)
 
     @classmethod
-    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
-        """True: no Gaussian noise has a pure loss."""
-        return True
-
-    @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
         """The deviation of `Gaussian` noise; infinite by "zcdp", whose rho goes to 0 with epsilon."""
         return Gaussian.limit_scale(part, delta, calibration) if _exact(part) else math.inf
