@@ -217,6 +217,16 @@ def test_a_table_states_its_noise_and_holds_its_counts(name, bounding):
     assert len(p.dp.budget.entries) == 2
 
 
+def test_bit_is_clamp_in_plans_and_for_the_curator():
+    p = private()
+    plan = p.dp.plan.mean("x", epsilon=1, bounding=[None, "bit"], rows=ROWS)
+    assert plan.index.get_level_values("bounding").tolist() == ["none", "clamp"]
+    risks = [p.dp.dr_ha("g", "h", 0.1, bounding=name) for name in ("bit", "clamp")]
+    assert risks[0] == risks[1]
+    with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'clamp'"):
+        p.dp.mean("x", epsilon=1, bounding="byte")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_way_to_ask_for_a_release_offers_the_noise(name):
     p, noise = private(), TABLES[name]

@@ -312,7 +312,7 @@ def _sum(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
 
 
 def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:
-    """What is left, and what is asked for where that may be told."""
+    """Return a sentence on what is left, and on what is asked for where that may be told."""
     rest = show(left) + ("" if total is None else f" of {show(total)}")
     if asked is None:
         return f"The release asks for more {currency} than is left: {rest}."

@@ -34,7 +34,7 @@ __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
 MOST_SQUARED = 16
-"""Up to this squared l2 sensitivity the deltas of all directions of a shift are looked at."""
+"""The largest squared l2 sensitivity for which the deltas of all directions of a shift are computed."""
 
 LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
 """The range of sigma for which delta is a sum over all integers that have a mass."""
