@@ -21,7 +21,7 @@ FLAT = 2.0**-60
 """Below this exponent the density is that at zero; the exponent itself may underflow."""
 
 TABLE = 4096
-"""Up to this distance sums over integers are added up; beyond, closed forms keep enough digits."""
+"""The distance up to which sums over integers are added up; beyond, closed forms keep enough digits."""
 
 
 class Distribution:

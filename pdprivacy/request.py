@@ -1,4 +1,4 @@
-"""What noise a release asks for, checked as a whole before anything is charged."""
+"""The noise that a release asks for, checked as a whole before anything is charged."""
 
 from __future__ import annotations
 

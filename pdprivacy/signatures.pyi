@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pdprivacy import risk
 from pdprivacy.accounting.reports import Method
+from pdprivacy.mechanism import MechanismName
 from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.gaussian import Calibration
 from pdprivacy.mechanism.selection import SelectionName
@@ -42,7 +43,6 @@ from pdprivacy.releases.planning import Levels
 from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
-from pdprivacy.request import MechanismName
 from pdprivacy.secret import Spend
 from pdprivacy.suppression.scores import Distance
 from typing import Any

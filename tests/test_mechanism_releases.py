@@ -217,6 +217,16 @@ def test_a_table_states_its_noise_and_holds_its_counts(name, bounding):
     assert len(p.dp.budget.entries) == 2
 
 
+def test_bit_is_clamp_in_plans_and_for_the_curator():
+    p = private()
+    plan = p.dp.plan.mean("x", epsilon=1, bounding=[None, "bit"], rows=ROWS)
+    assert plan.index.get_level_values("bounding").tolist() == ["none", "clamp"]
+    risks = [p.dp.dr_ha("g", "h", 0.1, bounding=name) for name in ("bit", "clamp")]
+    assert risks[0] == risks[1]
+    with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'clamp'"):
+        p.dp.mean("x", epsilon=1, bounding="byte")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_way_to_ask_for_a_release_offers_the_noise(name):
     p, noise = private(), TABLES[name]
@@ -244,15 +254,18 @@ def test_every_way_to_ask_for_a_release_offers_the_noise(name):
     assert float(p.dp.choose_epsilon("g", "h", max_risk=0.4, progress=False, **noise)) > 0
 
 
-def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them():
+@pytest.mark.parametrize(("name", "epsilon"), [("mean", 0.5), ("mean", 16.0), ("var", 0.5)])
+@pytest.mark.parametrize("bounding", [None, "clamp"])
+def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them(name, epsilon, bounding):
+    """Both columns share a count, whose noise is of another epsilon than theirs."""
     p = private()
-    for name in ("mean", "var"):
-        truth = float(getattr(p.dp, name)("x", epsilon=10**5, rng=1).iloc[0])
-        for bounding in (None, "clamp"):
-            options = {"epsilon": 0.5, "bounding": bounding, **STAIRCASE}
-            ends = [getattr(p.dp, name)("x", rng=k, **options).dp.interval().iloc[0] for k in range(200)]
-            inside = [one["lower"] <= truth <= one["upper"] for one in ends]
-            assert accepts_share(sum(inside), len(inside), 0.95, "less")
+    release = getattr(p.dp, name)
+    truth = release(["x", "y"], epsilon=10**5, rng=1)
+    options = {"epsilon": epsilon, "bounding": bounding, **STAIRCASE}
+    ends = [release(["x", "y"], rng=k, **options).dp.interval() for k in range(120)]
+    for column in ("x", "y"):
+        inside = [one.loc[column, "lower"] <= truth[column] <= one.loc[column, "upper"] for one in ends]
+        assert accepts_share(sum(inside), len(inside), 0.95, "less")
 
 
 # ---------------------------------------------------------------- sums of coarse noise

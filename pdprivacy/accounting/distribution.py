@@ -55,10 +55,10 @@ __all__ = ["Slack", "grid_slack", "pld_epsilon", "to_dp_events"]
 T = TypeVar("T")
 
 TAILS = 40
-"""How many deviations of noise are looked at: beyond them is a mass below 1e-347."""
+"""The number of deviations within which noise is looked at: the mass beyond is below 1e-347."""
 
 COARSE = Fraction(1, 1000)
-"""Where the grid adds more than this to the epsilon of one release, its stated loss is used."""
+"""The most that the grid may add to the epsilon of one release; beyond, its stated loss is used."""
 
 CELLS = 2**18
 """The largest number of values of a distribution; the interval between them follows from it."""
@@ -81,11 +81,11 @@ class Slack:
 
     @property
     def epsilon(self) -> Fraction:
-        """What is added to epsilon."""
+        """The sum that is added to epsilon."""
         return self.up + self.down
 
     def add(self, other: Slack, count: int) -> Slack:
-        """With ``count`` times another."""
+        """Return the sum of this and ``count`` times another."""
         return Slack(
             self.up + count * other.up, self.down + count * other.down, self.tail + count * other.tail
         )
@@ -172,7 +172,7 @@ def _some(events: Events) -> list[tuple[Event, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """How often each epsilon, the probability that no delta reveals, one Gaussian, what grids add."""
+    """The count of each epsilon, the probability that no delta reveals, one Gaussian, and what grids add."""
 
     counts: Counter[Fraction]
     kept: Fraction
@@ -226,7 +226,7 @@ class _Parts:
 
 
 def _taps(count: int) -> int:
-    """How many values above 1e-300 the sum of ``count`` equal losses has."""
+    """Return the number of values above 1e-300 of the sum of ``count`` equal losses."""
     return min(count + 1, 40 * math.isqrt(count) + 80)
 
 
@@ -267,7 +267,7 @@ def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
 
 
 def _guarded(compute: Callable[[], T]) -> T:
-    """What dp-accounting computes; its own errors say nothing that a caller could act on."""
+    """Return what dp-accounting computes; its own errors say nothing that a caller could act on."""
     try:
         return compute()
     except PrivacyError:

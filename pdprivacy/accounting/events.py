@@ -23,7 +23,7 @@ LARGEST = 10**3999
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Discrete Gaussian noise on a fine grid, not truncated, independent for each number.
+    """Discrete Gaussian noise on a grid, not truncated, independent for each number.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class GaussianNoise:
     -----
     Numbers with grids and deviations of their own are one such release after each is divided by its
     deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
+
+    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does
+    (`grid_slack`), and uses the stated loss where that is too much, as of noise on the integers.
 
     >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
     Fraction(2, 1)
@@ -179,7 +182,7 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
 
 
 def _order(event: Event) -> tuple[Any, ...]:
-    """What events are sorted by, so that arithmetic in floats does not depend on their order."""
+    """Return the sort key of an event, so that arithmetic in floats does not depend on their order."""
     item, noise = event.loss, event.noise
     size = (
         (2, item.rho, 0) if isinstance(item, ZCDP) else (isinstance(item, Approx), item.epsilon, item.delta)

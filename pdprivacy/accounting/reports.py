@@ -1,4 +1,4 @@
-"""What events fixed beforehand cost together: every accounting, and the best of them."""
+"""The joint cost of events fixed beforehand, by every accounting and by the best of them."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def check_counted(item: object) -> None:
 
 
 def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:
-    """What is left, and what is asked for where that may be told."""
+    """Return a sentence on what is left, and on what is asked for where that may be told."""
     rest = show(left) + ("" if total is None else f" of {show(total)}")
     if asked is None:
         return f"The release asks for more {currency} than is left: {rest}."

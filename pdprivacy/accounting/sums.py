@@ -21,7 +21,7 @@ HELD = "'losses' must hold"
 
 
 def counted(losses: Losses) -> Counter[Loss]:
-    """How often each loss is charged.
+    """Return how often each loss is charged.
 
     Raises ParameterError for what is no loss and for a count that is no positive whole number.
     """
@@ -108,7 +108,7 @@ class Spent(NamedTuple):
     rho: Fraction = ZERO
 
     def add(self, item: Loss, count: int = 1) -> Spent:
-        """With ``count`` charges of ``item`` more; the count is multiplied here and nowhere else."""
+        """Return the sums with ``count`` more charges of ``item``; nothing else multiplies by a count."""
         number = count if type(count) is int and count > 0 else whole(count)
         check_loss(item, HELD)
         if isinstance(item, ZCDP):

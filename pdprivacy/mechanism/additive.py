@@ -53,7 +53,7 @@ LARGEST_WIDTH = 2**1000
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """What a release needs of its noise."""
+    """The part of a mechanism that releases use."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -172,7 +172,7 @@ class Additive:
 
     @property
     def loss(self) -> Pure | Approx:
-        """What one sample costs."""
+        """The privacy loss of one sample."""
         return loss(self.epsilon, getattr(self, "delta", 0))
 
     @property
@@ -183,7 +183,7 @@ class Additive:
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
         """Whether a loss must have a positive delta; else it must have none. ``p``: the order asked for."""
-        return False
+        return "delta" in cls.__dataclass_fields__
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:  # noqa: ARG003
@@ -220,9 +220,10 @@ class Additive:
         vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0)
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
-        """The same noise, told of bounds of the released number.
+        """Return the same noise with bounds of the released number.
 
-        The mechanism itself where there are none, or where its scale depends on them: it was told of them.
+        This is the mechanism itself where there are no bounds, or where its scale depends on them, because it
+        then has them from its calibration.
         """
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
@@ -387,7 +388,7 @@ class Continuous(Additive):
 
     @property
     def moved_steps(self) -> Fraction:
-        """How far neighbours are apart in grid steps, rounded values included."""
+        """The distance of neighbours in grid steps, rounding included."""
         return self.sensitivity / self.grid + (0 if self.exact else self._rounding_steps())
 
     def _rounding_steps(self) -> int:

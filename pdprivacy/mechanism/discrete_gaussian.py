@@ -34,7 +34,7 @@ __all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
 MOST_SQUARED = 16
-"""Up to this squared l2 sensitivity the deltas of all directions of a shift are looked at."""
+"""The largest squared l2 sensitivity for which the deltas of all directions of a shift are computed."""
 
 LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
 """The range of sigma for which delta is a sum over all integers that have a mass."""
@@ -223,11 +223,6 @@ class DiscreteGaussian(Discrete):
         steps = min(found)
         check_drawable(max(steps, LEAST_STEPS), self.grid)
         vars(self).update(steps=steps)
-
-    @classmethod
-    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
-        """True: no Gaussian noise has a pure loss."""
-        return True
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:

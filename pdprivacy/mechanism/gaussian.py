@@ -197,11 +197,6 @@ class Gaussian(Continuous):
         return noise_multiplier(self.epsilon, self.delta, self.calibration)
 
     @classmethod
-    def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
-        """True: no Gaussian noise has a pure loss."""
-        return True
-
-    @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
         """The deviation at which the total variation distance is delta: 2 Phi(l2 / (2 sigma)) - 1 = delta.
 

@@ -40,8 +40,8 @@ GRID_BITS = 20
 """A grid is at most 2**-20 of the scale of the noise."""
 
 ROUNDING_STEPS = 2**10
-"""By how many steps the sensitivity grows on a default grid (2**-20 of it): enough for 2**10 rounded
-coordinates in the l1 norm and 2**20 in the l2 norm."""
+"""The number of steps by which the sensitivity grows on a default grid (2**-20 of it): enough for 2**10
+rounded coordinates in the l1 norm and 2**20 in the l2 norm."""
 
 LEAST_STEPS = Fraction(1, 2**10)
 MOST_SCALE_BITS = 963  # 2**963 is about 1e290

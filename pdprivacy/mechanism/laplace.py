@@ -110,12 +110,12 @@ class Laplace(Continuous):
     ----------
     steps : the scale in grid steps, exact.
     scale : the scale b, in the unit of the values.
-    loss : what one sample costs.
+    loss : the privacy loss of one sample.
 
     Raises
     ------
-    ParameterError : epsilon or sensitivity not positive and finite, a grid that is none, bounds
-        that are none, a sensitivity above the range of the bounds.
+    ParameterError : epsilon or sensitivity not positive and finite, an invalid grid or invalid bounds, a
+        sensitivity above the range of the bounds.
 
     Notes
     -----
@@ -180,7 +180,7 @@ class Laplace(Continuous):
 
     @property
     def loss(self) -> Pure:
-        """What one sample costs."""
+        """The privacy loss of one sample."""
         if self.calibration != "published":
             return Pure(self.epsilon)
         width = self.limits.steps(self.grid)

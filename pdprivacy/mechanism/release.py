@@ -18,10 +18,10 @@ __all__ = ["DRAWN_BITS", "INVERTED_BITS", "check_counts", "moved_on_grid", "part
 __all__ += ["share_of_loss"]
 
 DRAWN_BITS = 48
-"""The scale of the noise is at most 2**49 grid steps."""
+"""The bits of a scale in grid steps: it is at most 2**49 of them."""
 
 INVERTED_BITS = 30
-"""The same where noise is drawn by inversion in double precision, which decides nearly all draws there."""
+"""The number for noise that is drawn by inversion, where double precision decides nearly all draws."""
 
 
 def share_of_loss(part: Part, request: Request) -> tuple[Fraction, Fraction]:

@@ -35,7 +35,7 @@ LARGEST_SCALE = Fraction(10**100)
 MOST_RELEASES = 10_000
 
 PANELS, NODES, AT_ONCE = 48, 64, 2**20
-"""Of the quadrature: panels halve towards zero, where all of a product of many factors is."""
+"""The quadrature: panels are halved towards zero, where a product of many factors has all its mass."""
 
 NEGLIGIBLE = 45
 """Scales of Laplace noise beyond which its probability is below 2**-64."""
@@ -62,7 +62,7 @@ def _checked(scores: Any) -> Integers:
 
 @dataclass(frozen=True, init=False)
 class _Selection:
-    """What the mechanisms share that select a candidate by its score."""
+    """A mechanism that selects a candidate by its score."""
 
     epsilon: Fraction
     sensitivity: Fraction
@@ -70,13 +70,13 @@ class _Selection:
 
     @property
     def loss(self) -> Pure:
-        """What one selection costs."""
+        """The privacy loss of one selection."""
         return Pure(self.epsilon)
 
 
 @dataclass(frozen=True, init=False)
 class _Decaying(_Selection):
-    """What the mechanisms share that weigh a score u as exp(u / scale).
+    """A mechanism that weighs a score u as exp(u / scale).
 
     ``steps``: the scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores.
     """

@@ -146,7 +146,7 @@ class Staircase(Continuous):
 
     @property
     def gamma(self) -> float:
-        """Where each stair breaks, as a share of its width."""
+        """The place at which each stair breaks, as a share of its width."""
         return self.step / self.stair
 
     @property

@@ -22,7 +22,7 @@ from pdprivacy.noise.tables import discrete_laplace
 __all__ = ["UNBOUNDED", "distances", "truncated_laplace"]
 
 UNBOUNDED = 2**63 - 1
-"""As a distance: no bound on this side. Less than exp(-2000) of any law drawn here lies beyond."""
+"""The distance to a side without a bound. A draw lies beyond it with probability below exp(-2000)."""
 
 _STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so is what lies beyond it
 

@@ -23,16 +23,16 @@ Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 _OF_POWER, _OF_WEIGHT = 2.0**-51, 2.0**-49
-"""Relative errors in double precision: of an exponent, and of a weight beside; seen are half of them."""
+"""Bounds of relative errors in double precision: of an exponent, and of a weight beside it."""
 
 _LAST, _VANISHING = 1000.0, 2.0**-1000
-"""Beyond this exponent, and well before, exp underflows; what a weight may lack then, per unit of length."""
+"""An exponent beyond which exp underflows, and the most that a weight then lacks per unit of length."""
 
 _BLOCK = 128
-"""Terms summed one after the other, then blocks of them, and so on, so that few roundings add up."""
+"""The number of terms that are summed in a row, then of blocks of them, so that few roundings add up."""
 
 _PATIENCE = 192
-"""Bits of the uniform number after which what was left out is looked at."""
+"""The number of bits of a uniform number after which the candidates of `Rest` are looked at."""
 
 
 @dataclass(frozen=True, slots=True)

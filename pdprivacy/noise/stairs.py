@@ -98,7 +98,7 @@ def _few(epsilon: Fraction, width: int, step: int, size: int, source: Source) ->
 
 
 def _block(epsilon: Fraction, width: int, step: int, count: int, source: Source) -> NDArray[np.int64]:
-    """Those of ``count`` draws of magnitude and sign that are not minus zero."""
+    """Draw ``count`` magnitudes and signs; return those that are not minus zero."""
     k = discrete_laplace(1 / epsilon, count, source)
     k ^= k >> 63
     odds = _parts(epsilon, width, step)

@@ -242,7 +242,7 @@ def _many(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
 
 
 def _strips(table: _Table, count: int, source: Source) -> NDArray[np.int64]:
-    """Those of ``count`` proposals that were accepted.
+    """Make ``count`` proposals; return those that are accepted.
 
     The weight of a strip is that of its member nearest to zero times its
     width; a member at distance step from there is accepted with exp(-gamma),

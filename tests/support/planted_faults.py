@@ -227,7 +227,8 @@ FAULTS = (
     PlantedFault(
         "Gaussian events with too large a multiplier",
         "release/calibration.py",
-        "GaussianNoise(min(multipliers),         2 * min(multipliers),\n",
+        "GaussianNoise(min(multipliers), ",
+        "GaussianNoise(2 * min(multipliers), ",
         ("tests/test_oracle.py::test_each_verb_charges_and_reads_what_the_oracle_says",),
     ),
     PlantedFault(
