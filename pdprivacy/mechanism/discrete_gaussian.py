@@ -177,7 +177,7 @@ class DiscreteGaussian(Discrete):
     >>> bool(abs(mechanism.scale - Gaussian(1, 1e-5, 1).scale) < 0.05)
     True
     >>> round(DiscreteGaussian(epsilon=1, delta=1e-5, calibration="zcdp").scale, 2)
-    4.03
+    4.05
     """
 
     name: ClassVar[str] = "discrete_gaussian"
