@@ -429,6 +429,15 @@ def test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta(
             assert worst > 0.5 * delta
 
 
+def test_discrete_gaussian_noise_at_extreme_epsilons():
+    for numbers in (1, 2):
+        for epsilon in ("1e-5", "1e5", "1e9", "1e100"):
+            mechanism = DiscreteGaussian(epsilon, 1e-6, 2, l0_sensitivity=numbers)
+            assert math.isfinite(mechanism.scale)
+            assert mechanism.sample(np.zeros(3, np.int64), rng=1).dtype == np.int64
+            assert mechanism.scale > 1000 if epsilon == "1e-5" else mechanism.interval(0.95) == (0, 0)
+
+
 def test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss():
     for epsilon, delta in ((0.1, 1e-9), (1, 1e-6), (10, 1e-3)):
         mechanism = DiscreteGaussian(epsilon, delta, 3, "zcdp")

@@ -75,13 +75,13 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int
         return all(_shift_delta(float(epsilon), sigma, *shift) <= slack for shift in shifts)
 
     # delta is not exactly monotone in sigma on a lattice: the value returned has been checked itself
-    high, largest = start, every[-1:]
+    high, largest = max(start, LEAST_SIGMA), every[-1:]
     while not meets(high, largest):
         high *= 1.1
-    while meets(high * 0.75, largest):
+    while high * 0.75 > LEAST_SIGMA and meets(high * 0.75, largest):
         high *= 0.75
-    sigma = bisect(lambda sigma: meets(sigma, largest), high * 0.75, high, 1e-4)
-    while meets(sigma * 0.98, largest):
+    sigma = bisect(lambda sigma: meets(sigma, largest), max(high * 0.75, LEAST_SIGMA), high, 1e-4)
+    while sigma * 0.98 > LEAST_SIGMA and meets(sigma * 0.98, largest):
         sigma *= 0.98
     while not meets(sigma, every):
         for shift in reversed(every):
