@@ -583,6 +583,27 @@ def test_a_handler_of_a_signal_uses_the_ledger_or_is_refused(path, full, charges
     assert labels(path) == ["handler"] * outcomes.count("handler") + ["thread"] * done
 
 
+def test_a_kept_error_of_a_handler_keeps_no_lock(path):
+    """The frames of its traceback hold what SQLite was making when the handler was called."""
+    budget, kept = opened(path), []
+
+    def handle(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "update_wrapper" and not kept:
+            try:
+                budget.charge(Pure(1), "handler")
+            except LedgerError as error:
+                kept.append(error)
+
+    sys.setprofile(handle)
+    try:
+        assert budget.left == (10**6, 0)
+    finally:
+        sys.setprofile(None)
+    if not kept:
+        pytest.skip("this version of Python calls no function of functools to connect to SQLite")
+    assert append(SQLiteStore(path, patience=0.5)) == 3
+
+
 def interrupted(step: int, path: Path) -> bool:
     """Make a ledger and store an answer; interrupt after a call of C code, and return whether it was made."""
     left = step

@@ -80,6 +80,8 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
         timeout=0.02,
         isolation_level=None,  # transactions begin and end where it is written
         check_same_thread=False,  # a finalizer may run in any thread
+        # the traceback of an error may hold the cache, whose statements would keep the locks of SQLite
+        cached_statements=0,
     )
 
 
