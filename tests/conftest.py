@@ -28,6 +28,7 @@ from hypothesis import HealthCheck, settings
 import pdprivacy  # noqa: F401  (puts dp on every frame)
 from tests.support import spark as support_spark
 
+collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
 PANDAS_2 = pd.__version__.startswith("2.")
 
 

@@ -253,7 +253,7 @@ def test_errors_of_dp_accounting_are_not_shown(monkeypatch):
     with pytest.raises(ParameterError, match=r"^Losses of this size are out of reach") as caught:
         pld_epsilon([(gaussian(1), 1)], 1e-5)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 # Export.

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
 from pdprivacy.statistic.confidence import Tail, of_ratio
@@ -130,7 +131,7 @@ def test_the_interval_of_a_ratio_ends_where_noise_alone_explains_the_numbers_no_
         low, high = -width * rng.random(), width * rng.random()
         of_sum, of_count = 10 ** rng.uniform(-2, 4), 10 ** rng.uniform(-2, 3)
         sums = rng.uniform(1.3 * low, 1.3 * high, 20) * np.maximum(counts, 0) + rng.normal(0, of_sum, 20)
-        tail, level = Tail(rng.choice([1.0, 2.0])), rng.choice([0.5, 0.95])
+        tail, level = Tail(GeneralizedNormal.of(rng.choice([1.0, 2.0]), 1.0)), rng.choice([0.5, 0.95])
         ends = np.stack(of_ratio(tail, level, sums, counts, (of_sum, of_count), low, high))
         noise = tail.half(level, np.stack([np.full(ends.shape, of_sum), ends * of_count], axis=-1))
         excess = np.abs(sums - ends * counts) - noise
