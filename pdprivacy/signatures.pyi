@@ -17,9 +17,9 @@ from pdprivacy import risk
 from pdprivacy.accounting.reports import Method
 from pdprivacy.mechanism import MechanismName
 from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.exponential import SelectionName
+from pdprivacy.mechanism.exponential import SelectionNoise
 from pdprivacy.mechanism.gaussian import Calibration
-from pdprivacy.mechanism.selection import SelectionName
-from pdprivacy.mechanism.selection import SelectionNoise
 from pdprivacy.noise.bits import RandomState
 from pdprivacy.privacy import Confidential
 from pdprivacy.privacy import Rational
@@ -33,10 +33,10 @@ from pdprivacy.releases.bundle import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split
-from pdprivacy.releases.disclosure.cells import Homogeneity
+from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.releases.disclosure.options import Alpha
 from pdprivacy.releases.disclosure.options import Overall
-from pdprivacy.releases.groups import GroupBy
+from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.moments import MatrixConstraint
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk.cells import whole_numbers
+from pdprivacy.risk.compositions import whole_numbers
 
 __all__ = ["batches", "distances", "marginals", "total_variation"]
 

@@ -27,7 +27,7 @@ from pdprivacy.errors import (
     ParameterError,
     PrivacyError,
 )
-from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.request import Request
 from pdprivacy.statistic import (

@@ -17,7 +17,7 @@ from pdprivacy import Budget, Column, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
 from pdprivacy.engine_narwhals import histogram_ranks as ranks_module
-from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
 from tests.support.engine_frames import frame_of
 from tests.support.gate import selected

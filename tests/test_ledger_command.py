@@ -50,7 +50,7 @@ def run(capsys) -> Callable[..., Done]:
 # before it was forked, which takes most of its time.
 PROCESSES = """
 import json, os, runpy, sys, tempfile
-import pdprivacy.command.ledger, pdprivacy.command.main, pdprivacy.ledger.sqlite, sqlite3
+import pdprivacy.command.ledger_command, pdprivacy.command.main, pdprivacy.ledger.sqlite, sqlite3
 
 told = []
 for place, *arguments in json.loads(sys.argv[1]):
@@ -450,7 +450,7 @@ def test_outputs_that_are_closed_are_told(path):
 @POSIX
 def test_an_interrupt_is_quiet(path):
     code = (
-        "import os, signal, sys; from pdprivacy.command import ledger, main;"
+        "import os, signal, sys; from pdprivacy.command import ledger_command, main;"
         "ledger._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
         "sys.exit(main.main(sys.argv[1:]))"
     )

@@ -18,12 +18,12 @@ from scipy.special import erf
 
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
-from pdprivacy.noise import Source, discrete_gaussian, discrete_laplace, source, tables
+from pdprivacy.noise import Source, discrete, discrete_gaussian, discrete_laplace, source
 from pdprivacy.noise.bits import Pool
 from pdprivacy.noise.decisions import FEW, MARGIN
 from tests.support.statistics import accepts, accepts_counts, accepts_only, accepts_share
 
-Law = tables._Discrete
+Law = discrete._Discrete
 FULL = 2**64 - 1
 
 SMALL_SCALES = [
@@ -37,7 +37,7 @@ SMALL_SCALES = [
 LARGE_SCALES = [Fraction(300), 2**20 + Fraction(1, 3), Fraction(2**38), Fraction(2**52)]
 
 
-def law_of(name: str, scale: Fraction) -> tables._Discrete:
+def law_of(name: str, scale: Fraction) -> discrete._Discrete:
     return Law(1, scale) if name == "laplace" else Law(2, 2 * scale**2)
 
 
@@ -79,13 +79,13 @@ def rest48(value: int) -> np.ndarray:
 
 
 @cache
-def weight(law: tables._Discrete, magnitude: int) -> Decimal:
+def weight(law: discrete._Discrete, magnitude: int) -> Decimal:
     exponent = Fraction(magnitude**law.power) / law.divisor
     with localcontext(prec=130):
         return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
 
 
-def cumulative(law: tables._Discrete, count: int) -> Iterator[Decimal]:
+def cumulative(law: discrete._Discrete, count: int) -> Iterator[Decimal]:
     """The distribution function at the first ``count`` strips 0, ~0, 1, ~1, ..., in the current context."""
     width = 2**law.shift
     starts = [(j // 2) * width + j % 2 for j in range(count)]
@@ -110,7 +110,7 @@ def unfold(j: int) -> int:
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_thresholds_are_the_floor_of_the_distribution_function(law):
-    thresholds = tables._table(law, law.shift).thresholds.tolist()
+    thresholds = discrete._table(law, law.shift).thresholds.tolist()
     with localcontext(prec=60):
         expected = [int(part * 2**64) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
@@ -122,7 +122,7 @@ def test_thresholds_are_the_floor_of_the_distribution_function(law):
 @pytest.mark.parametrize("law", [Law(1, Fraction(3, 7)), Law(2, Fraction(121, 2)), STRIPS[1]], ids=str)
 @pytest.mark.parametrize("bits", [8, 128, 300])
 def test_thresholds_at_other_numbers_of_bits(law, bits):
-    thresholds = tables._thresholds(law, law.shift, bits)
+    thresholds = discrete._thresholds(law, law.shift, bits)
     with localcontext(prec=40 + bits * 3 // 10):
         expected = [int(part * 2**bits) for part in cumulative(law, len(thresholds))]
     assert thresholds == expected
@@ -130,7 +130,7 @@ def test_thresholds_at_other_numbers_of_bits(law, bits):
 
 @pytest.mark.parametrize("law", [Law(1, Fraction(11, 2)), Law(2, Fraction(200)), STRIPS[0]], ids=str)
 def test_thresholds_do_not_depend_on_the_working_precision(law):
-    assert tables._thresholds(law, law.shift, 64, guard=1) == tables._thresholds(law, law.shift, 64)
+    assert discrete._thresholds(law, law.shift, 64, guard=1) == discrete._thresholds(law, law.shift, 64)
 
 
 positive = st.fractions(min_value=Fraction(1, 50), max_value=150, max_denominator=10**6)
@@ -139,20 +139,20 @@ positive = st.fractions(min_value=Fraction(1, 50), max_value=150, max_denominato
 @given(positive, st.sampled_from(["laplace", "gaussian"]))
 def test_more_bits_refine_fewer_bits(scale, name):
     law = law_of(name, scale)
-    coarse = tables._thresholds(law, law.shift, 64)
-    fine = tables._thresholds(law, law.shift, 192)
+    coarse = discrete._thresholds(law, law.shift, 64)
+    fine = discrete._thresholds(law, law.shift, 192)
     assert coarse == [t >> 128 for t in fine[: len(coarse)]]
 
 
 @pytest.mark.full(keep=15)
 @pytest.mark.parametrize("law", NEARLY_ZERO + LAWS, ids=str)
 def test_buckets_of_16_bits_agree_with_the_thresholds(law):
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     low = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     first = np.searchsorted(table.thresholds, low, side="left")
     beyond = np.searchsorted(table.thresholds, low + np.uint64(2**48 - 1), side="right")
     undecided = first != beyond
-    np.testing.assert_array_equal(table.lookup == tables._OPEN, undecided)
+    np.testing.assert_array_equal(table.lookup == discrete._OPEN, undecided)
     values = np.where(first % 2 == 0, first // 2, -1 - first // 2)
     np.testing.assert_array_equal(table.lookup[~undecided], values[~undecided])
 
@@ -191,7 +191,7 @@ def test_double_acceptance_is_far_within_its_margin(scale, name, strip, mirrored
 # Rare paths, by playing back bits.
 
 
-def inverse(law: tables._Discrete, value: int, bits: int) -> int:
+def inverse(law: discrete._Discrete, value: int, bits: int) -> int:
     """The strip of the uniform number value/2^bits, which no distribution value may share its bits with."""
     with localcontext(prec=130):
         for j, part in enumerate(cumulative(law, 4000)):
@@ -213,7 +213,7 @@ TIE_LAWS = [
 
 
 @cache
-def threshold(law: tables._Discrete, place: int) -> int:
+def threshold(law: discrete._Discrete, place: int) -> int:
     """The distribution function at a strip, in 128 bits."""
     with localcontext(prec=130):
         return int([*cumulative(law, place + 1)][place] * 2**128)
@@ -224,7 +224,7 @@ def threshold(law: tables._Discrete, place: int) -> int:
 @pytest.mark.parametrize("place", [0, 1, 5, -2, -1])
 @pytest.mark.parametrize("offset", [-1, 1, -(2**30), 2**30])
 def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     j = range(len(table.thresholds))[place]
     tie = int(table.thresholds[j])
     exact = threshold(law, j)
@@ -244,7 +244,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
 @pytest.mark.parametrize("offset", [-1, 1])
 def test_a_tie_of_128_bits_draws_further_bits(law, offset):
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     with localcontext(prec=130):
         value = int([*cumulative(law, 3)][2] * 2**192) + offset
     tie = value >> 128
@@ -261,7 +261,7 @@ def test_a_tie_of_128_bits_draws_further_bits(law, offset):
 @pytest.mark.parametrize("tail", [0, 1, 2**63, FULL - 2**40, FULL - 1000])
 def test_the_tail_beyond_64_bits(law, tail):
     value = FULL << 64 | tail
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     tape = Tape(np.array([2**16 - 1], np.uint16), rest48(FULL), more(tail))
     out = np.empty(1, np.int64)
     table.fill(out, tape.source)
@@ -274,19 +274,19 @@ def test_the_tail_beyond_64_bits(law, tail):
     assert out[0] == inverse(law, value, 192)
 
 
-def strip_word(table: tables._Table, strip: int) -> int:
+def strip_word(table: discrete._Table, strip: int) -> int:
     """Sixteen bits that draw ``strip`` at once."""
     return int(np.flatnonzero(table.lookup == strip)[0])
 
 
 def proposal(
-    law: tables._Discrete, strip: int, step: int, coin: int, *parts: np.ndarray | bytes
+    law: discrete._Discrete, strip: int, step: int, coin: int, *parts: np.ndarray | bytes
 ) -> list[int]:
     """What comes of one proposal whose acceptance is decided by the given bits."""
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     word = np.array([step << 16 | coin], np.uint32 if law.shift <= 16 else np.uint64)
     tape = Tape(np.array([strip_word(table, strip)], np.uint16), word, *parts)
-    drawn = tables._strips(table, 1, tape.source).tolist()
+    drawn = discrete._strips(table, 1, tape.source).tolist()
     assert tape.data == b""
     return drawn
 
@@ -332,17 +332,17 @@ def test_the_member_nearest_to_zero_is_never_rejected(law):
 @pytest.mark.parametrize("scale", [Fraction(128), Fraction(1500, 7), Fraction(900)])
 def test_strips_and_steps_reach_every_integer_once_with_its_probability(name, scale):
     law = law_of(name, scale)
-    table = tables._table(law, law.shift)
+    table = discrete._table(law, law.shift)
     width = 2**law.shift
     strips = range(-200, 200)
     pairs = [(strip, step) for strip in strips for step in range(width)]
     words = np.array([strip_word(table, strip) for strip, _ in pairs], np.uint16)
     steps = np.array([step << 16 for _, step in pairs], np.uint32)
-    drawn = tables._strips(table, len(pairs), Tape(words, steps).source)
+    drawn = discrete._strips(table, len(pairs), Tape(words, steps).source)
     np.testing.assert_array_equal(np.sort(drawn), np.arange(-200 * width, 200 * width))
 
     # P(strip)·exp(-gamma)/width is proportional to exp(-|z|^power/divisor), to 40 digits.
-    thresholds = [0, *tables._thresholds(law, law.shift, 512)]
+    thresholds = [0, *discrete._thresholds(law, law.shift, 512)]
     with localcontext(prec=200):
         for (strip, step), z in list(zip(pairs, drawn.tolist(), strict=True))[:: 41 * width + 1]:
             j = 2 * strip if strip >= 0 else -2 * strip - 1
@@ -370,7 +370,7 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
     # Scale or sigma is 64 strips; false alarm below 1e-6, and no rejection at all would be noticed.
     law = law_of(name, Fraction(scale))
     n = 4 * 10**6
-    drawn = tables._many(law, n, seeded(1))
+    drawn = discrete._many(law, n, seeded(1))
     distance = np.where(drawn >= 0, drawn, ~drawn)
     share = float(np.mean(distance & (2**law.shift - 1) < 2 ** (law.shift - 1)))
     error = 0.5 / math.sqrt(n)
@@ -382,7 +382,7 @@ def test_acceptance_shapes_the_inside_of_strips(name, scale):
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("law", [law for law in STRIPS if law.shift >= 8], ids=str)
 def test_low_bits_are_uniform_and_independent(law):
-    drawn = tables._many(law, 400_000, seeded(2))
+    drawn = discrete._many(law, 400_000, seeded(2))
     # The probability varies by less than 1e-5 over 16 neighbours at these scales.
     joint = np.bincount((drawn & 15) * 2 + (drawn >= 0), minlength=32)
     assert accepts_counts(joint, np.full(32, 1 / 32))
@@ -413,7 +413,7 @@ def distribution(name: str, scale: Fraction | float) -> Callable[[np.ndarray], n
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_one_by_one_has_the_claimed_scale_and_no_other(name, scale):
     n = 15_000 if name == "laplace" else 8000  # the heavier the tails, the less a draw says of the scale
-    drawn = tables._few(law_of(name, scale), n, seeded(0))
+    drawn = discrete._few(law_of(name, scale), n, seeded(0))
     accepts_only(drawn, lambda factor: distribution(name, factor * float(scale)))
 
 
@@ -421,10 +421,10 @@ def test_one_by_one_has_the_claimed_scale_and_no_other(name, scale):
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SMALL_SCALES + LARGE_SCALES, ids=str)
 def test_tables_and_strips_have_the_claimed_scale_and_no_other(name, scale):
-    drawn = tables._many(law_of(name, scale), 20_000, seeded(0))
+    drawn = discrete._many(law_of(name, scale), 20_000, seeded(0))
     accepts_only(drawn, lambda factor: distribution(name, factor * float(scale)))
     # A larger sample of the claimed scale: finer deviations would show.
-    assert accepts(tables._many(law_of(name, scale), 10**6, seeded(3)), distribution(name, scale))
+    assert accepts(discrete._many(law_of(name, scale), 10**6, seeded(3)), distribution(name, scale))
 
 
 @pytest.mark.full(keep=2)
@@ -448,7 +448,7 @@ def test_the_public_functions_draw_what_they_say(name, scale, rng):
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("law", [Law(1, Fraction(5)), Law(2, Fraction(50)), Law(1, Fraction(5000))], ids=str)
 def test_draws_are_independent_of_their_neighbours(law):
-    drawn = tables._many(law, 10**6, seeded(4)).astype(float)
+    drawn = discrete._many(law, 10**6, seeded(4)).astype(float)
     for lag in (1, 2, 3, 4):
         # The correlation has standard error 1/1000: false alarm below 1e-6.
         assert abs(np.corrcoef(drawn[lag:], drawn[:-lag])[0, 1]) < 0.005
@@ -471,8 +471,8 @@ def test_a_tiny_scale_draws_zeros_and_a_huge_one_fits():
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
     law = Law(1, sensitivity / epsilon)
-    thresholds = tables._thresholds(law, 0, 512)
-    used = tables._table(law, 0).thresholds.tolist()
+    thresholds = discrete._thresholds(law, 0, 512)
+    used = discrete._table(law, 0).thresholds.tolist()
     assert used == [t >> 448 for t in thresholds[: len(used)]]
     with localcontext(prec=60):
         mass = {unfold(j): Decimal(b - a).ln() for j, (a, b) in enumerate(pairwise([0, *thresholds]))}
@@ -487,7 +487,7 @@ def test_the_privacy_loss_of_discrete_laplace_is_epsilon(epsilon, sensitivity):
 def test_the_privacy_loss_across_strips_is_epsilon(scale):
     law = Law(1, scale)
     sensitivity, width = 5, 2**law.shift
-    thresholds = [0, *tables._thresholds(law, law.shift, 512)]
+    thresholds = [0, *discrete._thresholds(law, law.shift, 512)]
 
     def log_mass(z: int) -> Decimal:
         distance = z if z >= 0 else ~z
@@ -510,7 +510,7 @@ def test_the_privacy_loss_across_strips_is_epsilon(scale):
 def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alpha):
     # Canonne, Kamath, Steinke (2020), Theorem 4: alpha·d²/(2 sigma²), attained at integer alpha.
     sensitivity = 1
-    thresholds = [0, *tables._thresholds(Law(2, 2 * variance), 0, 1500)]
+    thresholds = [0, *discrete._thresholds(Law(2, 2 * variance), 0, 1500)]
     with localcontext(prec=500):
         mass = {unfold(j): Decimal(b - a) / 2**1500 for j, (a, b) in enumerate(pairwise(thresholds))}
         reach = math.ceil(25 * math.sqrt(variance))
@@ -530,12 +530,12 @@ def test_the_renyi_divergence_of_discrete_gaussian_is_that_of_zcdp(variance, alp
 )
 @pytest.mark.parametrize("size", [20, 2000, 2**16 + 7])
 def test_a_seed_says_everything(law, size):
-    first = tables._draw(law, size, source(11))
-    tables._table.cache_clear()
-    np.testing.assert_array_equal(tables._draw(law, size, source(11)), first)
-    np.testing.assert_array_equal(tables._draw(law, size, source(np.int64(11))), first)
-    np.testing.assert_array_equal(tables._draw(law, size, source(np.random.default_rng(11))), first)
-    assert (tables._draw(law, size, source(12)) != first).any()
+    first = discrete._draw(law, size, source(11))
+    discrete._table.cache_clear()
+    np.testing.assert_array_equal(discrete._draw(law, size, source(11)), first)
+    np.testing.assert_array_equal(discrete._draw(law, size, source(np.int64(11))), first)
+    np.testing.assert_array_equal(discrete._draw(law, size, source(np.random.default_rng(11))), first)
+    assert (discrete._draw(law, size, source(12)) != first).any()
 
 
 def test_a_generator_advances_and_a_seed_starts_anew():
@@ -632,9 +632,9 @@ def test_decays_has_the_probability_of_an_exponential():
 
 def test_memory_beyond_the_result_is_small():
     for law in (Law(1, Fraction(20)), Law(2, Fraction(2**60))):
-        tables._many(law, 2000, seeded(9))
+        discrete._many(law, 2000, seeded(9))
         tracemalloc.start()
-        drawn = tables._many(law, 10**6, seeded(9))
+        drawn = discrete._many(law, 10**6, seeded(9))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak - drawn.nbytes < 8e6

@@ -26,7 +26,7 @@ from scipy.stats import (
 from pdprivacy import risk
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, GeneralizedGaussian, Geometric, Laplace, Staircase
-from pdprivacy.risk import exact, series
+from pdprivacy.risk import exact_risk, series
 
 NOISE = {"laplace": laplace(scale=2.0), "gaussian": norm(scale=1.7), "geometric": dlaplace(0.6)}
 BOUNDS = (0, math.inf)
@@ -368,7 +368,7 @@ def test_many_small_blocks_are_made_few():
     counts = rng.poisson(rng.uniform(1, 40, (300, 1)), (300, 2))
     cells = risk.Cells.of(counts)
     mixed = cells.compositions[:, 0] > 0
-    blocks = list(exact._blocks(cells))
+    blocks = list(exact_risk._blocks(cells))
     assert len(blocks) < len(np.unique(series.periods(cells.sizes[mixed]))) / 2
     assert sorted(np.concatenate([rows for rows, _ in blocks])) == np.flatnonzero(mixed).tolist()
     for rows, period in blocks:

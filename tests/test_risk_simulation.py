@@ -21,8 +21,8 @@ from pdprivacy.mechanism import (
     Staircase,
 )
 from pdprivacy.noise import simulator
-from pdprivacy.risk import simulation
-from pdprivacy.risk.simulation import Simulated, simulate
+from pdprivacy.risk import monte_carlo
+from pdprivacy.risk.monte_carlo import Simulated, simulate
 
 MEASURES = ("local", "expected", "shrinkage", "marginal", "marginal_shrinkage")
 RATIO = 0.25  # geometric noise P(z) proportional to RATIO ** abs(z)
@@ -220,7 +220,7 @@ def test_standard_error_is_the_spread_over_seeds():
 @pytest.mark.full
 @pytest.mark.parametrize("numbers", [12, 2**18])
 def test_standard_error_of_a_cell_is_that_of_a_proportion(monkeypatch, numbers):
-    monkeypatch.setattr(simulation, "NUMBERS", numbers)  # 12: blocks of 4 cells
+    monkeypatch.setattr(monte_carlo, "NUMBERS", numbers)  # 12: blocks of 4 cells
     table = np.tile(TABLE[FILLED], (3, 1))
     found = simulate(table, NOISE, average=None, draws=301, rng=8)
     assert found.standard_error == pytest.approx(np.sqrt(found.risk * (1 - found.risk) / 300), rel=1e-9)
@@ -231,7 +231,7 @@ def test_standard_error_of_a_cell_is_that_of_a_proportion(monkeypatch, numbers):
 def test_blocks_and_batches_leave_nothing_out(monkeypatch, numbers):
     # 27 comparisons at 5 standard errors of proportions of 200, the least of them 0.1, whose upper tail
     # is 1e-5: one false alarm in 5000 choices of the seed.
-    monkeypatch.setattr(simulation, "NUMBERS", numbers)
+    monkeypatch.setattr(monte_carlo, "NUMBERS", numbers)
     table = np.concatenate([TABLE, TABLE[::-1]])
     filled, each = table.any(axis=1), truth("local", "homogeneity", table)
     errors = np.sqrt(each * (1 - each) / 200)
@@ -397,7 +397,7 @@ def test_progress_shows_every_batch_and_changes_nothing(monkeypatch):
             assert len(shown) == len(self.batches)
 
     monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=Bar))
-    monkeypatch.setattr(simulation, "NUMBERS", 100)
+    monkeypatch.setattr(monte_carlo, "NUMBERS", 100)
     silent = simulate(TABLE, NOISE, draws=100, rng=1)
     assert not shown
     assert simulate(TABLE, NOISE, draws=100, rng=1, progress=True) == silent

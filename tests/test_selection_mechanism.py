@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pdprivacy import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import ExponentialMechanism, NoisyMax, PermuteAndFlip
-from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import Source, decisions, source
 from pdprivacy.noise.choice import Rest, Weights, flips, pick
 from pdprivacy.statistic import Labels, Scope

@@ -16,7 +16,7 @@ from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ProtectedColumn
 from pdprivacy.releases.batches import Batch, Pending
 from pdprivacy.releases.bundle import ReleasePlan
-from pdprivacy.releases.groups import GroupBy
+from pdprivacy.releases.grouped import GroupBy
 
 domain = Domain(
     (

@@ -16,7 +16,7 @@ from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json,
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
 from pdprivacy.accounting.reports import Bound, Method, epsilon, report
 from pdprivacy.accounting.rules import Accounting, Amount, Basic, Concentrated, Filter, Rule, rule
-from pdprivacy.accounting.sums import Losses, Spent, compose, shares, times
+from pdprivacy.accounting.totals import Losses, Spent, compose, shares, times
 
 __all__ = [
     "Accounting",

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
-from pdprivacy.accounting.sums import Spent
+from pdprivacy.accounting.totals import Spent
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import float_down, root_down

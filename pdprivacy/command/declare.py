@@ -1,6 +1,6 @@
 """A declaration to fill in: ``python -m pdprivacy declare data.csv > schema.py``.
 
-The skeleton is made of names and kinds alone, as `pdprivacy.command.columns` reads them. What everybody
+The skeleton is made of names and kinds alone, as `pdprivacy.command.file_columns` reads them. What everybody
 knows of a column, its bounds or labels, is left blank: whoever writes it must not read it off the data.
 """
 
@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from pdprivacy.command.columns import Kind, Named, is_parquet, of_csv, of_parquet
+from pdprivacy.command.file_columns import Kind, Named, is_parquet, of_csv, of_parquet
 from pdprivacy.command.output import written
 from pdprivacy.errors import ParameterError
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from pdprivacy._version import __version__
 from pdprivacy.checks import printable
-from pdprivacy.command import declare, ledger, report
+from pdprivacy.command import declare, ledger_command, report
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
 
 __all__ = ["main"]
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pdprivacy {__version__}")
     tools = parser.add_subparsers(required=True)
     declare.add(tools)
-    ledger.add(tools)
+    ledger_command.add(tools)
     report.add(tools)
     tools.metavar = "|".join(tools.choices)
     return parser

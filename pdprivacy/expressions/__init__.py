@@ -4,8 +4,8 @@ An expression is read into one tree, walked with regions and intervals for what 
 and with arrays for its values. Nothing here knows protected frames: `pdprivacy.protection` applies the steps.
 """
 
+from pdprivacy.expressions.arrays import dense, nulls
 from pdprivacy.expressions.assign import assign
-from pdprivacy.expressions.cells import dense, nulls
 from pdprivacy.expressions.labels import cut, recode
 from pdprivacy.expressions.reader import Reader
 from pdprivacy.expressions.refused import REFUSED, refusal

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain, plain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
-from pdprivacy.expressions.cells import BLOCK, column_of
+from pdprivacy.expressions.arrays import BLOCK, column_of
 from pdprivacy.expressions.constants import NUMERIC, number
 from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, Reader
 from pdprivacy.expressions.regions import possible

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain, declaration_hint, is_null, plain
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.cells import codes, column_of, floats, labelled, whole
+from pdprivacy.expressions.arrays import codes, column_of, floats, labelled, whole
 from pdprivacy.expressions.constants import NUMERIC, label, shown
 from pdprivacy.expressions.steps import Transform, call, own
 from pdprivacy.expressions.values import Read

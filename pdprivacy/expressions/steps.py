@@ -17,7 +17,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain, declaration_hint, has_hash, is_null, plain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
-from pdprivacy.expressions.cells import BLOCK, Mask, column_of, dense, floats, nulls, whole
+from pdprivacy.expressions.arrays import BLOCK, Mask, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.constants import NUMERIC, label, number, shown
 from pdprivacy.expressions.reader import SHAPE, Reader
 from pdprivacy.expressions.regions import Region, declared_in, narrowed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from pdprivacy.domain import Column
-from pdprivacy.expressions.cells import Mask, dense, floats, nulls, whole
+from pdprivacy.expressions.arrays import Mask, dense, floats, nulls, whole
 from pdprivacy.expressions.tree import ORDERINGS, Comparison, Condition, Negated, Term
 
 __all__ = ["Numbers", "Read", "numbers", "truths"]

@@ -31,6 +31,7 @@ from typing import Literal, TypeAlias
 from pdprivacy.mechanism.additive import Additive, Mechanism
 from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
+from pdprivacy.mechanism.exponential import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.gaussian import (
     Calibration,
     Gaussian,
@@ -40,7 +41,6 @@ from pdprivacy.mechanism.gaussian import (
 from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, generalized_gaussian_scale
 from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
-from pdprivacy.mechanism.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.staircase import Staircase
 
 MechanismName: TypeAlias = Literal[

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
 from pdprivacy.noise.decisions import BLOCK, FEW, MARGIN, WIDEST, Odds, coins, heads
-from pdprivacy.noise.tables import discrete_laplace
+from pdprivacy.noise.discrete import discrete_laplace
 
 __all__ = ["UNBOUNDED", "distances", "truncated_laplace"]
 

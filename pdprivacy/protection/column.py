@@ -10,8 +10,8 @@ from typing import Any, Literal, NoReturn
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
 from pdprivacy.expressions import Reader, Syntax
-from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
+from pdprivacy.protection.protected import Protected
 from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["ProtectedColumn"]

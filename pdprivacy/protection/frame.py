@@ -13,9 +13,9 @@ from pdprivacy.errors import NotProtectedError, ParameterError, kind
 from pdprivacy.expressions import Syntax, Transform
 from pdprivacy.hints import told
 from pdprivacy.protection.column import ProtectedColumn
-from pdprivacy.protection.core import Protected
 from pdprivacy.protection.opaque import Opaque
-from pdprivacy.protection.steps import transformed
+from pdprivacy.protection.protected import Protected
+from pdprivacy.protection.row_steps import transformed
 from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pandas as pd
 
 from pdprivacy.domain import Column
 from pdprivacy.ledger import Budget
-from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.frame import ProtectedFrame
-from pdprivacy.protection.steps import Integers, Mask, taken
+from pdprivacy.protection.protected import Protected, Step
+from pdprivacy.protection.row_steps import Integers, Mask, taken
 from pdprivacy.secret import Secret
 
 __all__ = ["divide", "draw"]

@@ -21,8 +21,8 @@ from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterErro
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.protection.budget_request import BudgetRequest
-from pdprivacy.protection.core import Protected, Step
 from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.protection.protected import Protected, Step
 from pdprivacy.protection.snapshot import copied
 from pdprivacy.protection.units import bounded, codes_of, most_rows, name_of, with_dropped
 from pdprivacy.show.tracebacks import short_traceback

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pdprivacy.accounting import Event, Events
 from pdprivacy.errors import ParameterError, TableTooLargeError
 from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
-from pdprivacy.mechanism.selection import SELECTIONS, Choosing
+from pdprivacy.mechanism.exponential import SELECTIONS, Choosing
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure

@@ -23,7 +23,7 @@ MODULES = {
         "tradeoff",
         "utility",
     ),
-    "groups": ("GroupBy", "groupby"),
+    "grouped": ("GroupBy", "groupby"),
     "moments": (
         "corr",
         "cov",
@@ -37,7 +37,7 @@ MODULES = {
         "var",
     ),
     "omission": ("compare_sampling", "compare_suppression"),
-    "parts": ("sample", "suppress_outliers"),
+    "secret_parts": ("sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "spending": ("partition", "remaining", "split"),
     "tables": ("count", "crosstab", "histogram", "value_counts"),

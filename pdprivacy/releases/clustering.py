@@ -15,7 +15,7 @@ from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import Calibration
-from pdprivacy.mechanism.selection import Choosing
+from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected

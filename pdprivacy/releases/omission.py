@@ -29,7 +29,7 @@ from pdprivacy.releases.bundle import priced
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.disclosure.options import MARK, levels_of
 from pdprivacy.releases.omission_errors import STATISTICS, UNKNOWN, Estimate
-from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.secret_parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression import Distance, keep_probabilities

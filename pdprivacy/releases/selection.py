@@ -13,7 +13,7 @@ from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
-from pdprivacy.mechanism.selection import Choosing, SelectionName, SelectionNoise
+from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected

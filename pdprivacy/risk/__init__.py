@@ -27,12 +27,12 @@ array([0.375, 0.5  ])
 
 import sys
 
-from pdprivacy.risk.cells import Average, Cells
+from pdprivacy.risk.compositions import Average, Cells
 from pdprivacy.risk.disclosure import Method, dr_ha
-from pdprivacy.risk.exact import expected_cost
+from pdprivacy.risk.exact_risk import expected_cost
+from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated
 from pdprivacy.risk.prior import dirichlet_alpha
 from pdprivacy.risk.reading import HasCdf, NoNoise, OnlyNoise
-from pdprivacy.risk.simulation import Attack, Measure, Simulated
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 from pdprivacy.show.tracebacks import short_functions
 

@@ -32,7 +32,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.risk.cells import Cells
+from pdprivacy.risk.compositions import Cells
 from pdprivacy.risk.reading import NEGLIGIBLE, Reading
 
 __all__ = ["plurality_risk", "probabilistic_risk"]

@@ -8,7 +8,7 @@
 
   for any theta: sums of positive terms only, so that no digit is lost.
 - Marginal risk (definition 9): the expected risk over sizes n ~ f with the cell's own proportions,
-  sum_n f(n) [t^n] G(t) / Pois(n; rate), where G is the product of `pdprivacy.risk.exact` for Poisson
+  sum_n f(n) [t^n] G(t) / Pois(n; rate), where G is the product of `pdprivacy.risk.exact_risk` for Poisson
   counts of one rate, used for the sizes near it.
 - Marginal shrinkage risk (definition 10): the shrinkage risk over sizes n ~ f, one number for a generic
   cell.
@@ -28,7 +28,7 @@ import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 
-from pdprivacy.risk.cells import Cells
+from pdprivacy.risk.compositions import Cells
 from pdprivacy.risk.reading import Reading
 from pdprivacy.risk.series import Beginnings, Series, periods, poisson
 from pdprivacy.risk.sizes import Sizes

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk import averaged, exact
+from pdprivacy.risk import averaged, exact_risk
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.cells import AVERAGES, Average, Cells, checked_counts
+from pdprivacy.risk.compositions import AVERAGES, Average, Cells, checked_counts
+from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
 from pdprivacy.risk.prior import checked_alpha
 from pdprivacy.risk.published import published
 from pdprivacy.risk.reading import HasCdf, Reading, readings
-from pdprivacy.risk.simulation import Attack, Measure, Simulated, simulate
 from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 
 __all__ = ["Method", "Question", "check_question", "dr_ha"]
@@ -246,7 +246,7 @@ class Question:
             risk = plurality_risk if self.attack == "plurality" else probabilistic_risk
             return self._one_by_one(risk(cells, one) for one in noises)
         if self.measure == "local":
-            return self._one_by_one(exact.local(cells, noises, self.partial))
+            return self._one_by_one(exact_risk.local(cells, noises, self.partial))
         if self.measure == "expected":
             return self._expected(noises)
         if self.measure == "marginal":
@@ -270,7 +270,7 @@ class Question:
         return np.array([(one * weights).sum() for one in risks])
 
     def _expected(self, noises: Sequence[Reading]) -> Floats:
-        blocks = exact.expected(self.cells, noises, self.partial)
+        blocks = exact_risk.expected(self.cells, noises, self.partial)
         if self.average is None:
             risks = np.empty((len(noises), len(self.cells.cells)))
             for rows, found in blocks:

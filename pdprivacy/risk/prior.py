@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.risk.cells import checked_counts
+from pdprivacy.risk.compositions import checked_counts
 from pdprivacy.risk.likelihood import Steps, log_grid, moments_of, peaks_of, tally_of
 
 __all__ = ["checked_alpha", "dirichlet_alpha"]

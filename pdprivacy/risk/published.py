@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.risk.cells import Cells
+from pdprivacy.risk.compositions import Cells
 from pdprivacy.risk.reading import Reading
 from pdprivacy.risk.sizes import Sizes
 

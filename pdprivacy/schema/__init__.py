@@ -9,7 +9,7 @@ pandera is imported when the first schema is read, not with the package.
 
 from pdprivacy.schema.beyond import unchecked
 from pdprivacy.schema.opening import Schema
-from pdprivacy.schema.reading import read_schema
+from pdprivacy.schema.pandera_reader import read_schema
 from pdprivacy.schema.running import coerce, validate
 
 __all__ = ["Schema", "coerce", "read_schema", "unchecked", "validate"]

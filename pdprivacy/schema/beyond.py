@@ -8,7 +8,7 @@ from typing import Any
 from pdprivacy.domain import Column, Domain
 from pdprivacy.schema.declared import allowed, check_text, ends, reaches
 from pdprivacy.schema.opening import Schema, opened
-from pdprivacy.schema.reading import domain_of
+from pdprivacy.schema.pandera_reader import domain_of
 
 
 def unchecked(schema: Schema) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.schema.declared import allowed, check_text, ends, reaches
 from pdprivacy.schema.opening import Schema, opened, refuse_other_engines
-from pdprivacy.schema.reading import domain_of
+from pdprivacy.schema.pandera_reader import domain_of
 
 
 def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

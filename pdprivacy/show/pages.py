@@ -15,7 +15,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
-from pdprivacy.show.grid import Window, grid
+from pdprivacy.show.cell_grid import Window, grid
 from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
 from pdprivacy.show.numbers import joined, label, plain
 from pdprivacy.show.recognition import MARK, recognized

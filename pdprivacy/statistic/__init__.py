@@ -11,8 +11,12 @@ statistic itself is computed exactly and gets the paper's sensitivity
 the answer is made of them (*by sums*).
 """
 
+from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, count_share, packed
-from pdprivacy.statistic.core import (
+from pdprivacy.statistic.counts import Cells, Rows, TreeCells
+from pdprivacy.statistic.direct import Direct
+from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.interface import (
     Answer,
     Engine,
     GroupedSums,
@@ -26,13 +30,9 @@ from pdprivacy.statistic.core import (
     Whole,
     Window,
 )
-from pdprivacy.statistic.counts import Cells, Rows, TreeCells
-from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
 from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
-from pdprivacy.statistic.selection import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
 
 __all__ = [

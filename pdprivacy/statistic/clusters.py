@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.core import Answer, Noisy, Part, Read, Scope, Whole, bounds_of, named
+from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Scope, Whole, bounds_of, named
 from pdprivacy.statistic.quantity import Quantity
 from pdprivacy.statistic.sums import mean_interval
 

@@ -14,7 +14,7 @@ import numpy as np
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.core import (
+from pdprivacy.statistic.interface import (
     ROWS,
     Answer,
     Noisy,

@@ -14,7 +14,7 @@ import numpy as np
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.core import (
+from pdprivacy.statistic.interface import (
     ROWS,
     Answer,
     Limits,

@@ -13,7 +13,7 @@ import numpy as np
 
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.core import (
+from pdprivacy.statistic.interface import (
     Answer,
     Noisy,
     Part,

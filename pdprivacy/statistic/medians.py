@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
-from pdprivacy.statistic.core import Read, Scope
+from pdprivacy.statistic.interface import Read, Scope
 
 __all__ = ["DIAMETER", "Medians", "numbers_of"]
 

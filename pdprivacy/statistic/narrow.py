@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.statistic.core import Answer, Noisy, Part, Read, Statistic, Whole, ends_of_parts
+from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Statistic, Whole, ends_of_parts
 
 __all__ = ["Narrowed"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends, of_products, of_ratio
-from pdprivacy.statistic.core import (
+from pdprivacy.statistic.interface import (
     Answer,
     Noisy,
     Part,

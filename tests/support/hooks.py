@@ -16,14 +16,14 @@ import numpy as np
 
 from pdprivacy import noise
 from pdprivacy.ledger import Budget
-from pdprivacy.mechanism import selection
+from pdprivacy.mechanism import exponential
 from pdprivacy.mechanism.grid import first_step, in_steps, last_step
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import Weights
 from pdprivacy.privacy import ZCDP
 from pdprivacy.release import tasks
 from pdprivacy.releases import clustering
-from pdprivacy.statistic.selection import Quantile
+from pdprivacy.statistic.candidates import Quantile
 from tests.support.records import Charge, Coins, Draw, Event, Law, Selection
 
 __all__ = ["Listener", "attached"]
@@ -58,10 +58,10 @@ def attached(listener: Listener) -> Iterator[None]:
             replace(tasks, name, lambda own: _adding(own, state))
         for name, law in LAWS.items():
             replace(noise, name, lambda own, law=law: _drawing(own, law, state, listener))
-        for mechanism in (selection.ExponentialMechanism, selection.PermuteAndFlip):
+        for mechanism in (exponential.ExponentialMechanism, exponential.PermuteAndFlip):
             replace(mechanism, "select", lambda own: _selecting(own, listener))
         replace(Quantile, "near", lambda own: _nearing(own, state))
-        replace(selection.ExponentialMechanism, "weights", lambda own: _weighing(own, state))
+        replace(exponential.ExponentialMechanism, "weights", lambda own: _weighing(own, state))
         replace(Weights, "draw", lambda own: _weighted(own, state, listener))
         replace(Source, "below", lambda own: lambda self, n: 0 if state["first"] else own(self, n))
         replace(

@@ -11,8 +11,8 @@ Source: F. Liu, X. Zhao (2023), "Disclosure risk from homogeneity attack in diff
 sanitized frequency distribution".
 """
 
-from pdprivacy.releases.disclosure.cells import Homogeneity, homogeneity
 from pdprivacy.releases.disclosure.curves import choose_epsilon, dr_ha, risk_curve
+from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity, homogeneity
 from pdprivacy.releases.disclosure.repeated import repeated_risk
 from pdprivacy.releases.disclosure.worth import tradeoff, utility
 

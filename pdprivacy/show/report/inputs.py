@@ -16,7 +16,7 @@ from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame
-from pdprivacy.releases.disclosure.cells import Homogeneity
+from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
 from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes

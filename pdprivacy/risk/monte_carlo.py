@@ -31,11 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk.cells import AVERAGES, checked_counts
+from pdprivacy.risk.compositions import AVERAGES, checked_counts
 from pdprivacy.show.progress import shown
 
 if TYPE_CHECKING:
-    from pdprivacy.risk.cells import Average
+    from pdprivacy.risk.compositions import Average
     from pdprivacy.risk.sizes import Sizes
 
 __all__ = ["Attack", "Measure", "Simulated", "simulate"]

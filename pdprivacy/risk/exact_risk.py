@@ -35,7 +35,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.risk.cells import Cells
+from pdprivacy.risk.compositions import Cells
 from pdprivacy.risk.reading import NEGLIGIBLE, Reading
 from pdprivacy.risk.series import Beginnings, Complex, Series, at_mean, periods
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.expressions import Transform
-from pdprivacy.protection.core import Protected, Step
+from pdprivacy.protection.protected import Protected, Step
 
 if TYPE_CHECKING:
     from pdprivacy.engine_narwhals import EngineFrame

@@ -15,8 +15,8 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.statistic.core import Part, Ranks, Read, Scope, Window
 from pdprivacy.statistic.counts import Cells
+from pdprivacy.statistic.interface import Part, Ranks, Read, Scope, Window
 from pdprivacy.statistic.quantity import SUM_BITS, Quantity
 
 __all__ = ["Labels", "Quantile", "Runs", "ladder", "share"]
