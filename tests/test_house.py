@@ -354,6 +354,18 @@ def test_no_module_is_named_after_nothing():
     assert vague & {path.stem for path in FILES} == set()
 
 
+def test_the_tree_of_tests_mirrors_the_package():
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests).parts[0] for path in tests.glob("*/**/test_*.py")}
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    assert folders - packages == {"examples", "support"}
+    modules = {path.stem for path in PACKAGE.glob("*.py")}
+    whole = {"bad_input", "docs", "first_minutes", "house", "oracle", "peers_benchmark", "planted_faults"}
+    assert {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")} - modules == whole | {
+        "typing"
+    }
+
+
 def test_modules_stay_short():
     lines = {dotted(path): path.read_text().count("\n") for path in FILES}
     assert {name: count for name, count in lines.items() if count > 800} == {}
@@ -603,4 +615,4 @@ def test_the_tests_of_a_file_stay_together(request):
     """What is made once per file is made once: the group is part of the name by which tests are given out."""
     if not hasattr(request.config, "workerinput"):
         pytest.skip("there is one process")
-    assert request.node.nodeid.endswith("@test_house")
+    assert request.node.nodeid.endswith("@tests/test_house.py")

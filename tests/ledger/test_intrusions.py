@@ -32,8 +32,7 @@ from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerErro
 from pdprivacy.ledger import files
 from pdprivacy.ledger.sqlite import SQLiteStore
 from pdprivacy.ledger.store import link
-from tests.support.journals import hot_journal
-from tests.test_ledger_sqlite import (
+from tests.ledger.test_sqlite import (
     Bell,
     Child,
     append,
@@ -46,6 +45,7 @@ from tests.test_ledger_sqlite import (
     texts,
     traced,
 )
+from tests.support.journals import hot_journal
 
 ROOT = Path(pdprivacy.__file__).parents[1]
 

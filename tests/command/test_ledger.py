@@ -378,7 +378,7 @@ def test_what_is_no_command_is_explained(run, arguments):
 
 
 def test_the_commands_that_the_documentation_shows_are_commands(run, path, tmp_path, monkeypatch):
-    page = Path(__file__).parents[1] / "docs" / "ledger.md"
+    page = Path(__file__).parents[2] / "docs" / "ledger.md"
     lines = [line for line in page.read_text().splitlines() if line.startswith("python -m pdprivacy")]
     monkeypatch.chdir(tmp_path)
     ledger = pdprivacy.Ledger(path)

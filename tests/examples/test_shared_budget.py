@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "shared_budget.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "shared_budget.py"
 
 pytestmark = [
     pytest.mark.full,

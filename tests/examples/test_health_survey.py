@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "health_survey.py"
 STUDY = HERE.parent / "examples" / "bounding_study.py"
 BANNER = "========== CONFIDENTIAL"

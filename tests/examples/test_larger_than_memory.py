@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "larger_than_memory.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "larger_than_memory.py"
 ROWS = 200_001
 ENGINES = [
     pytest.param(name, marks=pytest.mark.skipif(find_spec(name) is None, reason=f"needs {name}"))

@@ -23,7 +23,7 @@ from pdprivacy import risk, utility
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Gaussian, Laplace
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "homogeneity_attack.py"
 PAGE = HERE.parent / "docs" / "homogeneity_study.md"
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)

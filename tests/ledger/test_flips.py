@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
 ]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAME = "a survey with a name so long that few records fill a page of an index"
 CHARGES, CAP = 5, 6
 LABEL = "count of the records of the survey" * 4  # longer than a page

@@ -31,7 +31,7 @@ from tests.support.kept_ledgers import FOLDER as KEPT
 from tests.support.kept_ledgers import LEDGER as KEPT_NAME
 from tests.support.system_calls import compiled
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAME, COPY = "budget.db", "copy.db"
 SECTOR = 512
 FEW = 4  # up to this number of changes, every subset is built

@@ -20,7 +20,7 @@ import pytest
 from pdprivacy.protection import find
 from pdprivacy.suppression import outlier_epsilon, outlier_floor
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "omitting_records.py"
 PAGE = HERE.parent / "docs" / "omitting_records.md"
 
