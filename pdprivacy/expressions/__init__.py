@@ -7,14 +7,14 @@ and with arrays for its values. Nothing here knows protected frames: `pdprivacy.
 from pdprivacy.expressions.arrays import dense, nulls
 from pdprivacy.expressions.assign import assign
 from pdprivacy.expressions.labels import cut, recode
-from pdprivacy.expressions.reader import Reader
+from pdprivacy.expressions.reader import ExpressionReader
 from pdprivacy.expressions.refused import REFUSED, refusal
 from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
 from pdprivacy.expressions.syntax import Syntax
 
 __all__ = [
     "REFUSED",
-    "Reader",
+    "ExpressionReader",
     "Syntax",
     "Transform",
     "assign",

@@ -16,7 +16,7 @@ from pdprivacy.domain import Column, Domain, plain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.expressions.arrays import BLOCK, column_of
 from pdprivacy.expressions.constants import NUMERIC, number
-from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, Reader
+from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, ExpressionReader
 from pdprivacy.expressions.regions import possible
 from pdprivacy.expressions.steps import Cells, Transform, clip, clipped_column, fillna, own
 from pdprivacy.expressions.syntax import Syntax, read_syntax
@@ -77,7 +77,7 @@ def assign(
             syntax = expression
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
-            reader = Reader(syntax, domain, what)
+            reader = ExpressionReader(syntax, domain, what)
             column, cells = _new(reader, syntax.node, name, asked.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
@@ -148,7 +148,9 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
 
 
-def _new(reader: Reader, node: ast.expr, name: str, ends: tuple[Any, Any] | None) -> tuple[Column, Cells]:
+def _new(
+    reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
+) -> tuple[Column, Cells]:
     """A new column: what is declared of it, and its cells."""
     if (copied := _copied(reader, node)) is not None:
         column, cells = replace(copied[0], name=name, role=None), copied[1]
@@ -174,7 +176,7 @@ def _is_condition(node: ast.expr) -> bool:
     return False
 
 
-def _copied(reader: Reader, node: ast.expr) -> tuple[Column, Cells] | None:
+def _copied(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | None:
     """A declared column, perhaps clipped or filled; None for any other expression."""
     match node:
         case ast.Name():
@@ -204,7 +206,7 @@ def _outcomes(condition: Condition, column: Column) -> Cells:
 
 
 def _computed(
-    reader: Reader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
+    reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
 ) -> tuple[Column, Cells]:
     term = reader.term(node)
     low, high = (end if math.isfinite(end) else None for end in term.within)

@@ -27,7 +27,7 @@ from pdprivacy.expressions.syntax import Syntax
 from pdprivacy.expressions.tree import ORDERINGS, Comparison, Condition, Joined, Negated, Term
 from pdprivacy.hints import nearest
 
-__all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "Reader"]
+__all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "ExpressionReader"]
 
 _SYMBOLS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -93,7 +93,7 @@ METHODS = {"clip": ("lower", "upper"), "fillna": ("value",)}
 """Methods of a column or of arithmetic, and the constants that they take."""
 
 
-class Reader:
+class ExpressionReader:
     """One pass over one expression: from its syntax to a `Condition` or a `Term`.
 
     ``what``: the name of the expression in errors. ``columns``: those that were read so far, in order.

@@ -19,7 +19,7 @@ from pdprivacy.domain import Column, Domain, declaration_hint, has_hash, is_null
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.arrays import BLOCK, Mask, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.constants import NUMERIC, label, number, shown
-from pdprivacy.expressions.reader import SHAPE, Reader
+from pdprivacy.expressions.reader import SHAPE, ExpressionReader
 from pdprivacy.expressions.regions import Region, declared_in, narrowed
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.expressions.values import Read, truths
@@ -168,7 +168,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
         )
     try:
         syntax = expression if isinstance(expression, Syntax) else read_syntax(expression, "filter", SHAPE)
-        reader = Reader(syntax, domain)
+        reader = ExpressionReader(syntax, domain)
         condition = reader.condition(syntax.node)
         renewed = narrowed(condition, domain)
     except RecursionError:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
-from pdprivacy.expressions import Reader, Syntax
+from pdprivacy.expressions import ExpressionReader, Syntax
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.protected import Protected
 from pdprivacy.show.tracebacks import short_tracebacks
@@ -134,8 +134,8 @@ class ProtectedColumn(Opaque):
     def _of(self, node: ast.expr) -> ProtectedColumn:
         return ProtectedColumn(self._protected, node)
 
-    def _reader(self) -> Reader:
-        return Reader(self._syntax(), self._protected.domain)
+    def _reader(self) -> ExpressionReader:
+        return ExpressionReader(self._syntax(), self._protected.domain)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
         found = self._of(node)

@@ -12,7 +12,7 @@ import pandas as pd
 from pdprivacy.show.markup import Spanning, Table
 from pdprivacy.show.numbers import label
 
-__all__ = ["Window", "grid"]
+__all__ = ["ShownCells", "grid"]
 
 _Item = TypeVar("_Item")
 
@@ -22,7 +22,7 @@ AUTOMATIC = {"max_rows": 60, "max_columns": 20}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ShownCells:
     """The rows and columns shown of a frame, by the display options of pandas; None for a gap."""
 
     rows: list[int | None]
@@ -30,7 +30,7 @@ class Window:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, rows: int, columns: int) -> Window:
+    def of(cls, rows: int, columns: int) -> ShownCells:
         """Apply ``display.max_rows``, ``display.min_rows`` and ``display.max_columns``."""
         most = _option("max_rows")
         fewer = pd.get_option("display.min_rows")
@@ -69,7 +69,7 @@ def _places(length: int, most: int | None, shown: int | None) -> list[int | None
 
 
 def grid(
-    window: Window,
+    window: ShownCells,
     index: pd.Index[Any],
     columns: pd.Index[Any],
     cells: Sequence[Sequence[str]],

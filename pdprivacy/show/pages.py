@@ -15,7 +15,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
-from pdprivacy.show.cell_grid import Window, grid
+from pdprivacy.show.cell_grid import ShownCells, grid
 from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
 from pdprivacy.show.numbers import joined, label, plain
 from pdprivacy.show.recognition import MARK, recognized
@@ -68,7 +68,7 @@ def _facts(rows: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]] = ()
     return Block(lines, markup.table([], [*rows[:1], *more, *rows[1:]], text={1}))
 
 
-def _shown(table: Table, window: Window) -> Block:
+def _shown(table: Table, window: ShownCells) -> Block:
     note = [window.note] if window.note else []
     lines = ["", table.plain(), *note, ""]
     return Block("\n".join(lines), Markup("".join([table.html(), *map(markup.note, note)])))
@@ -114,7 +114,7 @@ def _floats(table: pd.DataFrame) -> Floats:
     return values
 
 
-def _cells(window: Window, texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
+def _cells(window: ShownCells, texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
     """Texts with their error bars, if the table has any and is small enough."""
     if bars is None or window.cells > MOST_BARS:
         return [list(line) for line in texts]
@@ -142,9 +142,9 @@ def _release(view: View) -> Blocks:
     yield _facts(view.rows, legend)
 
 
-def _numbers(view: View) -> tuple[Table, Window]:
+def _numbers(view: View) -> tuple[Table, ShownCells]:
     """The released numbers, each with its error; of a Series in a column beside them."""
-    window = Window.of(*view.table.shape)
+    window = ShownCells.of(*view.table.shape)
     rows, columns = window.at
     pairs = view.pairs(rows, columns)
     table, half = view.table.iloc[rows, columns], view.half[np.ix_(rows, columns)]
@@ -160,7 +160,7 @@ def _numbers(view: View) -> tuple[Table, Window]:
     cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
     if not any(error for ((_, error),) in pairs):
         heads, cells = heads[:1], [line[:1] for line in cells]
-    whole = Window(window.rows, list(range(len(heads))), window.shape)
+    whole = ShownCells(window.rows, list(range(len(heads))), window.shape)
     return grid(whole, view.table.index, heads, cells, [*words, False][: len(heads)]), window
 
 
@@ -212,7 +212,7 @@ def _confidential(frame: Released, kind: str) -> Blocks:
         yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None
     whole = frame.to_frame(label(frame.name) if named else "") if isinstance(frame, pd.Series) else frame
-    window = Window.of(*whole.shape)
+    window = ShownCells.of(*whole.shape)
     rows, columns = window.at
     shown = [whole.iloc[rows, at].tolist() for at in columns]
     texts = [[plain(column[line]) for column in shown] for line in range(len(rows))]

@@ -28,7 +28,7 @@ from pdprivacy.risk.reading import readings
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Cells
 
-__all__ = ["Asked", "Counted", "TableNoise", "by_label", "tables_of"]
+__all__ = ["Counted", "TableNoise", "TableRisk", "by_label", "tables_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -123,7 +123,7 @@ class TableNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TableRisk:
     """A question about tables: declared columns, their noise, and the measure of the risk."""
 
     protected: Protected
@@ -137,7 +137,7 @@ class Asked:
     @classmethod
     def of(
         cls, protected: Protected, by: Labels, sensitive: Labels, method: str, options: Mapping[str, Any]
-    ) -> Asked:
+    ) -> TableRisk:
         """Refuses, before any count is read, what cannot be answered."""
         if protected.in_secret:
             raise ParameterError(
@@ -249,14 +249,14 @@ class Counted:
     records.
     """
 
-    asked: Asked
+    asked: TableRisk
     questions: list[Question]
     kinds: Integers
     which: Integers
     sizes: Integers
 
     @classmethod
-    def of(cls, asked: Asked, tables: Sequence[Integers]) -> Counted:
+    def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> Counted:
         """Of tables (N, K), one per sensitive column; fits what is asked to be fitted."""
         questions = [asked.question(table, None) for table in tables]
         cells = [question.cells for question in questions]

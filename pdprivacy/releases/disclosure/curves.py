@@ -19,7 +19,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.spec import spelled
 from pdprivacy.releases.columns import Labels, cell_index
 from pdprivacy.releases.curator import marked
-from pdprivacy.releases.disclosure.asked import Asked
+from pdprivacy.releases.disclosure.asked import TableRisk
 from pdprivacy.releases.disclosure.options import (
     DEFAULTS,
     MARK,
@@ -119,7 +119,7 @@ def dr_ha(
         options |= {"draws": draws, "postprocess": postprocess, "rng": simulator(rng), "progress": progress}
     elif postprocess is not None:
         raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
-    asked = Asked.of(protected, by, sensitive, "dr_ha", options)
+    asked = TableRisk.of(protected, by, sensitive, "dr_ha", options)
     noises = [asked.noise.at(level) for level in levels]
     index: pd.Index[Any] = pd.Index([float(positive(level, "epsilon")) for level in levels], name="epsilon")
     if asked.simulated:
@@ -191,7 +191,7 @@ def risk_curve(
     inf                         0.50     0.33
     """
     levels, _ = levels_of(epsilon_range(options) if epsilon is None else epsilon)
-    asked = Asked.of(protected, by, sensitive, "risk_curve", options)
+    asked = TableRisk.of(protected, by, sensitive, "risk_curve", options)
     numbers = sorted({positive(level, "epsilon") for level in levels})
     between = [asked.noise.at(number) for number in numbers]
     noises = [asked.noise.widest, *between, risk.NoNoise()]
@@ -235,7 +235,7 @@ def choose_epsilon(
     """
     most = check_share("max_risk", max_risk, options["overall"])
     check_average(average)
-    asked = Asked.of(protected, by, sensitive, "choose_epsilon", options)
+    asked = TableRisk.of(protected, by, sensitive, "choose_epsilon", options)
     grid = [float(f"{level:.6g}") for level in epsilon_range(options)]
     for level in grid:
         asked.noise.at(level)  # refuses before any count is read

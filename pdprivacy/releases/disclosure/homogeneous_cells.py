@@ -16,7 +16,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
 from pdprivacy.releases.columns import Labels, cell_index
-from pdprivacy.releases.disclosure.asked import Asked, tables_of
+from pdprivacy.releases.disclosure.asked import TableRisk, tables_of
 from pdprivacy.releases.disclosure.options import DEFAULTS, MARK
 from pdprivacy.show import pages
 
@@ -69,7 +69,7 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     f             False        2    0.5
     """
     top = whole(top, "top", 1)
-    asked = Asked.of(protected, by, sensitive, "homogeneity", DEFAULTS)
+    asked = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
     if len(asked.sensitive) > 1:
         raise ParameterError("'sensitive' must be one column here.")
     (table,) = tables_of(protected, asked.by, asked.sensitive, "homogeneity")

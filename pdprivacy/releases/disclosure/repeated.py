@@ -18,7 +18,7 @@ from pdprivacy.protection import Protected, ProtectedFrame, find
 from pdprivacy.release.spec import spelled
 from pdprivacy.releases.columns import check_cells, check_flag
 from pdprivacy.releases.curator import marked
-from pdprivacy.releases.disclosure.asked import Asked
+from pdprivacy.releases.disclosure.asked import TableRisk
 from pdprivacy.releases.disclosure.options import DEFAULTS, MARK, Measured, check_average, unwrapped
 
 __all__ = ["repeated_risk"]
@@ -115,7 +115,7 @@ class _Step:
     """
 
     cohort: int
-    asked: Asked
+    asked: TableRisk
     epsilon: float
     so_far: Pure | Approx
     noise: Any
@@ -154,7 +154,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
         so_far = accounting.compose(losses[cohort])
         assert isinstance(so_far, Pure | Approx)
         # the noise itself is asked for below, at the composed loss
-        asked = Asked.of(facts, one["by"], one["sensitive"], "repeated_risk", options)
+        asked = TableRisk.of(facts, one["by"], one["sensitive"], "repeated_risk", options)
         noise = asked.noise.at(so_far.epsilon, so_far.delta if asked.noise.takes_delta else 0)
         new = [column for column in asked.by if column not in unions[cohort]]
         unions[cohort] = (*unions[cohort], *new)

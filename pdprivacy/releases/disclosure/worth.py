@@ -19,7 +19,7 @@ from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import spelled
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
-from pdprivacy.releases.disclosure.asked import Asked, Counted, TableNoise, by_label
+from pdprivacy.releases.disclosure.asked import Counted, TableNoise, TableRisk, by_label
 from pdprivacy.releases.disclosure.options import (
     DEFAULTS,
     MARK,
@@ -218,7 +218,7 @@ def tradeoff(
     most_risk = check_share("max_risk", max_risk, options["overall"])
     most_distance = check_share("max_tvd", max_tvd)
     check_average(average)
-    asked = Asked.of(protected, by, sensitive, "tradeoff", options)
+    asked = TableRisk.of(protected, by, sensitive, "tradeoff", options)
     both = (*asked.by, *asked.sensitive)
     check_cells(both, "tradeoff")
     margins = _margins(order, both)

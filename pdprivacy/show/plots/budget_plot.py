@@ -24,7 +24,7 @@ SMALL = 8.0  # points of height that a row needs at least
 
 
 @dataclass(frozen=True)
-class Row:
+class SpentBar:
     """One bar: its label, its amount, and the number of charges in it."""
 
     label: str
@@ -74,10 +74,10 @@ def draw_budget(
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpentBars:
     """What was spent and is left, in one unit; ``is_part``: whether both are parts of the cap."""
 
-    rows: list[Row]
+    rows: list[SpentBar]
     unit: str
     cap: float
     left: float
@@ -95,7 +95,7 @@ class Spent:
         return (self.cap if self.is_part else self.sum) or 1.0
 
 
-def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spent:
+def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> SpentBars:
     """Return the charges in the unit that adds up to the cap, or in rho."""
     needed = {"release", "epsilon", "delta", "rho"}
     if not isinstance(entries, pd.DataFrame) or not needed <= set(entries.columns):
@@ -121,23 +121,23 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     if not isinstance(total, ZCDP) and total.delta:
         said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
     rows = [
-        Row(printable(label, 100), one)
+        SpentBar(printable(label, 100), one)
         for label, one in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
-    return Spent(rows, unit, cap, left_amount, is_part, said)
+    return SpentBars(rows, unit, cap, left_amount, is_part, said)
 
 
-def _grouped(rows: Sequence[Row], most: int) -> list[Row]:
+def _grouped(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     """Return at most ``most`` rows: charges with the same label together, then the smallest ones."""
     if len(rows) <= most:
         return list(rows)
-    found: dict[str, Row] = {}
+    found: dict[str, SpentBar] = {}
     for row in rows:
-        before = found.get(row.label, Row(row.label, 0.0, 0))
-        found[row.label] = Row(row.label, before.amount + row.amount, before.charges + 1)
+        before = found.get(row.label, SpentBar(row.label, 0.0, 0))
+        found[row.label] = SpentBar(row.label, before.amount + row.amount, before.charges + 1)
     joined = [
-        row if row.charges == 1 else Row(f"{row.charges} × {row.label}", row.amount, row.charges)
+        row if row.charges == 1 else SpentBar(f"{row.charges} × {row.label}", row.amount, row.charges)
         for row in found.values()
     ]
     if len(joined) <= most:
@@ -145,22 +145,22 @@ def _grouped(rows: Sequence[Row], most: int) -> list[Row]:
     order = np.argsort([-row.amount for row in joined], kind="stable")
     large, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
     charges = sum(joined[place].charges for place in rest)
-    others = Row(f"{charges} others", sum(joined[place].amount for place in rest), charges)
+    others = SpentBar(f"{charges} others", sum(joined[place].amount for place in rest), charges)
     return [*(joined[place] for place in large), others]
 
 
-def _notes(spent: Spent, few: Sequence[Row]) -> list[str]:
+def _notes(spent: SpentBars, few: Sequence[SpentBar]) -> list[str]:
     """Return the lines under the title."""
     grouped = any(row.charges > 1 for row in few)
     return [*spent.said, *(["pale: several charges together"] if grouped else [])]
 
 
-def _starts(few: Sequence[Row]) -> list[float]:
+def _starts(few: Sequence[SpentBar]) -> list[float]:
     """Return where each bar begins, and where the last one ends."""
     return [0.0, *np.cumsum([row.amount for row in few]).tolist()]
 
 
-def _bars(ax: Any, few: Sequence[Row], spent: Spent) -> None:
+def _bars(ax: Any, few: Sequence[SpentBar], spent: SpentBars) -> None:
     """Draw the bars one below the other, and what is left up to the cap."""
     starts = _starts(few)
     for place, (row, start) in enumerate(zip(few, starts, strict=False)):
@@ -179,7 +179,7 @@ def _bars(ax: Any, few: Sequence[Row], spent: Spent) -> None:
     ax.set_xlim(0, spent.end * 1.02)
 
 
-def _write(canvas: Canvas, few: Sequence[Row], spent: Spent) -> None:
+def _write(canvas: Canvas, few: Sequence[SpentBar], spent: SpentBars) -> None:
     """Write the amounts beside their bars if there is room."""
     size = 0.95 * canvas.points
     bars = [(start, start + row.amount, row.amount) for row, start in zip(few, _starts(few), strict=False)]

@@ -23,7 +23,7 @@ from pdprivacy.show.budget_text import currency
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, loss_text
 from pdprivacy.show.report.guarantee import Guarantee
-from pdprivacy.show.report.inputs import Edition, Release
+from pdprivacy.show.report.inputs import Edition, ReportedRelease
 
 __all__ = ["Charges", "Total", "charges_of", "totals"]
 
@@ -150,13 +150,13 @@ class Total:
     """
 
     unit: Unit
-    releases: tuple[Release, ...]
+    releases: tuple[ReportedRelease, ...]
     epsilon: Fraction | None = None
     delta: Fraction = Fraction(0)
     parts: tuple[Row, ...] = ()
     why: str = ""
     from_budget: bool = False
-    outside: tuple[Release, ...] = ()
+    outside: tuple[ReportedRelease, ...] = ()
 
     @property
     def text(self) -> str:
@@ -192,7 +192,7 @@ def _row(what: str, epsilon: Fraction, delta: Fraction) -> Row:
     return what, cost(epsilon), cost(delta)
 
 
-def totals(releases: Sequence[Release], charges: Charges | None) -> list[Total]:
+def totals(releases: Sequence[ReportedRelease], charges: Charges | None) -> list[Total]:
     """Return a total per kind of neighbours: losses of different kinds do not add up."""
     units = list(dict.fromkeys(one.unit for one in releases))
     account = None if charges is None else charges.account
@@ -213,11 +213,11 @@ def totals(releases: Sequence[Release], charges: Charges | None) -> list[Total]:
     return found
 
 
-def _sum(releases: Sequence[Release]) -> Spent:
+def _sum(releases: Sequence[ReportedRelease]) -> Spent:
     return Spent.of([one.loss for one in releases])
 
 
-def _unclear(releases: Sequence[Release]) -> str:
+def _unclear(releases: Sequence[ReportedRelease]) -> str:
     """Return why the stated losses do not add up; empty if they do."""
     named = [one.name for one in releases if any(OUTLIERS in step for step in one.facts.lineage)]
     if not named:
@@ -237,7 +237,9 @@ def _by_sum(total: Total) -> Total:
     return replace(total, epsilon=spent.epsilon, delta=spent.delta, parts=parts)
 
 
-def _by_budget(unit: Unit, releases: tuple[Release, ...], charges: Charges, account: Account) -> Total:
+def _by_budget(
+    unit: Unit, releases: tuple[ReportedRelease, ...], charges: Charges, account: Account
+) -> Total:
     """Return what the budget counted, plus what it is not known to have paid."""
     used = payments(releases, charges.entries)
     outside = tuple(one for one in releases if one.place not in used)
@@ -276,7 +278,7 @@ def _listed(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fr
     ]
 
 
-def payments(releases: Sequence[Release], entries: Sequence[Entry]) -> dict[int, int]:
+def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> dict[int, int]:
     """Return the number of the charge that paid for each release; a release without one is left out.
 
     A charge pays for one release, or for those of a plan. That two releases say the same of their budget
@@ -324,7 +326,7 @@ def _is_plan(entry: Entry) -> bool:
     return entry.label.startswith(PLAN)
 
 
-def _paid_by(release: Release, entry: Entry) -> bool:
+def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
     """Whether a charge is of this release, by what both say of statistic, columns and records."""
     facts = release.facts
     if facts.mechanism not in entry.mechanism:

@@ -21,7 +21,7 @@ from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
 from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes
 
-__all__ = ["Edition", "Found", "Given", "Release", "collect"]
+__all__ = ["Edition", "Found", "Given", "ReportedRelease", "collect"]
 
 Edition: TypeAlias = Literal["public", "curator"]
 Given: TypeAlias = "Released | str | os.PathLike[str]"
@@ -34,7 +34,7 @@ TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="repor
 
 
 @dataclass(frozen=True)
-class Release:
+class ReportedRelease:
     """A release, checked: its numbers are those that were released, and its metadata are readable.
 
     ``name``: its name in the report. ``place``: 1, 2, 3, ... in the report. ``alike``: the name of an earlier
@@ -71,7 +71,7 @@ class Release:
 class Found:
     """Releases, and confidential figures by name; ``files``: the paths of releases."""
 
-    releases: tuple[Release, ...]
+    releases: tuple[ReportedRelease, ...]
     confidential: dict[str, Any] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -83,7 +83,7 @@ def collect(given: Any, edition: Edition) -> Found:
     confidential figures; MetadataError for a release that was changed or has unreadable metadata.
     """
     named = _named(given)
-    releases: list[Release] = []
+    releases: list[ReportedRelease] = []
     confidential: dict[str, Any] = {}
     files: list[Path] = []
     seen: set[int | Path] = set()
@@ -114,7 +114,7 @@ def collect(given: Any, edition: Edition) -> Found:
     return Found(tuple(releases), confidential, tuple(files))
 
 
-def _of(found: Release, name: str | None, before: Sequence[Release]) -> Release:
+def _of(found: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
     """Return the release with its place and a unique name."""
     alike = next((one.name for one in before if one.facts == found.facts), None)
     wanted = name if name is not None else found.view.title
@@ -178,7 +178,7 @@ def _loaded(path: str | os.PathLike[str], called: str) -> Released:
     return from_bytes(data, _called(path).strip("'")) if SHAPE in frame.attrs else frame
 
 
-def _read(thing: Any, called: str) -> Release:
+def _read(thing: Any, called: str) -> ReportedRelease:
     """Check a release.
 
     A Series that went through a Parquet file comes back as a frame of one column: it becomes a Series again.
@@ -219,7 +219,7 @@ def _read(thing: Any, called: str) -> Release:
         raise MetadataError(
             f"The release metadata of {called} does not hold the error of each number ('error').", AS_RETURNED
         )
-    return Release(view)
+    return ReportedRelease(view)
 
 
 def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:

@@ -30,7 +30,7 @@ from pdprivacy.show.report.exhibits import (
     release_picture,
     release_table,
 )
-from pdprivacy.show.report.inputs import Edition, Release
+from pdprivacy.show.report.inputs import Edition, ReportedRelease
 from pdprivacy.show.view import mechanism_text
 
 __all__ = ["Contents", "check_templates", "page"]
@@ -50,7 +50,7 @@ class Contents:
 
     title: str
     edition: Edition
-    releases: tuple[Release, ...]
+    releases: tuple[ReportedRelease, ...]
     figures: Mapping[str, Any]
     charges: Charges | None
     totals: tuple[Total, ...]
@@ -64,12 +64,12 @@ class Contents:
         return self.edition == "curator"
 
     @property
-    def seeded(self) -> list[Release]:
+    def seeded(self) -> list[ReportedRelease]:
         """The releases whose noise can be repeated."""
         return [one for one in self.releases if one.facts.seeded]
 
     @property
-    def sampled(self) -> list[Release]:
+    def sampled(self) -> list[ReportedRelease]:
         """The releases of a secret sample."""
         return [one for one in self.releases if any(step.startswith(SAMPLES) for step in one.facts.lineage)]
 
@@ -91,7 +91,7 @@ class Contents:
         return [entry.number for entry in entries if not entry.answered]
 
     @property
-    def exposed(self) -> list[Release]:
+    def exposed(self) -> list[ReportedRelease]:
         """The releases with an estimated disclosure risk."""
         return [one for one in self.releases if one.facts.dr_ha is not None]
 
@@ -105,11 +105,11 @@ class Contents:
         """The versions above the one that makes the report."""
         return [one for one in self.versions if _order(one) > _order(__version__)]
 
-    def release_table(self, release: Release) -> Table:
+    def release_table(self, release: ReportedRelease) -> Table:
         """Return the numbers of a release."""
         return release_table(release.view, f"{release.place}. {release.view.title}, as released")
 
-    def release_picture(self, release: Release) -> Picture | None:
+    def release_picture(self, release: ReportedRelease) -> Picture | None:
         """Draw a release."""
         return release_picture(release.view) if self.pictures else None
 
