@@ -29,7 +29,7 @@ class GaussianNoise:
     ----------
     multiplier : the deviation over the l2 sensitivity of all numbers, not above the true quotient.
     moves : how many of the released numbers one unit can change at most.
-    steps : the deviation in steps of the grid, the least over all numbers, rounded down.
+    steps : the deviation in steps of the grid, the least over all numbers, rounded down; 1 at least.
 
     Raises
     ------
@@ -40,8 +40,8 @@ class GaussianNoise:
     Numbers with grids and deviations of their own are one such release after each is divided by its
     deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
 
-    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does
-    (`grid_slack`), and uses the stated loss where that is too much, as of noise on the integers.
+    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does,
+    and uses the stated loss where that is too much, as of noise on the integers.
 
     >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
     Fraction(2, 1)

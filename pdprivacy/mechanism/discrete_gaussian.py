@@ -66,8 +66,8 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int
         raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
     # on so fine a lattice sums and integrals differ by less than 1 / sigma**2 of sigma, and the continuous
     # calibration, grown by a thousand times as much, is as good
-    if start > (2.0**16 if moves == 1 else 2.0**9):
-        return Fraction(start * (1 + (1e-6 if moves == 1 else 4e-3)))
+    if start > (2.0**11 if moves == 1 else 2.0**9):
+        return Fraction(start * (1 + (3e-4 if moves == 1 else 4e-3)))
     every = _shifts(squared, moves)
 
     def meets(sigma: float, shifts: Sequence[tuple[int, int]]) -> bool:

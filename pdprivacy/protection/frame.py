@@ -112,7 +112,8 @@ class ProtectedFrame(Opaque):
         """
         if isinstance(key, ProtectedColumn):
             return self._filtered(self._owned(key))
-        if isinstance(key, list):
+        mask = isinstance(key, list) and len(key) > 0 and all(isinstance(one, bool) for one in key)
+        if isinstance(key, list) and not mask:
             return self.select(key)
         if isinstance(key, slice) or not has_hash(key):
             raise ParameterError(

@@ -56,9 +56,8 @@ def events(
     multipliers = [mechanism.multiplier for mechanism in mechanisms if mechanism.multiplier is not None]
     if not multipliers or request.bounding == "truncated":
         return ((Event(each), request.releases),)
-    steps = min(math.floor(mechanism.steps) for mechanism in mechanisms)
-    if steps < 1:  # on the integers, of a deviation below 1
-        return ((Event(each), request.releases),)
+    # on the integers a deviation may be below 1: rho holds for it as well, and 1 is too coarse for all else
+    steps = max(min(math.floor(mechanism.steps) for mechanism in mechanisms), 1)
     found = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
     return ((Event(each, found), request.releases),)
 

@@ -131,14 +131,24 @@ def test_several_tables_of_discrete_gaussian_noise_share_rho():
     assert p.dp.budget.spent[1] <= 1e-4
 
 
-def test_noise_of_a_deviation_below_one_is_charged_as_stated():
+@pytest.mark.parametrize("epsilon", [5, 8, 40])
+def test_noise_of_a_deviation_below_one_has_its_rho(epsilon):
     p = private()
     with recording() as record:
-        p.dp.count(epsilon=40, delta=1e-3, mechanism="discrete_gaussian", rng=1)
+        p.dp.count(epsilon=epsilon, delta=1e-3, mechanism="discrete_gaussian", rng=1)
     (charge,) = record.charges
     (event,) = charge.events
-    assert event.gaussian is None
-    assert (event.epsilon, event.delta) == (40, Fraction(1, 1000))
+    assert (event.epsilon, event.delta) == (epsilon, Fraction(1, 1000))
+    multiplier, *_ = event.gaussian
+    assert multiplier < 1
+    # Rényi divergences between a count and the next one, exactly: Canonne, Kamath, Steinke (2020), Theorem 4
+    z = np.arange(-60, 61)
+    log_mass = -(z**2) / (2 * float(multiplier) ** 2)
+    log_mass -= np.log(np.exp(log_mass).sum())
+    for alpha in (1.1, 2, 5, 20):
+        terms = alpha * log_mass[1:] + (1 - alpha) * log_mass[:-1]
+        divergence = (terms.max() + np.log(np.exp(terms - terms.max()).sum())) / (alpha - 1)
+        assert divergence <= alpha / (2 * float(multiplier) ** 2) * (1 + 1e-9)
 
 
 def test_small_and_large_epsilons_are_possible():

@@ -912,3 +912,11 @@ def test_transforms_and_the_curators_own_are_not_charged(private):
     private.dp.repeated_risk([{"by": "region", "sensitive": "health", "epsilon": 1}])
     private.dp.groupby("region")
     assert len(private.dp.budget.entries) == 0
+
+
+@pytest.mark.parametrize("mask", [[True, False], [False], slice(1), np.array([True, False])], ids=str)
+def test_a_mask_of_cells_is_no_list_of_columns(mask):
+    frame = pd.DataFrame({"age": [31, 54]})
+    private = frame.dp.protect(Domain((Column("age", "integer", lower=0, upper=120),)), epsilon=1)
+    with pytest.raises(ParameterError, match="takes a column, a list of columns or a condition"):
+        private[mask]

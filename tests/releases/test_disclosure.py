@@ -678,7 +678,7 @@ BAD = {
     "distances of order p": (
         lambda d: d.tradeoff("age", "ill", mechanism="generalized_gaussian", p=3, delta=0.1),
         ParameterError,
-        "without bounds",
+        "'mechanism'",
     ),
     "order": (lambda d: d.utility(order=0), ParameterError, "'order'"),
     "order none": (lambda d: d.utility(order=None), ParameterError, "'order'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import stat
@@ -500,8 +501,10 @@ def test_costs_are_rounded_up_and_hardly(number, digits):
 @given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))
 def test_half_widths_are_rounded_up(half, value):
     number, told = (float(text.replace(",", "")) for text in paired(value, half))
-    assert half <= told <= half * 1.11 + 1e-12 or told == half + 1
-    assert abs(number - value) <= half / 10
+    step = Fraction(10) ** min(math.floor(math.log10(half)) - 1, 0)  # two significant digits
+    assert abs(number - value) <= step / 2 + 1e-15 * abs(value)
+    # the interval that is shown holds the exact one, and is hardly wider
+    assert half <= told <= Fraction(half) + step * Fraction(3, 2) + Fraction(1e-9 * half)
 
 
 # ------------------------------------------------------------------ seeds, versions, damage

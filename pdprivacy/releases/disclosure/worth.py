@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, kind
+from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, kind
 from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Rational, positive
@@ -32,7 +32,7 @@ from pdprivacy.releases.disclosure.options import (
     levels_of,
 )
 from pdprivacy.show.progress import shown
-from pdprivacy.utility import batches, distances, marginals, total_variation
+from pdprivacy.utility import LAWS, batches, distances, marginals, total_variation
 
 __all__ = ["tradeoff", "utility"]
 
@@ -42,6 +42,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 def _check_draws(draws: Any, noise: TableNoise, epsilon: Rational) -> None:
     """Refuse noise whose sums are not drawn, before any count is read."""
+    check_one_of("mechanism", noise.name, LAWS)
     if noise.options["bounding"] is not None:
         raise ParameterError(
             "Distances are found for noise without bounds (got a 'bounding').", "leave bounding out."
