@@ -176,7 +176,8 @@ def test_a_row_per_number_with_its_half_width(released, name):
         told = numbers_of([row[-1].removeprefix("± ") for row in rows[1:]])
     assert (np.abs(np.array(values) - one.to_numpy(dtype=float).ravel()) <= half / 10 + 1e-9).all()
     assert (np.array(told) >= half - 1e-12).all()
-    np.testing.assert_allclose(told, half, rtol=0.11)
+    # two digits, rounded up after half a step for the rounding of the number: 15 % of 1.0 at most
+    np.testing.assert_allclose(told, half, rtol=0.151)
 
 
 @pytest.mark.full(keep=2)
