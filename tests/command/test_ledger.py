@@ -18,7 +18,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import ZCDP, Approx, Pure
-from pdprivacy.command import ledger as tool
+from pdprivacy.command import ledger_command as tool
 from pdprivacy.command.main import main
 from pdprivacy.show import budget_text
 
