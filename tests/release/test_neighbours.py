@@ -49,6 +49,14 @@ def test_neighbours_lose_at_most_the_charge(setting):
     assert sum(check("pandas", setting, seed, some(seed, 8)) for seed in range(2)) > 5
 
 
+@pytest.mark.parametrize("name", ["count", "sum x", "mean x", "var y", "crosstab"])
+def test_a_record_that_is_left_out_loses_at_most_the_charge(name):
+    """The number of rows is public where a record is replaced, but not that of the records that are kept."""
+    left_out = of(RECORD, {**OPPOSITE, "n": 12})
+    kept, other = (protected("pandas", "drop, replace_one", one) for one in (TWO, left_out))
+    assert loss_of(kept, other, RELEASES[name]).kept
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("engine", ["Polars", "PyArrow"])
 def test_neighbours_in_other_engines_lose_at_most_the_charge(engine, setting):

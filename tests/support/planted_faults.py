@@ -1255,7 +1255,7 @@ FAULTS = (
         "protection/protect.py",
         '        filtered = self.on_invalid == "drop" or self.unit is not None or lazy',
         "        filtered = self.unit is not None or lazy",
-        ("tests/release/test_neighbours.py::test_neighbours_lose_at_most_the_charge",),
+        ("tests/release/test_neighbours.py::test_a_record_that_is_left_out_loses_at_most_the_charge",),
     ),
     PlantedFault(
         "more public_rows believed than there are rows",
