@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -377,6 +378,19 @@ def test_the_tests_import_what_there_is():
                     if not hasattr(module, name) and f"{node.module}.{name}" not in OWN:
                         missing.append(f"{path.name}: {node.module}.{name}")
     assert missing == []
+
+
+def test_names_are_unique():
+    """No two modules and no two public classes share a name."""
+    stems = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
+    classes = Counter(
+        node.name
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    shared = {name: count for names in (stems, classes) for name, count in names.items() if count > 1}
+    assert shared == {}
 
 
 def test_modules_stay_short():

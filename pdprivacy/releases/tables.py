@@ -34,7 +34,7 @@ from pdprivacy.releases.columns import (
 )
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
+from pdprivacy.statistic import Answer, CellCounts, Rows, Statistic, TreeCells
 from pdprivacy.statistic.confidence import Ends, of_shares
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
@@ -122,7 +122,7 @@ def value_counts(
     check_cells(chosen, "value_counts")
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
     call = replace(call, normalize="all" if normalize else None)
-    cells = Cells(chosen, protected.scope, "value_counts")
+    cells = CellCounts(chosen, protected.scope, "value_counts")
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -176,7 +176,7 @@ def histogram(
     call = Call.of("histogram", epsilon, noise, chosen)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
-    statistic = Cells(chosen, protected.scope, "histogram", edges)
+    statistic = CellCounts(chosen, protected.scope, "histogram", edges)
     return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
@@ -278,7 +278,7 @@ def crosstab(
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    cells = Cells(both, protected.scope, "crosstab")
+    cells = CellCounts(both, protected.scope, "crosstab")
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
@@ -312,7 +312,7 @@ def crosstab(
 
 
 def _constrained(
-    cells: Cells,
+    cells: CellCounts,
     call: Call,
     normalize: Literal[False, "all", "index", "columns"],
     branching: int,

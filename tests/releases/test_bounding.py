@@ -38,7 +38,7 @@ from pdprivacy.errors import (
 from pdprivacy.mechanism import Laplace
 from pdprivacy.release.calibration import calibrate
 from pdprivacy.request import Request
-from pdprivacy.statistic import Cells, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
+from pdprivacy.statistic import CellCounts, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
 from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
@@ -1747,7 +1747,7 @@ def test_bounds_of_the_call_never_widen_those_of_the_statistic():
     (narrow,) = Narrowed(inner, ((0.25, math.inf),)).parts
     assert (narrow.lower, narrow.upper) == (Fraction(-1, 4), own.upper)
     assert (narrow.l1, narrow.unit, narrow.weight) == (own.l1, own.unit, own.weight)
-    cells = Cells((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
+    cells = CellCounts((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
     (counts,) = Narrowed(cells, ((2.0, 4.0),)).parts
     assert (counts.lower, counts.upper, counts.moves) == (2, 4, 2)
 
