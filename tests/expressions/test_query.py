@@ -783,11 +783,11 @@ def test_columns_without_strings_as_labels_cannot_be_named():
     for text in ("`('a', 'age')` > 1", "`('a','age')` > 1"):
         with pytest.raises(QueryError) as caught:
             parse(text, domain)
-        assert "label of column ('a', 'age') is no string, and a filter names strings only" in str(
+        assert "label of column ('a', 'age') is not a string, and a filter names strings only" in str(
             caught.value
         )
         assert "rename the others" in caught.value.hint
-    with pytest.raises(QueryError, match="label of column 3 is no string"):
+    with pytest.raises(QueryError, match="label of column 3 is not a string"):
         parse("`3` == 1", domain)
     with pytest.raises(QueryError, match="'age' is not declared for release") as caught:
         parse("age > 1", domain)

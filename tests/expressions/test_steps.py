@@ -791,7 +791,7 @@ REFUSALS = [
     (lambda: transform.assign(DOMAIN, {"x": "age + id"}), QueryError, "has the role 'identifier'"),
     (lambda: transform.assign(DOMAIN, {"x": "id"}), QueryError, "has the role 'identifier'"),
     (lambda: transform.assign(DOMAIN, {"id": "age"}), DeclarationError, "its role is 'identifier'"),
-    (lambda: transform.assign(DOMAIN, {"x": "region + 1"}), QueryError, "is no number"),
+    (lambda: transform.assign(DOMAIN, {"x": "region + 1"}), QueryError, "is not numeric"),
     (
         lambda: transform.assign(DOMAIN, {"x": "age.mean()"}),
         QueryError,
@@ -833,7 +833,11 @@ REFUSALS = [
     (lambda: transform.assign(DOMAIN, {"x": "1 / income"}), QueryError, "has results without bounds"),
     (lambda: transform.assign(DOMAIN, {"x": "1 / income"}, {"x": (0, None)}), QueryError, "without bounds"),
     (lambda: transform.assign(DOMAIN, {"x": "age * 1e308"}), QueryError, "has results without bounds"),
-    (lambda: transform.assign(DOMAIN, {"x": "age"}, {"y": (0, 1)}), ParameterError, "which is no new column"),
+    (
+        lambda: transform.assign(DOMAIN, {"x": "age"}, {"y": (0, 1)}),
+        ParameterError,
+        "which is not a new column",
+    ),
     (lambda: transform.assign(DOMAIN, {"x": "age"}, {"x": 3}), ParameterError, "must be (lower, upper)"),
     (
         lambda: transform.assign(DOMAIN, {"x": "age"}, {"x": (3, 1)}),

@@ -1424,22 +1424,22 @@ BAD: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
         "bounds",
     ),
     "bounds narrower than a record": (bounded((0, 1)), ParameterError, "narrower"),
-    "bounds that leave out all, above": (bounded((3 * TOP, 4 * TOP)), ParameterError, "leave out"),
-    "bounds that leave out all, below": (bounded((-5, -1)), ParameterError, "leave out"),
+    "bounds that leave out all, above": (bounded((3 * TOP, 4 * TOP)), ParameterError, "exclude"),
+    "bounds that leave out all, below": (bounded((-5, -1)), ParameterError, "exclude"),
     "bounds that leave out all means of groups": (
         lambda dp: dp.groupby("g").mean("x", epsilon=1, bounding="clamp", bounds=(3 * TOP, 4 * TOP)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all variances": (
         lambda dp: dp.var("x", epsilon=1, bounding="clamp", bounds=(TOP**2, 2 * TOP**2)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all counts": (
         lambda dp: dp.value_counts("g", epsilon=1, bounding="clamp", bounds=(-5, -1)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all counts of a tree": (
         lambda dp: dp.value_counts("g", epsilon=1, constraint="hierarchy", bounding="clamp", bounds=(-5, -1)),
