@@ -123,9 +123,7 @@ class Metadata:
         try:
             return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
         except (KeyError, TypeError, ValueError):
-            raise MetadataError(
-                "The release metadata does not hold the error of each number ('error')."
-            ) from None
+            raise MetadataError(NO_ERROR) from None
 
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]

@@ -207,7 +207,7 @@ def combine(
     else:
         if sets.errors is None:
             raise MetadataError(
-                "The release metadata does not hold the error of each number.",
+                metadata.NO_ERROR,
                 "several releases and noise='between'." if m == 1 else "noise='between'.",
             )
         total = np.broadcast_to(sampling, sets.values.shape).mean(axis=0)

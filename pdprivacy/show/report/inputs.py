@@ -29,7 +29,7 @@ Given: TypeAlias = "Released | str | os.PathLike[str]"
 MORE = {"counts", "iterations", "steps"}
 """Further metadata of some releases: rounds, steps, and noisy numbers of records."""
 
-AS_RETURNED = "hand in the release as it was returned."
+AS_RETURNED = "pass the release as it was returned."
 TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
 
 
