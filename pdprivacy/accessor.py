@@ -430,5 +430,8 @@ def register() -> None:
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
+    # without Jedi, IPython calls no property, and completes by the annotations of the class
+    ProtectedFrame.__annotations__["dp"] = ProtectedDP
+    ProtectedDP.__annotations__ = {"budget": Budget, "domain": Domain, "plan": PlanDP}
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]
