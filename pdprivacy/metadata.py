@@ -123,9 +123,18 @@ class Metadata:
         try:
             return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
         except (KeyError, TypeError, ValueError):
-            raise MetadataError(
-                "The release metadata does not hold the error of each number ('error')."
-            ) from None
+            raise MetadataError(NO_ERROR) from None
+
+    def bounds_of_each(
+        self, name: str, shape: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
+        stored = getattr(self, name) or (None, None)
+        try:
+            pairs = np.broadcast_to(np.array(stored, np.float64), (*shape, 2))
+        except (TypeError, ValueError):
+            raise MetadataError("The release metadata does not hold the bounds of each number.") from None
+        return pairs[..., 0], pairs[..., 1]
 
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
@@ -309,7 +318,8 @@ def interval(released: Released) -> Released:
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval
-    covers the statistic of the data, not of a population, with probability ``error["level"]``.
+    covers the statistic of the data, not of a population, with probability ``error["level"]``. It ends where
+    the statistic cannot be: at the declared bounds of a mean or a proportion, at -1 and 1 of a correlation.
 
     Raises
     ------
@@ -328,7 +338,10 @@ def interval(released: Released) -> Released:
         )
     values = released.to_numpy(dtype=np.float64)
     error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
-    pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
+    limits = _limits(metadata, values.shape)
+    # an interval that lies beyond a limit as a whole is that limit
+    lower, upper = (np.clip(end, *limits) for end in (values - half, values + half))
+    pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
     frames = {
@@ -336,3 +349,11 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
+
+
+def _limits(metadata: Metadata, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The public limits of the statistic behind each number, infinite where there is none."""
+    if metadata.statistic == "corr":
+        return -1.0, 1.0
+    low, high = metadata.bounds_of_each("value_bounds", shape)
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)

@@ -151,7 +151,8 @@ def _exported(event: Event, library: Any) -> Any:
     if isinstance(item, ZCDP):
         if not hasattr(library, "ZCDpEvent"):
             raise ParameterError(
-                "This dp-accounting has no event of a zero-concentrated loss.", "a newer one."
+                "This version of dp-accounting has no event for a zero-concentrated loss.",
+                "pip install --upgrade dp-accounting",
             )
         return library.ZCDpEvent(float_up(item.rho))
     if item.delta:

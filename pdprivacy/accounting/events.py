@@ -199,7 +199,7 @@ def _no_events(value: object) -> ParameterError:
 
 
 def _malformed(fact: str) -> ParameterError:
-    return ParameterError(f"These are no events in JSON: {fact}.")
+    return ParameterError(f"The JSON does not hold valid events: {fact}.")
 
 
 def loss_json(item: Loss) -> dict[str, str]:

@@ -315,7 +315,7 @@ def test_what_has_no_event_is_refused(monkeypatch):
     with pytest.raises(ParameterError, match=r"^'events' must hold at least one event"):
         to_dp_events([])
     monkeypatch.delattr(dp_accounting.dp_event, "ZCDpEvent", raising=False)
-    with pytest.raises(ParameterError, match=r"no event of a zero-concentrated loss"):
+    with pytest.raises(ParameterError, match=r"no event for a zero-concentrated loss"):
         to_dp_events([(Event(ZCDP(1)), 1)])
 
 

@@ -129,12 +129,8 @@ def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
 
 def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Lower and upper bound of each number, NaN if there is none."""
-    stored = facts.bounds or facts.value_bounds
-    try:
-        pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
-    except (TypeError, ValueError):
-        raise MetadataError("The release metadata does not hold the bounds of each number.") from None
-    return pairs[..., 0].reshape(shape[0], -1), pairs[..., 1].reshape(shape[0], -1)
+    lower, upper = facts.bounds_of_each("bounds" if facts.bounds else "value_bounds", shape)
+    return lower.reshape(shape[0], -1), upper.reshape(shape[0], -1)
 
 
 def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, Any]:
