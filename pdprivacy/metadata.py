@@ -136,6 +136,16 @@ class Metadata:
             raise MetadataError("The release metadata does not hold the bounds of each number.") from None
         return pairs[..., 0], pairs[..., 1]
 
+    def ends_of_each(
+        self, values: NDArray[np.float64], half: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
+        low, high = self.bounds_of_each("value_bounds", values.shape)
+        if self.statistic == "corr":
+            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        return np.clip(values - half, low, high), np.clip(values + half, low, high)
+
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
         rows = [
@@ -338,9 +348,7 @@ def interval(released: Released) -> Released:
         )
     values = released.to_numpy(dtype=np.float64)
     error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
-    limits = _limits(metadata, values.shape)
-    # an interval that lies beyond a limit as a whole is that limit
-    lower, upper = (np.clip(end, *limits) for end in (values - half, values + half))
+    lower, upper = metadata.ends_of_each(values, half)
     pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
@@ -349,11 +357,3 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
-
-
-def _limits(metadata: Metadata, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The public limits of the statistic behind each number, infinite where there is none."""
-    if metadata.statistic == "corr":
-        return -1.0, 1.0
-    low, high = metadata.bounds_of_each("value_bounds", shape)
-    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)

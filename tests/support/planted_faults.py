@@ -577,8 +577,8 @@ FAULTS = (
     PlantedFault(
         "interval half as wide",
         "metadata.py",
-        '"lower": values - half, "upper": values + half}',
-        '"lower": values - half / 2, "upper": values + half / 2}',
+        "np.clip(values - half, low, high), np.clip(values + half, low, high)",
+        "np.clip(values - half / 2, low, high), np.clip(values + half / 2, low, high)",
         ("tests/test_metadata.py::test_an_interval_surrounds_each_number",),
     ),
     PlantedFault(

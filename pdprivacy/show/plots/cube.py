@@ -32,14 +32,16 @@ BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
 class Cube:
     """Released numbers, (R, C, M): by row, column (one if ``columns`` is None) and release.
 
-    ``half``: margins of error, NaN where they are not known. ``bounds``: the lower and upper limits of each
-    number, as far as they were kept or are declared of the values of a mean; NaN for none.
+    ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
+    ``bounds``: the lower and upper limits of each number, as far as they were kept or are declared of the
+    values of a mean; NaN for none.
     """
 
     view: View
     columns: pd.Index[Any] | None
     values: Floats
     half: Floats
+    ends: tuple[Floats, Floats]
     bounds: tuple[Floats, Floats]
 
     @classmethod
@@ -70,7 +72,11 @@ class Cube:
             raise MetadataError("The release holds no number, so it has no picture.")
         lower, upper = _bounds(view.facts, released.shape)
         columns, order = _order(released, view.facts)
-        return cls(view, columns, order(values), order(view.half), (order(lower), order(upper)))
+        ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
+        return cls(
+            view, columns, order(values), order(view.half),
+            ends=(order(ends[0]), order(ends[1])), bounds=(order(lower), order(upper)),
+        )  # fmt: skip
 
     @property
     def rows(self) -> pd.Index[Any]:
@@ -81,16 +87,6 @@ class Cube:
     def many(self) -> int:
         """The number of releases side by side."""
         return int(self.values.shape[2])
-
-    @property
-    def lower(self) -> Floats:
-        """The lower ends of the intervals."""
-        return self.values - self.half
-
-    @property
-    def upper(self) -> Floats:
-        """The upper ends of the intervals."""
-        return self.values + self.half
 
     @property
     def within(self) -> NDArray[np.bool_]:
