@@ -1351,6 +1351,29 @@ FAULTS = (
         ("tests/accounting/test_distribution.py::test_a_coarser_grid_costs_its_slack",),
     ),
     PlantedFault(
+        "losses of noise on the integers rounded down",
+        "accounting/distribution.py",
+        "        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)",
+        "        places = np.floor(losses / interval).astype(np.int64)",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers that move as far as one",
+        "accounting/distribution.py",
+        "(2 * noise + count * self.shift) /",
+        "(2 * noise + self.shift) /",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers without their gain",
+        "accounting/distribution.py",
+        "        return Fraction(math.exp(total) * (1 + RELATIVE))",
+        "        return Fraction(1)",
+        (
+            "tests/accounting/test_distribution.py::test_sums_of_noise_on_the_integers_exceed_one_noise_by_no_more_than_the_gain",
+        ),
+    ),
+    PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/reached.py",
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
