@@ -577,9 +577,16 @@ FAULTS = (
     PlantedFault(
         "interval half as wide",
         "metadata.py",
-        '"lower": values - half, "upper": values + half}',
-        '"lower": values - half / 2, "upper": values + half / 2}',
+        "for end in (values - half, values + half))",
+        "for end in (values - half / 2, values + half / 2))",
         ("tests/test_metadata.py::test_an_interval_surrounds_each_number",),
+    ),
+    PlantedFault(
+        "intervals of correlations that end at 0",
+        "metadata.py",
+        "        return -1.0, 1.0",
+        "        return 0.0, 0.99",
+        ("tests/statistic/test_coverage.py::test_intervals_end_at_public_limits_and_hold_as_often",),
     ),
     PlantedFault(
         "seeded noise stated as private",
