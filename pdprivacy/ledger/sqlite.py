@@ -15,14 +15,13 @@ import os
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pdprivacy import checks
+from pdprivacy import checks, disk
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
 from pdprivacy.ledger import database, files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
@@ -118,7 +117,7 @@ class _Transaction(LedgerFiles, Writer):
     def __init__(self, path: str, writes: bool) -> None:
         super().__init__(path, NOTHING if writes else "")
         self.connection: sqlite3.Connection | None = None
-        self.active = self.working = self.again = False
+        self.working = self.again = False
         self._writes = writes
         self.thread, self.process = threading.get_ident(), os.getpid()
         self._opened: os.stat_result | None = None
@@ -150,30 +149,23 @@ class _Transaction(LedgerFiles, Writer):
             try:
                 if self.file is not None:
                     try:
-                        self.release()
+                        disk.unlock(self.file)
                     finally:
                         self.file.close()
             finally:
-                self.active = False
+                _ACTIVE.discard(self)
 
     def lock(self, until: float, create: bool) -> None:
         """Wait for the lock file."""
-        mine = (True, self.thread, self.path)
-        if any((outer.active, outer.thread, outer.path) == mine for outer in _transactions()):
+        mine = self.thread, self.path
+        if any((outer.thread, outer.path) == mine for outer in tuple(_ACTIVE)):
             raise self.refused("is being used by this thread already", "leave the first transaction first.")
-        _TRANSACTIONS.add(weakref.ref(self, _TRANSACTIONS.discard))
-        self.active = True
+        _ACTIVE.add(self)
         if self.status() is None and not create:
             raise self._missing()
-        while True:
-            self.open_lock(create=self._writes)
-            locked = self.acquire(until)
-            if os.getpid() != self.process:
-                raise self.forked()
-            if locked:
-                return
-            if self.file is not None:
-                self.file.close()
+        self.acquire(until, create=self._writes)
+        if os.getpid() != self.process:
+            raise self.forked()
 
     def begin(self, create: bool) -> None:
         """Open the database, roll back or migrate it if needed, and begin the transaction."""
@@ -190,7 +182,7 @@ class _Transaction(LedgerFiles, Writer):
         journaled = self.plain("-journal") is not None
         if journaled:
             try:
-                files.sync(self.journal)  # a process may have been killed after it cleared the journal
+                disk.sync(self.journal)  # a process may have been killed after it cleared the journal
             except OSError as error:
                 if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
                     raise
@@ -278,7 +270,7 @@ class _Transaction(LedgerFiles, Writer):
             raise self.refused(fact, f"{hint}; or {files.RESTORE_ALONE}")
         if self._writes and not marked:
             io.FileIO(self.journal, "a").close()
-            files.sync(os.path.dirname(self.path))
+            disk.sync(os.path.dirname(self.path))
             self._mark(identity)
 
     def _mark(self, identity: str) -> None:
@@ -394,12 +386,13 @@ class _Transaction(LedgerFiles, Writer):
         try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-                files.sync(os.path.dirname(folder))
+                disk.sync(os.path.dirname(folder))
             with (
-                files.draft(f"{folder}/{digest}", os.replace) as name,
+                disk.draft(f"{folder}/{digest}", os.replace) as name,
                 open(name, "xb", opener=private) as file,
             ):
                 file.write(answer)
+            disk.sync(folder)
         except FAULTS as error:
             raise self._failure(error) from None
 
@@ -420,13 +413,8 @@ _GUARD = threading.RLock()
 _FORKED: set[tuple[int, int]] = set()
 """The devices and inodes of ledgers that were in use when this process was forked."""
 
-_TRANSACTIONS: set[weakref.ref[_Transaction]] = set()
-
-
-def _transactions() -> list[_Transaction]:
-    """Return the live transactions of this process."""
-    references = tuple(_TRANSACTIONS)
-    return [transaction for reference in references if (transaction := reference()) is not None]
+_ACTIVE: set[_Transaction] = set()
+"""The transactions that are under way. No thread changes the set while ``tuple`` copies it."""
 
 
 def _before_fork() -> None:
@@ -441,7 +429,7 @@ def _after_in_parent() -> None:
 def _after_in_child() -> None:
     global _GUARD
     _GUARD = threading.RLock()
-    for transaction in _transactions():
+    for transaction in tuple(_ACTIVE):
         transaction.disown()
 
 

@@ -1403,7 +1403,7 @@ FAULTS = (
     ),
     PlantedFault(
         "lock file not held",
-        "ledger/files.py",
+        "disk.py",
         "            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "            pass",
         ("tests/ledger/test_sqlite.py::test_a_suspended_writer_keeps_others_waiting",),
