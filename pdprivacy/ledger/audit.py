@@ -13,7 +13,7 @@ from pdprivacy.accounting import Spent
 from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, charge_of, counted_by, entry_of, terms_of
-from pdprivacy.ledger.chain import Chain, altered, parse, spans
+from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.store import ROOT, Row, digest
 from pdprivacy.show.progress import shown
 
@@ -174,8 +174,9 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
         if len(walk.problems) >= MOST_PROBLEMS:
             break
     else:
-        if remembered is not None and walk.number < remembered[0]:
-            walk.problems.append(missing(walk.number + 1, remembered[0]))
+        least = last if remembered is None else max(last, remembered[0])
+        if walk.number < least:
+            walk.problems.append(missing(walk.number + 1, least))
         walk.end()
     if walk.problems:
         raise TamperedLedgerError(
@@ -188,18 +189,14 @@ def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -
         sum(budget.charges for budget in budgets),
         len(budgets),
         sum(len(budget.unanswered) for budget in budgets),
-        f"{walk.number}:{walk.hash.hex()}" if walk.number else "",
+        "" if end is None else end.label,
     )
 
 
 def _indexed_rows(chain: Chain, end: Row | None, problems: list[str]) -> Iterator[Row]:
     """Yield all records up to ``end``; add a problem for those that an index does not find."""
-    for after, until in spans(end):
-        rows, hidden = chain.read(
-            lambda reader, span=(after, until): (reader.span(*span), reader.unindexed(*span))  # type: ignore[misc]
-        )
-        if hidden:
-            problems.append(f"{hidden} of the records {after + 1} to {until} are not found by an index")
+    for rows, faults in chain.spans(end, lambda reader, *span: (reader.span(*span), reader.unindexed(*span))):
+        problems += faults
         yield from rows
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger.store import AUDIT, NOTHING, ROOT, SPAN, Reader, Row, Store, Writer, digest
+from pdprivacy.ledger.store import AUDIT, NOTHING, ROOT, SPAN, Reader, Row, Store, T, Writer, digest
 
-__all__ = ["Chain", "altered", "check", "check_place", "parse", "spans"]
-
-T = TypeVar("T")
+__all__ = ["Chain", "altered", "check", "check_place", "parse"]
 
 RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
 
@@ -101,6 +99,7 @@ class Chain:
         def checked(reader: Reader) -> tuple[T, Row | None]:
             reader.head = reader.last()
             if reader.head != seen:
+                reader.settle()
                 _check_seen(reader, seen)
                 if writes and reader.head is not None:
                     check_place(reader, reader.head)
@@ -124,19 +123,19 @@ class Chain:
 
     def rows(self, until: Row | None) -> Iterator[Row]:
         """Yield all records up to ``until``, in short transactions, so that a long reading delays nobody."""
-        for after, last in spans(until):
-            yield from self.read(lambda reader, span=(after, last): reader.span(*span))  # type: ignore[misc]
+        for rows in self.spans(until, Reader.span):
+            yield from rows
+
+    def spans(self, until: Row | None, look: Callable[[Reader, int, int], T]) -> Iterator[T]:
+        """Yield what ``look`` reads of the records above a number and up to another; each a transaction."""
+        last = 0 if until is None else until.number
+        for after in range(0, last, SPAN):
+            span = after, min(after + SPAN, last)
+            yield self.read(lambda reader, span=span: look(reader, *span))  # type: ignore[misc]
 
     def head(self) -> Row | None:
         """The last record."""
         return self.read(lambda reader: reader.head)
-
-
-def spans(until: Row | None) -> Iterator[tuple[int, int]]:
-    """Yield ranges of numbers, above the first and up to the second, for one transaction each."""
-    last = 0 if until is None else until.number
-    for after in range(0, last, SPAN):
-        yield after, min(after + SPAN, last)
 
 
 def _check_seen(reader: Reader, seen: Row | None) -> None:

@@ -197,7 +197,7 @@ class Ledger:
     def head(self) -> str:
         """The number and the hash of the last record, ``"number:hash"``; keep it elsewhere for `audit`."""
         last = self.chain.head()
-        return "" if last is None else f"{last.number}:{last.hash.hex()}"
+        return "" if last is None else last.label
 
     def audit(self, head: str | None = None) -> Audit:
         """Read every record, and check that it is what was entered.

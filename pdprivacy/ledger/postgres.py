@@ -12,14 +12,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from pdprivacy import checks, errors
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, Writer, are_rows
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
 __all__ = ["PostgresStore"]
-
-T = TypeVar("T")
 
 # The user, the host with the database, and the query. A password with "@" or "/" in it does not match.
 URL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://(?:([^:@/?]*)(?::[^@/]*)?@)?([^@?]*)(?:\?(.*))?")

@@ -19,17 +19,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pdprivacy import checks, disk
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
 from pdprivacy.ledger import database, files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
-from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, Writer, are_rows
+from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
 __all__ = ["SQLiteStore"]
-
-T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds that a transaction waits for others
 FORK_PATIENCE = 10.0  # seconds that a fork waits for transactions of other threads
@@ -180,14 +178,8 @@ class _Transaction(LedgerFiles, Writer):
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
             raise self.forked()
         journaled = self.plain("-journal") is not None
-        if journaled:
-            try:
-                disk.sync(self.journal)  # a process may have been killed after it cleared the journal
-            except OSError as error:
-                if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
-                    raise
-            if self.is_hot():
-                self._mark("")
+        if journaled and self.is_hot():
+            self._mark("")
         self.connection = database.connect(self.path)
         self._check_format()
         self._set_up()
@@ -342,15 +334,11 @@ class _Transaction(LedgerFiles, Writer):
             raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
         return list(map(Row._make, rows))
 
-    def latest(self, budget: str, kind: str) -> Row | None:
-        return self._indexed("records_by_kind WHERE budget = ? AND kind = ?", budget, kind)
-
-    def released(self, budget: str, release: str) -> Row | None:
-        return self._indexed('records_by_release WHERE budget = ? AND "release" = ?', budget, release)
-
-    def _indexed(self, query: str, *values: object) -> Row | None:
+    def indexed(self, index: str, condition: str, *values: object) -> Row | None:
         """Return the last record that an index finds; refuse an index that names a missing record."""
-        query = f"SELECT number FROM records INDEXED BY {query} ORDER BY number DESC LIMIT 1"
+        query = (
+            f"SELECT number FROM records INDEXED BY {index} WHERE {condition} ORDER BY number DESC LIMIT 1"
+        )
         row = None
         for (number,) in self._ask(query, *values):
             row = self.at(number)
@@ -372,14 +360,24 @@ class _Transaction(LedgerFiles, Writer):
     def append(self, row: Row) -> None:
         self._ask(database.APPEND, *row)
 
+    def settle(self) -> None:
+        """Make durable that the journal is cleared, before it is used again."""
+        try:
+            disk.sync(self.journal)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
+                raise self._failure(error) from None
+
     def damage(self, until: int) -> list[str]:
         if until > CHECKED_WHOLE:
             return []
         lines = [" ".join(str(line).split()) for (line,) in self._ask("PRAGMA integrity_check(10)")]
         return [f"SQLite finds damage ({line})" for line in lines if line != "ok"]
 
-    def unindexed(self, after: int, until: int) -> int:
-        return int(self._ask(UNINDEXED, after, until)[0][0])
+    def unindexed(self, after: int, until: int) -> list[str]:
+        ((hidden,),) = self._ask(UNINDEXED, after, until)
+        fault = f"{hidden} of the records {after + 1} to {until} are not found by an index"
+        return [fault] * bool(hidden)
 
     def store(self, digest: str, answer: bytes) -> None:
         folder, private = self.path + "-answers", partial(os.open, mode=0o600)

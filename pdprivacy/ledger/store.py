@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pdprivacy.errors import ParameterError
 
-__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "Writer"]
+__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "T", "Writer"]
 __all__ += ["are_rows", "canonical", "digest", "link"]
 
 T = TypeVar("T")
@@ -43,6 +43,11 @@ class Row(NamedTuple):
     release: str | None
     body: str
     hash: bytes
+
+    @property
+    def label(self) -> str:
+        """The number and the hash: all records up to this one, in a line."""
+        return f"{self.number}:{self.hash.hex()}"
 
 
 TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
@@ -104,11 +109,15 @@ class Reader(Protocol):
 
     def latest(self, budget: str, kind: str) -> Row | None:
         """Return the last record of a kind of a budget, found by an index."""
-        return self.last_row("budget = ? AND kind = ?", budget, kind)
+        return self.indexed("records_by_kind", "budget = ? AND kind = ?", budget, kind)
 
     def released(self, budget: str, release: str) -> Row | None:
         """Return the record with a release id, found by an index."""
-        return next(iter(self.rows('budget = ? AND "release" = ?', budget, release)), None)
+        return self.indexed("records_by_release", 'budget = ? AND "release" = ?', budget, release)
+
+    def indexed(self, index: str, condition: str, *values: object) -> Row | None:  # noqa: ARG002
+        """Return the last record that an index finds; by default, the database chooses the index."""
+        return self.last_row(condition, *values)
 
     def budgets(self) -> list[str]:
         """Return the names of all budgets, in the order they were opened."""
@@ -117,21 +126,22 @@ class Reader(Protocol):
     def stored(self, digest: str) -> bytes | None:
         """Return the stored answer with this digest."""
 
+    def settle(self) -> None:
+        """Make the records durable, which another process may have been killed before it could do."""
+
     def damage(self, until: int) -> list[str]:
         """Describe damage to what guards and finds the records, as far as one short transaction can tell.
 
         ``until``: the number of records.
         """
 
-    def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
-        """Count the records above ``after`` and up to ``until`` that an index does not find."""
-        return 0
+    def unindexed(self, after: int, until: int) -> list[str]:  # noqa: ARG002
+        """Describe the records above ``after`` and up to ``until`` that an index does not find."""
+        return []
 
 
 class Writer(Reader, Protocol):
     """The records within the only writing transaction."""
-
-    head: Row | None
 
     def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> None:
         """Add the next record of the chain; its ``body`` as `link` takes it."""

@@ -289,7 +289,7 @@ def test_records_come_back_as_they_were_entered(store):
         assert reader.released("B", "r2") is None
         assert reader.budgets() == ["B", "a", long, odd]
         assert reader.damage(10) == []
-        assert reader.unindexed(0, 10) == 0
+        assert reader.unindexed(0, 10) == []
 
     store.read(look)
     store.write(look)

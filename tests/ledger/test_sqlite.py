@@ -197,7 +197,7 @@ def test_records_come_back_as_they_were_entered(path):
         assert reader.released("a", "r2") is reader.released("\ud800", "\ud800") is None
         assert reader.budgets() == ["b", "a"]
         assert reader.damage(7) == []
-        assert reader.unindexed(0, 7) == 0
+        assert reader.unindexed(0, 7) == []
 
     store.read(look)
     assert records(path) == rows[1:]

@@ -409,8 +409,8 @@ FAULTS = (
     PlantedFault(
         "shortened ledger not told from a remembered head",
         "ledger/audit.py",
-        "        if remembered is not None and walk.number < remembered[0]:",
-        "        if False:",
+        "        least = last if remembered is None else max(last, remembered[0])",
+        "        least = last",
         ("tests/command/test_ledger.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
@@ -1171,8 +1171,8 @@ FAULTS = (
     PlantedFault(
         "losses asked for together summed up once",
         "ledger/account.py",
-        "        return epsilon + item.epsilon * count, delta",
-        "        return epsilon + item.epsilon, delta",
+        "Spent(*self.asked).add(item, count)",
+        "Spent(*self.asked).add(item)",
         ("tests/ledger/test_ledger.py::test_what_was_asked_for_is_summed_up_where_the_noise_is_counted",),
     ),
     PlantedFault(
