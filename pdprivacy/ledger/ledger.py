@@ -17,8 +17,8 @@ from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook, read_table
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.chain import Chain, altered, check
-from pdprivacy.ledger.store import Reader, Row, Store, Writer
+from pdprivacy.ledger.chain import Chain, altered
+from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
 from pdprivacy.privacy import Loss, Unit
 from pdprivacy.show import budget_text
 

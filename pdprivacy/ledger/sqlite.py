@@ -66,9 +66,6 @@ class SQLiteStore(Store):
     def __reduce__(self) -> Any:
         return partial(SQLiteStore, patience=self._patience), (self.address,)
 
-    def close(self) -> None:
-        """Do nothing: nothing is open between transactions."""
-
     def _run(self, work: Callable[[_Transaction], T], *, writes: bool, create: bool) -> T:
         until = time.monotonic() + self._patience
         while True:
@@ -334,17 +331,10 @@ class _Transaction(LedgerFiles, Writer):
             raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
         return list(map(Row._make, rows))
 
-    def indexed(self, index: str, condition: str, *values: object) -> Row | None:
-        """Return the last record that an index finds; refuse an index that names a missing record."""
-        query = (
-            f"SELECT number FROM records INDEXED BY {index} WHERE {condition} ORDER BY number DESC LIMIT 1"
-        )
-        row = None
-        for (number,) in self._ask(query, *values):
-            row = self.at(number)
-            if row is None:
-                raise self._tampered("an index names a record that is missing")
-        return row
+    def indexed(self, index: str, condition: str, *values: object) -> int | None:
+        query = f"SELECT number FROM records INDEXED BY {index} WHERE {condition}"
+        rows = self._ask(f"{query} ORDER BY number DESC LIMIT 1", *values)
+        return rows[0][0] if rows else None
 
     def budgets(self) -> list[str]:
         names: list[Any] = [""]

@@ -8,16 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, TamperedLedgerError
 
-__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "T", "Writer"]
-__all__ += ["are_rows", "canonical", "digest", "link"]
+__all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "T", "Writer"]
+__all__ += ["are_rows", "canonical", "check", "digest", "link"]
 
 T = TypeVar("T")
 
 NOTHING = "Nothing was entered."
 UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 AUDIT = "restore the ledger from a copy; ledger.audit() says what else was altered."
+RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
 
 ROOT = bytes(32)
 """The hash before the first record."""
@@ -75,6 +76,15 @@ def link(before: Row | None, budget: str, kind: str, release: str | None, body: 
     return Row(number, budget, kind, release, text, digest(hashed, number, text))
 
 
+def check(row: Row, before: Row | None) -> None:
+    """Refuse a record that does not follow from the one before it, by its number and its hash."""
+    number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
+    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):
+        raise TamperedLedgerError(
+            f"Record {row.number} of the ledger does not follow from the one before it.", AUDIT
+        )
+
+
 class Reader(Protocol):
     """The records within one transaction.
 
@@ -108,16 +118,36 @@ class Reader(Protocol):
         return self.last_row("number > ? AND budget = ? AND kind = 'charge'", after, budget)
 
     def latest(self, budget: str, kind: str) -> Row | None:
-        """Return the last record of a kind of a budget, found by an index."""
-        return self.indexed("records_by_kind", "budget = ? AND kind = ?", budget, kind)
+        """Return the last record of a kind of a budget, found by an index, and checked in its place."""
+        return self._checked_last("records_by_kind", "budget = ? AND kind = ?", budget, kind)
 
     def released(self, budget: str, release: str) -> Row | None:
-        """Return the record with a release id, found by an index."""
-        return self.indexed("records_by_release", 'budget = ? AND "release" = ?', budget, release)
+        """Return the record with a release id, found by an index, and checked in its place."""
+        return self._checked_last("records_by_release", 'budget = ? AND "release" = ?', budget, release)
 
-    def indexed(self, index: str, condition: str, *values: object) -> Row | None:  # noqa: ARG002
-        """Return the last record that an index finds; by default, the database chooses the index."""
-        return self.last_row(condition, *values)
+    def _checked_last(self, index: str, condition: str, *values: object) -> Row | None:
+        number = self.indexed(index, condition, *values)
+        return None if number is None else self.checked(number)
+
+    def indexed(self, index: str, condition: str, *values: object) -> int | None:  # noqa: ARG002
+        """Return the number of the last record that an index finds; a server chooses the index itself."""
+        row = self.last_row(condition, *values)
+        return None if row is None else row.number
+
+    def checked(self, number: int) -> Row:
+        """Return the record of this number.
+
+        Refuses one that is missing, does not follow from the record before it, or is contradicted by the
+        record after it.
+        """
+        rows = {row.number: row for row in self.span(number - 2, number + 1)}
+        for place in (number - 1, number):
+            if place not in rows and place != 0:
+                raise TamperedLedgerError(f"Record {place} of the ledger is missing.", RESTORE)
+        check(rows[number], rows.get(number - 1))
+        if number + 1 in rows:
+            check(rows[number + 1], rows[number])
+        return rows[number]
 
     def budgets(self) -> list[str]:
         """Return the names of all budgets, in the order they were opened."""
@@ -195,4 +225,4 @@ class Store(Protocol):
         raise ParameterError("A ledger on a server is copied by the server's own tools.")
 
     def close(self) -> None:
-        """Release connections; a later use opens them again."""
+        """Release connections, where any are held between transactions; a later use opens them again."""

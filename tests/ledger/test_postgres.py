@@ -29,9 +29,8 @@ import pytest
 import pdprivacy
 from pdprivacy import Ledger, errors
 from pdprivacy.ledger import postgres
-from pdprivacy.ledger.chain import check
 from pdprivacy.ledger.postgres import PostgresStore
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, link
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, check, link
 from tests.support.processes import STORE_ALONE
 
 SECRET = "s3cr3t-pass"  # the password of every user of the test server
