@@ -1409,6 +1409,15 @@ FAULTS = (
         ("tests/ledger/test_sqlite.py::test_a_suspended_writer_keeps_others_waiting",),
     ),
     PlantedFault(
+        "journal that a killed process cleared used before it is durable",
+        "ledger/chain.py",
+        "                reader.settle()\n",
+        "",
+        (
+            "tests/ledger/test_sqlite.py::test_a_journal_that_another_process_cleared_is_made_durable_before_it_is_used",
+        ),
+    ),
+    PlantedFault(
         "charge entered before it is durable",
         "ledger/sqlite.py",
         '"synchronous=FULL"',

@@ -205,7 +205,7 @@ def budget_picture(charges: Charges) -> Picture | None:
         return None
     from pdprivacy.ledger.book import table
 
-    left = account.terms.rule.left(account.spent)
+    left = account.left
     rest, total = (float(left.amount), float(left.delta)), account.terms.total
     entries = table(charges.entries)
     words = (
