@@ -212,12 +212,9 @@ class Account:
         Raises BudgetError where the unit or the declaration was another one before: ``redeclare`` allows
         another declaration, and another unit before the first charge.
         """
-        terms = self.terms
-        wanted = replace(
-            terms,
-            unit=terms.unit if unit is None else unit,
-            declaration=terms.declaration if declaration is None else declaration,
-        )
+        terms, given = self.terms, {"unit": unit, "declaration": declaration}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        wanted = replace(terms, **changes)
         if terms.unit is not None and self.charges:
             terms.check_unit(unit)
         moved = terms.unit not in (None, wanted.unit) or terms.declaration not in (None, wanted.declaration)
