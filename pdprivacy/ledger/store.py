@@ -173,6 +173,8 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """The records within the only writing transaction."""
 
+    head: Row | None
+
     def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> None:
         """Add the next record of the chain; its ``body`` as `link` takes it."""
         row = link(self.head, budget, kind, release, body)
