@@ -220,6 +220,9 @@ class _Session(Writer):
             raise refusal(self._address, "", "record")
         return list(map(Row._make, rows))
 
+    def settle(self) -> None:
+        """Do nothing: a transaction is durable before another one sees its records."""
+
     def stored(self, digest: str) -> bytes | None:
         query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"
         answers = self.ask(EXISTS, "pdprivacy_answers") and self.ask(query, digest)

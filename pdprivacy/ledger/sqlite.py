@@ -66,6 +66,9 @@ class SQLiteStore(Store):
     def __reduce__(self) -> Any:
         return partial(SQLiteStore, patience=self._patience), (self.address,)
 
+    def close(self) -> None:
+        """Do nothing: nothing is open between transactions."""
+
     def _run(self, work: Callable[[_Transaction], T], *, writes: bool, create: bool) -> T:
         until = time.monotonic() + self._patience
         while True:

@@ -227,4 +227,4 @@ class Store(Protocol):
         raise ParameterError("A ledger on a server is copied by the server's own tools.")
 
     def close(self) -> None:
-        """Release connections, where any are held between transactions; a later use opens them again."""
+        """Release connections; a later use opens them again."""
