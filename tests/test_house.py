@@ -27,7 +27,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "errors", "exact", "show", "show.markup"},
+    {"_version", "disk", "errors", "exact", "show", "show.markup"},
     {"checks", "distributions", "hints", "show.numbers", "show.progress", "show.tracebacks"},
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},

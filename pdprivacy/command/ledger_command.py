@@ -18,7 +18,7 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Row
-from pdprivacy.privacy import ZCDP, show
+from pdprivacy.privacy import show
 from pdprivacy.show import budget_text
 from pdprivacy.show.markup import aligned
 
@@ -82,10 +82,10 @@ def _show(ledger: Ledger, name: str | None) -> None:
 
 def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     terms = account.terms
-    amounts = (account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent))
+    amounts = (account.total, account.used, account.left)
     return (
         printable(name),
-        "rho" if isinstance(terms.total, ZCDP) else "epsilon",
+        terms.currency,
         *(show(one.amount) for one in amounts),
         *(show(one.delta) for one in amounts),
         terms.accounting,

@@ -350,7 +350,7 @@ FAULTS = (
     ),
     PlantedFault(
         "hash of a record not checked before the next charge",
-        "ledger/chain.py",
+        "ledger/store.py",
         "    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):",
         "    if row.number != number:",
         ("tests/ledger/test_budgets.py::test_an_altered_last_charge_is_refused_before_the_next_one",),
@@ -402,15 +402,15 @@ FAULTS = (
     PlantedFault(
         "remembered head not compared",
         "ledger/audit.py",
-        "and row.hash != remembered[1]:",
+        "and row.label != head:",
         "and False:",
         ("tests/ledger/test_budgets.py::test_only_a_head_kept_elsewhere_tells_a_whole_new_chain",),
     ),
     PlantedFault(
         "shortened ledger not told from a remembered head",
         "ledger/audit.py",
-        "        if remembered is not None and walk.number < remembered[0]:",
-        "        if False:",
+        "        least = max(last, remembered)",
+        "        least = last",
         ("tests/command/test_ledger.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
@@ -1178,8 +1178,8 @@ FAULTS = (
     PlantedFault(
         "losses asked for together summed up once",
         "ledger/account.py",
-        "        return epsilon + item.epsilon * count, delta",
-        "        return epsilon + item.epsilon, delta",
+        "Spent(*self.asked).add(item, count)",
+        "Spent(*self.asked).add(item)",
         ("tests/ledger/test_ledger.py::test_what_was_asked_for_is_summed_up_where_the_noise_is_counted",),
     ),
     PlantedFault(
@@ -1433,10 +1433,19 @@ FAULTS = (
     ),
     PlantedFault(
         "lock file not held",
-        "ledger/files.py",
+        "disk.py",
         "            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "            pass",
         ("tests/ledger/test_sqlite.py::test_a_suspended_writer_keeps_others_waiting",),
+    ),
+    PlantedFault(
+        "journal that a killed process cleared used before it is durable",
+        "ledger/chain.py",
+        "                reader.settle()\n",
+        "",
+        (
+            "tests/ledger/test_sqlite.py::test_a_journal_that_another_process_cleared_is_made_durable_before_it_is_used",
+        ),
     ),
     PlantedFault(
         "charge entered before it is durable",
