@@ -33,8 +33,9 @@ LAYERS = (
     {"mechanism"},
     {"cell_types", "statistic", "expressions", "request", "utility"},
     {"metadata"},
-    {"show.recognition", "show.budget_text", "show.cell_grid", "show.view"},
-    {"show.plots"},
+    {"show.recognition", "show.budget_text", "show.cell_grid"},
+    {"show.view", "storage"},
+    {"show.plots", "show.export"},
     {"schema", "conform", "engine", "ledger"},
     {"show.pages"},
     {"show.notebook", "engine_narwhals"},
@@ -51,7 +52,8 @@ LAYERS = (
 THIRD_PARTIES = {
     "pandera": {"schema"},
     "scipy": {"distributions", "mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
-    "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "step"},
+    "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
+    "openpyxl": {"show.export"},
     "matplotlib": {"show.plots", "show.report"},
     "jinja2": {"show.report"},
     "tqdm": {"show.progress"},
@@ -78,6 +80,7 @@ THIRD_PARTIES = {
         "schema",
         "show.budget_text",
         "show.cell_grid",
+        "show.export",
         "show.notebook",
         "show.numbers",
         "show.pages",
@@ -86,6 +89,7 @@ THIRD_PARTIES = {
         "show.report",
         "show.view",
         "step",
+        "storage",
         "synthesis",
     },
 }
@@ -285,6 +289,7 @@ LATE = {
     "release",
     "risk",
     "show.cell_grid",
+    "show.export",
     "show.notebook",
     "show.pages",
     "show.plots",
@@ -292,6 +297,7 @@ LATE = {
     "show.report",
     "show.view",
     "step",
+    "storage",
     "synthesis",
     "utility",
     *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
@@ -445,11 +451,11 @@ def test_public_names_exist_once():
 WITHOUT_EXAMPLE = {
     "pdprivacy.load_ipython_extension": "needs a notebook",
     "pdprivacy.unload_ipython_extension": "needs a notebook",
-    "pdprivacy.read_release": "is in the example of release_step",
     "pdprivacy.accounting.pld_epsilon": "needs an extra",
     "pdprivacy.accounting.to_dp_events": "needs an extra",
     "pdprivacy.accounting.Rule": "is what `rule` makes",
     "DataFrameDP.plot": "needs an extra",
+    "DataFrameDP.to_excel": "needs an extra",
     "ProtectedDP.plot": "needs an extra",
 }
 
@@ -510,7 +516,9 @@ MARKS = {
     "show.recognition",
     "show.report.inputs",
     "step.keeper",
-    "step.parquet",
+    "storage.parquet",
+    "storage.shapes",
+    "storage.text_files",
     "synthesis",
 }
 ESCAPES = {"show.markup", "show.report"}

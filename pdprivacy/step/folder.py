@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
-from pdprivacy.step.parquet import Json, Released, attempt, from_bytes, reason
+from pdprivacy.storage.durable_files import sync
+from pdprivacy.storage.durable_files import write as _write
+from pdprivacy.storage.parquet import from_bytes
+from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
 if sys.platform == "win32":
     import msvcrt
@@ -258,42 +261,14 @@ class Folder:
             for here, there in files.items():
                 if there.exists():
                     os.replace(there, here)
-            _sync(ready)
+            sync(ready)
             os.rename(ready, self.results)
-            _sync(self.results.parent)
+            sync(self.results.parent)
 
 
 def _digest(data: bytes) -> str:
     """Return a hash of the bytes of a file."""
     return blake2b(data, digest_size=16).hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole and durably, or leave it unchanged."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with open(new, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where the system supports that."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _lock(file: FileIO) -> bool:
