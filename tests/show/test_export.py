@@ -1,10 +1,11 @@
-"""Releases for papers, wikis and spreadsheets: the numbers, errors and labels of the release, and nothing else."""
+"""Releases for papers, wikis and spreadsheets: numbers, errors and labels as a notebook shows them."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -20,27 +21,16 @@ from pdprivacy.show.markup import printable
 from pdprivacy.show.pages import html_of_marked
 from tests.support.released import RELEASES
 
-ODD = (
-    "a|b",
-    "50 % & more_",
-    "*x* `y` <b>",
-    "new\nline",
-    "[16, 30)",
-    "-3",
-    "=1+1",
-    "{\\~^#$}",
-    "a--b",
-    "[x](y)",
-)
+ODD = ("a|b", "50 % & more_", "*x* `y` <b>", "new\nline", "[16, 30)", "-3", "=1+1", "{\\~^#$}", "a--b")
+ODD += ("[x](y)",)
 """Labels that Markdown, LaTeX and spreadsheets would read as something else."""
 
 
 @pytest.fixture(scope="module")
 def odd():
     """Counts by odd labels, in rows and columns."""
-    domain = Domain(
-        (Column("a_%", "category", categories=ODD), Column("b|c", "category", categories=ODD[:3]))
-    )
+    names = {"a_%": ODD, "b|c": ODD[:3]}
+    domain = Domain(tuple(Column(name, "category", categories=held) for name, held in names.items()))
     frame = pd.DataFrame({"a_%": list(ODD), "b|c": [*ODD[:3], *ODD[:3], *ODD[:3], ODD[0]]})
     return frame.dp.protect(domain, epsilon=100).dp.crosstab("a_%", "b|c", epsilon=1)
 
@@ -271,7 +261,7 @@ def test_paths_of_workbooks_are_checked(private, tmp_path, monkeypatch):
     ):
         with pytest.raises(ParameterError, match=words):
             mean.dp.to_excel(path)
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[excel\]"'):
         mean.dp.to_excel(tmp_path / "mean.xlsx")
     assert list(tmp_path.iterdir()) == []
