@@ -146,7 +146,7 @@ def latex(released: Any, *, note: bool = True) -> str:
 def excel(released: Any, path: str | os.PathLike[str]) -> None:
     """Write a release to an Excel workbook: each number, and its margin of error in a column of its own.
 
-    Numbers are numbers with all their digits, shown to the place of their margin of error. A second sheet
+    Numbers stay numbers, to 15 digits, shown to the place of their margin of error. A second sheet
     holds cost, mechanism and error. An existing file is replaced. Needs openpyxl (extra ``excel``).
 
     Raises

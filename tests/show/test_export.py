@@ -203,7 +203,11 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
     for place, row in enumerate(rows):
         cells = row[levels:]
         values = [cell.value for cell in cells[:: 1 + known]]
-        assert values == frame.iloc[place].tolist() or frame.iloc[place].isna().any()
+        numbers = frame.iloc[place].tolist()
+        if released.attrs["dp"]["statistic"] not in ("mode", "top_k"):
+            assert values == pytest.approx(numbers, rel=1e-15, abs=0)  # as many digits as the format keeps
+        else:
+            assert values == numbers
         if known:
             assert [cell.value for cell in cells[1::2]] == [number(error) for error in errors[place]]
             for cell, error in zip(cells[1::2], errors[place], strict=True):
@@ -227,7 +231,7 @@ def test_a_shown_number_and_its_error_hold_the_exact_interval(private, tmp_path)
     for row, (_, exact) in zip(book["release"].iter_rows(min_row=2), found.iterrows(), strict=True):
         value, half = row[1], row[2].value
         places = len(value.number_format.partition(".")[2])
-        assert value.value == exact["released"]
+        assert value.value == pytest.approx(exact["released"], rel=1e-15)
         assert round(value.value, places) - half <= exact["lower"]
         assert round(value.value, places) + half >= exact["upper"]
 

@@ -86,7 +86,7 @@ def report(
 
     Parameters
     ----------
-    releases : a released Series or DataFrame, the path of a Parquet file of one, or a list or dict of
+    releases : a released Series or DataFrame, the path of a file of one, or a list or dict of
         these; the keys of a dict are their names in the report.
     ledger : the `Ledger` that was charged, its path or URL, or a `Budget`. ``name``: of the budget in it.
     declaration : a pandera schema, a `Domain`, or the protected frame.
