@@ -312,13 +312,11 @@ def as_released(released: Released) -> Released | None:
     Raises MetadataError for a frame without metadata.
     """
     mark = read(released).fingerprint
-    if mark == fingerprint(released):
-        return released
+    forms = [released]
     if isinstance(released, pd.DataFrame) and released.shape[1] == 1:
-        alone = released.iloc[:, 0]
-        alone.attrs = dict(released.attrs)
-        return alone if mark == fingerprint(alone) else None
-    return None
+        forms.append(released.iloc[:, 0])
+        forms[1].attrs = dict(released.attrs)
+    return next((form for form in forms if fingerprint(form) == mark), None)
 
 
 def interval(released: Released) -> Released:

@@ -38,11 +38,6 @@ class ShownCells:
         wide = _option("max_columns")
         return cls(_places(rows, most, shown), _places(columns, wide, wide), (rows, columns))
 
-    @classmethod
-    def all(cls, rows: int, columns: int) -> ShownCells:
-        """Return all rows and columns, whatever the options of pandas are."""
-        return cls(list(range(rows)), list(range(columns)), (rows, columns))
-
     @property
     def at(self) -> tuple[list[int], list[int]]:
         """The positions of the rows and columns that are shown."""

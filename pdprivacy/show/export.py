@@ -173,7 +173,7 @@ def excel(released: Any, path: str | os.PathLike[str]) -> None:
                 _put(sheet.cell(row, column), *value)
     book.remove(book.worksheets[0])
     book.save(buffer)
-    written(Path(name), buffer.getvalue(), WORKBOOK)
+    written({Path(name): buffer.getvalue()}, WORKBOOK)
 
 
 # ---------------------------------------------------------------- tables
@@ -183,7 +183,8 @@ def _read(released: Any, note: Any = True) -> tuple[View, Table]:
     """Return the view of an unchanged release, and its numbers as a table of text."""
     checks.flag(note, "note")
     view = View.of(check_release(released, "written"))
-    return view, view.grid(ShownCells.all(*view.table.shape))
+    rows, columns = view.table.shape
+    return view, view.grid(ShownCells(list(range(rows)), list(range(columns)), (rows, columns)))
 
 
 def _heads(table: Table) -> list[str]:
@@ -233,7 +234,7 @@ Cells: TypeAlias = list[tuple[Any, ...]]
 def _numbers(view: View, table: Table) -> list[Cells]:
     """Return head and rows of the sheet of numbers."""
     shape, index = view.table.shape, view.table.index
-    pairs = view.pairs(*ShownCells.all(*shape).at)
+    pairs = view.pairs(range(shape[0]), range(shape[1]))
     width = 1 + any(error for line in pairs for _, error in line)
     heads = _heads(table)
     labels, names = heads[: table.heads], heads[table.heads :][: shape[1]]

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
-from pdprivacy.storage.durable_files import sync
-from pdprivacy.storage.durable_files import write as _write
+from pdprivacy.storage.durable_files import sync, write
 from pdprivacy.storage.parquet import from_bytes
 from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
@@ -264,6 +263,10 @@ class Folder:
             sync(ready)
             os.rename(ready, self.results)
             sync(self.results.parent)
+
+
+def _write(path: Path, data: bytes) -> None:
+    write({path: data})
 
 
 def _digest(data: bytes) -> str:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["sync", "write"]
 
 
-def write(path: Path, data: bytes, beside: Path | None = None, rights: int = 0o666) -> None:
-    """Write a file whole and durably, or leave it unchanged.
+def write(files: Mapping[Path, bytes], mark: str = "new", rights: int = 0o666) -> None:
+    """Write files of one folder whole and durably, or leave all of them unchanged.
 
-    ``beside``: the file that is written first, in the same folder; where several processes may write the same
-    file at once, each needs one of its own. ``rights``: of a new file, before the umask.
+    Each is written beside its place first, and moved when all are on the disk. ``mark``: the end of the names
+    there; where several processes may write the same file at once, each needs one of its own. ``rights``: of
+    new files, before the umask.
     """
-    new = path.with_name(f"{path.name}.new") if beside is None else beside
+    drafts = {path: path.with_name(f".{path.name[:40]}{place}.{mark}") for place, path in enumerate(files)}
     try:
-        with open(new, "wb", opener=lambda name, flags: os.open(name, flags, rights)) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        for path, draft in drafts.items():
+            with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, rights)) as file:
+                file.write(files[path])
+                file.flush()
+                os.fsync(file.fileno())
+        for path, draft in drafts.items():
+            os.replace(draft, path)
     except BaseException:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+        for draft in drafts.values():
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
 

@@ -6,6 +6,7 @@ import gzip
 import os
 import uuid
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ PARQUET = b"PAR1"
 BESIDE = ".dp.json"
 """What the file of metadata beside a CSV file is called, after the name of that file."""
 
-GIVEN = 'pdprivacy.read_release("released/table.parquet").'
 PICKLE = 'format="csv" for another name; pd.read_pickle for a pickle of yours, which is the release itself.'
 TRY = 'released.dp.save("table.parquet").'
 
@@ -62,23 +62,25 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
     kind, packed = _format(name, format)
     if kind is None:
         raise _unknown(name, TRY)
-    beside: bytes | None = None
     if kind == "parquet":
         parquet.check_pyarrow()
-        data, _ = parquet.to_bytes(kept)
+        files = {name: parquet.to_bytes(kept)[0]}
     elif kind == "json":
-        data = text_files.write_json(kept)
+        files = {name: text_files.write_json(kept)}
     else:
         data, beside = text_files.write_csv(kept)
-    if beside is not None:
-        written(Path(name + BESIDE), beside, TRY)
-    written(Path(name), gzip.compress(data, mtime=0) if packed else data, TRY)
+        files = {name + BESIDE: beside, name: data}
+    if packed:
+        files[name] = gzip.compress(files[name], mtime=0)
+    written({Path(one): data for one, data in files.items()}, TRY)
 
 
-def written(path: Path, data: bytes, hint: str, rights: int = 0o666) -> None:
-    """Write a file whole, or raise ParameterError with the hint; ``rights``: before the umask."""
-    new = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}.part")
-    _, failure = attempt(lambda: write(path, data, new, rights), OSError)
+def written(files: Mapping[Path, bytes], hint: str, rights: int = 0o666) -> None:
+    """Write files of one folder, all or none, or raise ParameterError with the hint.
+
+    ``rights``: of new files, before the umask.
+    """
+    _, failure = attempt(lambda: write(files, f"{uuid.uuid4().hex}.part", rights), OSError)
     if failure:
         raise ParameterError(f"'path' cannot be written: {failure}. Nothing was written.", hint)
 
@@ -111,7 +113,7 @@ def read_release(path: str | os.PathLike[str], format: str | None = None) -> Rel
     ['rows']
     >>> folder.cleanup()
     """
-    name = checks.path(path, "path", GIVEN)
+    name = checks.path(path, "path", 'pdprivacy.read_release("released/table.parquet").')
     return verified(load(name, format), f"The file {name!r}")
 
 

@@ -196,8 +196,8 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
     """
     attrs = dict(attrs)
     shape: Any = attrs.pop(SHAPE, None)
-    if not isinstance(shape, dict) or shape.get("format") != FORMAT:
-        found = shape.get("format") if isinstance(shape, dict) else None
+    found = shape.get("format") if isinstance(shape, dict) else None
+    if found != FORMAT:
         raise MetadataError(
             f"{where} was written by another version of pdprivacy (format {found!r}, here {FORMAT}).",
             "read it with that version.",

@@ -186,4 +186,4 @@ def _check_path(path: Any, taken: Sequence[Path]) -> None:
 def _write(text: str, path: str | os.PathLike[str], *, shared: bool) -> None:
     """Write a file, whole or not at all."""
     _check_path(path, [])
-    written(Path(path).resolve(), text.encode(), 'path="report.html".', ALL if shared else OWNER)
+    written({Path(path).resolve(): text.encode()}, 'path="report.html".', ALL if shared else OWNER)
