@@ -162,7 +162,7 @@ def framed(released: Released) -> pd.DataFrame:
     if isinstance(released, pd.DataFrame):
         return pd.DataFrame(released)
     name = released.attrs[KEY]["statistic"] if released.name is None else released.name
-    return pd.Series(released).to_frame(name)
+    return pd.Series(released).to_frame().set_axis(pd.Index([name], tupleize_cols=False), axis=1)
 
 
 def shape_of(released: Released, *, cells: bool = False) -> Json:
