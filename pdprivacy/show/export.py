@@ -238,8 +238,8 @@ def _numbers(view: View, table: Table) -> list[Cells]:
     width = 1 + any(error for line in pairs for _, error in line)
     heads = _heads(table)
     labels, names = heads[: table.heads], heads[table.heads :][: shape[1]]
-    rows: list[Cells] = [[(text,) for text in labels]]
-    rows[0] += [(text,) for name in names for text in (name, f"± {name}")[:width]]
+    head = [*labels, *(text for name in names for text in (name, f"± {name}")[:width])]
+    rows: list[Cells] = [[(text,) for text in head]]
     levels = [index.get_level_values(level).tolist() for level in range(index.nlevels)]
     columns = [view.table.iloc[:, place].tolist() for place in range(shape[1])]
     for place, line in enumerate(pairs):

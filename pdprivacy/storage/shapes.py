@@ -213,14 +213,15 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
     return released  # type: ignore[no-any-return]
 
 
-def verified(released: Released, where: str) -> Released:
+def verified(released: Released, where: str = "The file", alike: bool = True) -> Released:
     """Return what a file holds, if it is the release as it was made.
 
-    A Series that pandas wrote as a frame of one column becomes a Series again. Raises MetadataError for a
-    frame that is no release, and for other numbers or labels.
+    A Series that pandas wrote as a frame of one column becomes a Series again. ``alike``: whether the labels
+    of the file are those of the release. Raises MetadataError for a frame that is no release, and for other
+    numbers or labels.
     """
     kept = metadata.as_released(released)
-    if kept is None:
+    if kept is None or not alike:
         raise MetadataError(
             f"{where} does not hold the numbers and labels that were released.", "restore it from a copy."
         )
@@ -241,8 +242,8 @@ def _rebuilt(columns: Sequence[Any], shape: Json) -> Any:
     if shape["series"]:
         series[0].name = from_json(shape["name"])
         return series[0]
-    names = _axis_from_json(shape["columns"])
-    return pd.DataFrame(dict(enumerate(series)), index=rows).set_axis(names, axis=1)
+    frame = pd.DataFrame(dict(enumerate(series)), index=rows)
+    return frame.set_axis(_axis_from_json(shape["columns"]), axis=1)
 
 
 def plain_labels(level: pd.Index[Any], nulls: str | None) -> Any:

@@ -18,7 +18,6 @@ from pdprivacy.storage.shapes import SHAPE, Json, Released, attempt
 
 __all__ = ["read_csv", "read_json", "write_csv", "write_json"]
 
-WRITTEN = "The file"
 Texts: TypeAlias = list[list[str]]
 
 NUMBERS: dict[str, Callable[[str], Any]] = {
@@ -36,11 +35,11 @@ def write_json(released: Released) -> bytes:
     give the same release back.
     """
     data = _json(released, cells=True)
-    shapes.verified(read_json(data, WRITTEN), WRITTEN)
+    shapes.verified(read_json(data))
     return data
 
 
-def read_json(data: bytes, where: str) -> Released:
+def read_json(data: bytes, where: str = "The file") -> Released:
     """Return the release in a JSON file, not verified; raise MetadataError for any other file."""
     attrs = _attrs(data, where)
     if "cells" not in attrs[SHAPE]:
@@ -59,12 +58,12 @@ def write_csv(released: Released) -> tuple[bytes, bytes]:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(_grid(released))
     data, beside = buffer.getvalue().encode(), _json(released)
-    shapes.verified(read_csv(data, beside, WRITTEN), WRITTEN)
+    read_csv(data, beside)
     return data, beside
 
 
-def read_csv(data: bytes, beside: bytes, where: str) -> Released:
-    """Return the release in a CSV file and the JSON file beside it, not verified.
+def read_csv(data: bytes, beside: bytes, where: str = "The file") -> Released:
+    """Return the release in a CSV file and the JSON file beside it, verified.
 
     Raises MetadataError where one of the two cannot be read, or where they do not belong together.
     """
@@ -76,11 +75,7 @@ def read_csv(data: bytes, beside: bytes, where: str) -> Released:
             f"{where} is damaged: it cannot be read as CSV ({failure or missed}).", "restore it from a copy."
         )
     released = shapes.restored(attrs, columns, where)
-    if _grid(released) != grid:
-        raise MetadataError(
-            f"{where} does not hold the numbers and labels that were released.", "restore it from a copy."
-        )
-    return released
+    return shapes.verified(released, where, _grid(released) == grid)
 
 
 def _json(released: Released, *, cells: bool = False) -> bytes:

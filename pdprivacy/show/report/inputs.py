@@ -18,6 +18,7 @@ from pdprivacy.protection import ProtectedFrame
 from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
+from pdprivacy.storage.parquet import check_pyarrow
 from pdprivacy.storage.release_files import load
 
 __all__ = ["Edition", "Found", "Given", "ReportedRelease", "collect"]
@@ -161,6 +162,8 @@ def _spelled(name: Hashable) -> str:
 
 def _loaded(path: str | os.PathLike[str], called: str) -> Released:
     """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
+    if Path(path).suffix == ".parquet":
+        check_pyarrow()
     if not os.path.isfile(path):
         raise ParameterError(f"{called} is missing: no such file.", TRY)
     return load(os.fspath(path))
