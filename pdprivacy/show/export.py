@@ -71,7 +71,7 @@ def to_frame(released: Any) -> pd.DataFrame:
     kept, width = view.released, view.table.shape[1]
     parts = [kept.to_numpy().ravel(), *[np.full(kept.size, np.nan)] * 3]
     if not view.selected and np.isfinite(view.half).any():
-        found = metadata.interval(kept)
+        found: Any = metadata.interval(kept)
         parts = [found.iloc[:, at : at + width].to_numpy().ravel() for at in range(0, 4 * width, width)]
     places = np.indices(kept.shape).reshape(kept.ndim, -1)
     levels = [

@@ -112,5 +112,6 @@ def read(data: bytes, where: str) -> Released:
         )
     if SHAPE not in frame.attrs:
         return frame
-    attrs, frame.attrs = frame.attrs, {}
+    attrs: Any = frame.attrs
+    frame.attrs = {}
     return shapes.restored(attrs, [frame.iloc[:, place].to_numpy() for place in range(frame.shape[1])], where)
