@@ -134,7 +134,7 @@ def latex(released: Any, *, note: bool = True) -> str:
     \end{tabular}
     """
     view, table = _read(released, note)
-    spec = "".join("l" if at in table.left else "r" for at in range(len(table.rows[0])))
+    spec = "".join("l" if at in table.left else "r" for at in range(len(_heads(table))))
     above = [[_spanning(one) for one in row] for row in table.above]
     head = [*above, *([[_in_latex(cell) for cell in table.head]] if table.head else [])]
     body = [[_in_latex(cell) for cell in row] for row in table.rows]
