@@ -64,8 +64,8 @@ def to_frame(released: Any) -> pd.DataFrame:
     >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"), pdprivacy.Column("y", "boolean")))
     >>> private = pdprivacy.protect(pd.DataFrame({"x": [True], "y": [False]}), domain, epsilon=1)
     >>> table = to_frame(private.dp.crosstab("x", "y", epsilon=0.5))
-    >>> table.index.names, table.shape
-    (FrozenList(['x', 'y']), (4, 4))
+    >>> list(table.index.names), table.shape
+    (['x', 'y'], (4, 4))
     """
     view = View.of(check_release(released, "written"))
     kept, width = view.released, view.table.shape[1]
@@ -101,14 +101,11 @@ def markdown(released: Any, *, note: bool = True) -> str:
     view, table = _read(released, note)
     rows = [[_in_markdown(cell) for cell in row] for row in [_heads(table), *table.rows]]
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
-    rule = [
-        f":{'-' * (width - 1)}" if at in table.left else f"{'-' * (width - 1)}:"
-        for at, width in enumerate(widths)
-    ]
-    lines = [
-        [cell.ljust(width) if at in table.left else cell.rjust(width) for at, (cell, width) in pairs]
-        for pairs in (list(enumerate(zip(row, widths, strict=True))) for row in (rows[0], rule, *rows[1:]))
-    ]
+    rule = [f":{'-' * (n - 1)}" if at in table.left else f"{'-' * (n - 1)}:" for at, n in enumerate(widths)]
+    lines = []
+    for row in (rows[0], rule, *rows[1:]):
+        cells = enumerate(zip(row, widths, strict=True))
+        lines.append([cell.ljust(n) if at in table.left else cell.rjust(n) for at, (cell, n) in cells])
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{text}\n\n{_in_markdown(_note(view))}" if note else text
 

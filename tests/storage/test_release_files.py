@@ -516,6 +516,14 @@ def test_a_parquet_file_of_pandas_verifies(private, tmp_path, name):
         refused(path, "does not hold the numbers and labels that were released")
 
 
+def test_the_schema_of_a_frame_that_was_a_series_is_that_of_the_series(private):
+    one = private.dp.mean(["age", "family"], epsilon=1, bounding="clamp")
+    frame = one.to_frame()
+    schema = frame.dp.schema()
+    assert schema.validate(frame.iloc[:, 0].rename(one.name)).tolist() == one.tolist()
+    assert [str(check) for check in schema.checks] == [str(check) for check in one.dp.schema().checks]
+
+
 def test_a_frame_of_more_than_the_series_is_changed(private):
     one = private.dp.mean(["age", "family"], epsilon=1)
     frame = one.to_frame()
