@@ -520,7 +520,7 @@ def test_the_schema_of_a_frame_that_was_a_series_is_that_of_the_series(private):
     one = private.dp.mean(["age", "family"], epsilon=1, bounding="clamp")
     frame = one.to_frame()
     schema = frame.dp.schema()
-    assert schema.validate(frame.iloc[:, 0].rename(one.name)).tolist() == one.tolist()
+    assert schema.validate(frame.iloc[:, 0]).tolist() == one.tolist()
     assert [str(check) for check in schema.checks] == [str(check) for check in one.dp.schema().checks]
 
 
