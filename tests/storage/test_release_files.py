@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import datetime
 import io
 import itertools
 import json
@@ -104,7 +105,7 @@ VALUES = {
     "Int64": st.one_of(st.integers(-(2**63), 2**63 - 1), st.just(pd.NA)),
     "float32": st.floats(width=32),
     "object": st.one_of(st.text(max_size=3).filter(str.isprintable), st.integers(), st.booleans()),
-    "datetime64[us]": st.datetimes(),
+    "datetime64[us]": st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)),
 }
 NAMES = st.one_of(
     st.none(),
