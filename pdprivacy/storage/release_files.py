@@ -25,7 +25,7 @@ PARQUET = b"PAR1"
 BESIDE = ".dp.json"
 """What the file of metadata beside a CSV file is called, after the name of that file."""
 
-PICKLE = 'format="csv" for another name; pd.read_pickle for a pickle of yours, which is the release itself.'
+PICKLE = 'released.dp.save("table.csv") writes such a file; pd.read_pickle(path) reads a pickle of yours.'
 TRY = 'released.dp.save("table.parquet").'
 
 
