@@ -229,7 +229,7 @@ def read(released: Released) -> Metadata:
         raise MetadataError(
             "This frame carries no release metadata.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
-            "pd.DataFrame(result), pd.concat and CSV files lose it.",
+            "pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.",
         )
     fields = Metadata.__dataclass_fields__
     missing = [

@@ -100,7 +100,7 @@ def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
         ...
     pdprivacy.errors.MetadataError: This frame carries no release metadata.
     Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
-    pd.DataFrame(result), pd.concat and CSV files lose it.
+    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
     """
     if recognized(thing).what == "confidential":
         raise MetadataError(
