@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar
 
@@ -175,6 +176,84 @@ class _Result(_Accessor):
 
         return released_schema(self._frame)
 
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
+
+        ``path``: its end says the format (``.parquet``, ``.csv``, ``.csv.gz``, ``.json``), or ``format``. See
+        `pdprivacy.storage.save`.
+
+        >>> import pandas as pd, pdprivacy, tempfile
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean, folder = private.dp.mean("age", epsilon=0.5), tempfile.TemporaryDirectory()
+        >>> mean.dp.save(folder.name + "/mean.json")
+        >>> pdprivacy.read_release(folder.name + "/mean.json").dp.verify()
+        True
+        >>> folder.cleanup()
+        """
+        from pdprivacy.storage import save
+
+        save(self._frame, path, format)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each released number: the number, its standard error and its interval.
+
+        The errors are those of `interval`, of the noise alone; those that are not known, as of a quantile,
+        are NaN. The labels of a table's columns become further levels of the index. See
+        `pdprivacy.show.export.to_frame`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> private.dp.value_counts("member", epsilon=0.5).dp.to_frame().columns.tolist()
+        ['released', 'standard_error', 'lower', 'upper']
+        """
+        from pdprivacy.show import export
+
+        return export.to_frame(self._frame)
+
+    def to_markdown(self, *, note: bool = True) -> str:
+        """The release as a table in Markdown, each number with its margin of error.
+
+        ``note``: whether a line below says what was released, what ± means, and the cost. See
+        `pdprivacy.show.export.markdown`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> print(private.dp.count(epsilon=0.5, rng=1).dp.to_markdown(note=False))
+        |      | released |   ± |
+        | :--- | -------: | --: |
+        | rows |        1 |   6 |
+        """
+        from pdprivacy.show import export
+
+        return export.markdown(self._frame, note=note)
+
+    def to_latex(self, *, note: bool = True) -> str:
+        """The release as a ``tabular`` of LaTeX with booktabs, each number with its margin of error.
+
+        ``note``: as in `to_markdown`. See `pdprivacy.show.export.latex`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> "rows & 1 & 6" in private.dp.count(epsilon=0.5, rng=1).dp.to_latex(note=False)
+        True
+        """
+        from pdprivacy.show import export
+
+        return export.latex(self._frame, note=note)
+
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to an Excel workbook: numbers, and margins of error in columns of their own.
+
+        ``path``: ends in ``.xlsx``. Needs openpyxl (extra ``excel``). See `pdprivacy.show.export.excel`.
+        """
+        from pdprivacy.show import export
+
+        export.excel(self._frame, path)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
 
@@ -216,7 +295,7 @@ class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
     A raw frame offers `protect`, a released one what it says about itself: `metadata`, `verify`, `interval`,
-    `schema` and `plot`.
+    `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and `to_excel`.
 
     >>> import pandas as pd, pdprivacy
     >>> [name for name in dir(pd.DataFrame().dp) if not name.startswith("_")]

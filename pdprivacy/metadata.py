@@ -24,7 +24,7 @@ from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 
-__all__ = ["KEY", "Metadata", "attach", "check", "fingerprint", "interval", "read", "verify"]
+__all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -248,7 +248,7 @@ def read(released: Released) -> Metadata:
         raise MetadataError(
             "This frame carries no release metadata.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
-            "pd.DataFrame(result), pd.concat and CSV files lose it.",
+            "pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.",
         )
     fields = Metadata.__dataclass_fields__
     missing = [
@@ -318,9 +318,24 @@ def verify(released: Released) -> bool:
     """Whether the numbers and labels are still those that were released.
 
     It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
-    write the numbers can write a fingerprint.
+    write the numbers can write a fingerprint. A Series that pandas made a frame of one column, as
+    for a Parquet file, is unchanged.
     """
-    return read(released).fingerprint == fingerprint(released)
+    return as_released(released) is not None
+
+
+def as_released(released: Released) -> Released | None:
+    """Return a release as it was made; None where its numbers or labels are not those that were released.
+
+    A Series that pandas made a frame of one column, as it does for a Parquet file, becomes a Series again.
+    Raises MetadataError for a frame without metadata.
+    """
+    mark = read(released).fingerprint
+    forms = [released]
+    if isinstance(released, pd.DataFrame) and released.shape[1] == 1:
+        forms.append(released.iloc[:, 0])
+        forms[1].attrs = dict(released.attrs)
+    return next((form for form in forms if fingerprint(form) == mark), None)
 
 
 def interval(released: Released) -> Released:
@@ -335,8 +350,8 @@ def interval(released: Released) -> Released:
     ------
     MetadataError : no metadata, or the numbers are not those that were released.
     """
-    metadata = read(released)
-    if metadata.fingerprint != fingerprint(released):
+    metadata, kept = read(released), as_released(released)
+    if kept is None:
         raise MetadataError(
             "The numbers are not those that were released, so their errors are not known.",
             "take the interval from the released frame before changing it.",
@@ -346,7 +361,7 @@ def interval(released: Released) -> Released:
             "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
-    values = released.to_numpy(dtype=np.float64)
+    released, values = kept, kept.to_numpy(dtype=np.float64)
     error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
     lower, upper = metadata.ends_of_each(values, half)
     pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}

@@ -93,7 +93,18 @@ def test_the_calls_cover_every_function():
     assert {name for name, _, _ in CALLS} == {*FUNCTIONS, *ROW_STEPS}
 
 
-RELEASED = ["interval", "metadata", "plot", "schema", "verify"]
+RELEASED = [
+    "interval",
+    "metadata",
+    "plot",
+    "save",
+    "schema",
+    "to_excel",
+    "to_frame",
+    "to_latex",
+    "to_markdown",
+]
+RELEASED += ["verify"]
 OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
@@ -193,7 +204,7 @@ def test_a_name_that_does_not_apply_says_why(survey, schema):
             frame.dp.budget  # noqa: B018
     with pytest.raises(ParameterError, match="protected already"):
         private.dp.protect(schema, epsilon=1)
-    for name in ("metadata", "verify", "interval", "schema"):
+    for name in ("metadata", "verify", "interval", "schema", "to_frame", "to_latex", "to_markdown"):
         with pytest.raises(MetadataError):
             getattr(private.dp, name)()
     with pytest.raises(OpaqueFrameError, match="'dp' reads cells"):

@@ -105,6 +105,8 @@ protected: ProtectedFrame = frame.dp.protect(domain, epsilon=10)
 assert_type(protected.dp.mean("age", epsilon=0.1), "pd.Series[Any]")
 facts: Metadata = mean.dp.metadata
 assert_type(facts.epsilon, float)
+text: str = mean.dp.to_markdown(note=False)
+numbers: pd.DataFrame = mean.dp.to_frame()
 
 
 def wrong(private: ProtectedFrame, batch: Batch) -> None:
@@ -117,6 +119,7 @@ def wrong(private: ProtectedFrame, batch: Batch) -> None:
     private.dp.meann("age", epsilon=0.1)  # wrong
     private.dp.protect(domain, epsilon=1)  # wrong
     private.dp.verify()  # wrong
+    private.dp.save("mean.csv")  # wrong
     private.dp["age"]  # wrong
     private.mean()  # wrong
     private.age  # wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from pdprivacy import metadata
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata
-from pdprivacy.show.markup import printable
-from pdprivacy.show.numbers import cost, half_width, label, listed, loss_text, paired, percent, span
+from pdprivacy.show.cell_grid import ShownCells, grid
+from pdprivacy.show.markup import Table, printable
+from pdprivacy.show.numbers import cost, half_width, joined, label, listed, loss_text, paired, percent, span
 
 __all__ = ["ALTERED", "SEEDED", "Floats", "Released", "View", "mechanism_text", "neighbors_text", "title_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Texts: TypeAlias = list[list[str]]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 SEEDED = "seeded: not private"
@@ -137,7 +139,8 @@ class View:
         """Read a release. Raises MetadataError for a frame that is none, and for damaged metadata."""
         facts = metadata.read(released)
         metadata.check(facts)
-        return cls(released, facts, facts.fingerprint == metadata.fingerprint(released))
+        kept = metadata.as_released(released)
+        return cls(released if kept is None else kept, facts, kept is not None)
 
     @cached_property
     def by(self) -> list[str]:
@@ -223,6 +226,27 @@ class View:
         if self.facts.statistic in LABELS or isinstance(value, bool) or not isinstance(value, int | float):
             return label(value), ""
         return paired(value, float(self.half[row, column]))
+
+    def grid(self, window: ShownCells, drawn: Callable[[Texts], Texts] = list) -> Table:
+        """Return the numbers in the window, each with its margin of error; of a Series in a column beside.
+
+        ``drawn``: takes the texts of the margins of error, of a table with the numbers, and adds what else is
+        shown with them.
+        """
+        rows, columns = window.at
+        pairs, table = self.pairs(rows, columns), self.table
+        words = [table.dtypes.iloc[place].kind not in "iuf" for place in columns]
+        if isinstance(self.released, pd.DataFrame):
+            texts = [list(map(joined, line)) for line in pairs]
+            return grid(window, table.index, table.columns, drawn(texts), words)
+        name = self.released.name
+        heads = pd.Index(["released" if name is None else printable(name), "±"])
+        beside = drawn([[error] for ((_, error),) in pairs])
+        cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
+        if not any(error for ((_, error),) in pairs):
+            heads, cells = heads[:1], [line[:1] for line in cells]
+        whole = ShownCells(window.rows, list(range(len(heads))), window.shape)
+        return grid(whole, table.index, heads, cells, [*words, False][: len(heads)])
 
     @property
     def span(self) -> str:

@@ -14,7 +14,9 @@ from typing import Any
 
 from pdprivacy import disk
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
-from pdprivacy.step.parquet import Json, Released, attempt, from_bytes, reason
+from pdprivacy.storage.durable_files import sync, write
+from pdprivacy.storage.parquet import from_bytes
+from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
 __all__ = ["STORED", "Folder", "check_file_name"]
 
@@ -253,24 +255,15 @@ class Folder:
             for here, there in files.items():
                 if there.exists():
                     os.replace(there, here)
-            _sync(ready)
+            sync(ready)
             os.rename(ready, self.results)
-            _sync(self.results.parent)
+            sync(self.results.parent)
+
+
+def _write(path: Path, data: bytes) -> None:
+    write({path: data})
 
 
 def _digest(data: bytes) -> str:
     """Return a hash of the bytes of a file."""
     return blake2b(data, digest_size=16).hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole and durably, or leave it unchanged."""
-    with disk.draft(str(path), os.replace, f"{path}.new") as new, open(new, "wb") as file:
-        file.write(data)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, if its file system supports that."""
-    with suppress(OSError):
-        disk.sync(folder)

@@ -25,8 +25,9 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find, protect
 from pdprivacy.step.folder import STORED, Folder, check_file_name
 from pdprivacy.step.keeper import Purse, StepKeeper
-from pdprivacy.step.parquet import Json, check_pyarrow
 from pdprivacy.step.texts import argument_texts, differing
+from pdprivacy.storage.parquet import check_pyarrow
+from pdprivacy.storage.shapes import Json
 
 __all__ = ["release_step"]
 

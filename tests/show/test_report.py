@@ -38,7 +38,7 @@ from pdprivacy.show.numbers import cost, half_width, paired
 from pdprivacy.show.report import Report, exhibits, guarantee
 from pdprivacy.show.report.costs import totals
 from pdprivacy.show.report.inputs import collect
-from pdprivacy.step.parquet import to_bytes
+from pdprivacy.storage.parquet import to_bytes
 
 DRAWN = find_spec("matplotlib") is not None
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")

@@ -45,8 +45,9 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
 from pdprivacy.step.keeper import ADMITTED
-from pdprivacy.step.parquet import from_bytes, from_json, to_bytes, to_json
 from pdprivacy.step.texts import text_of
+from pdprivacy.storage.parquet import from_bytes, to_bytes
+from pdprivacy.storage.shapes import from_json, to_json
 from tests.support import kept_ledgers
 
 pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
@@ -1270,7 +1271,7 @@ def test_a_file_that_is_no_release_is_told(tmp_path, private):
 
 
 def test_without_arrow_nothing_begins(pipeline, ages, monkeypatch):
-    monkeypatch.setattr(pdprivacy.step.parquet, "find_spec", lambda name: None)
+    monkeypatch.setattr(pdprivacy.storage.parquet, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
         pipeline.step()(ages, release_id="a")
     assert not pipeline.to.exists()

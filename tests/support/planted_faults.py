@@ -570,7 +570,7 @@ FAULTS = (
     PlantedFault(
         "numbers verified whatever they are",
         "metadata.py",
-        "    return read(released).fingerprint == fingerprint(released)",
+        "    return as_released(released) is not None",
         "    return bool(read(released))",
         ("tests/test_metadata.py::test_a_raw_column_put_into_a_result_is_seen",),
     ),
@@ -925,6 +925,27 @@ FAULTS = (
         "            if _digest(data) != digest:",
         "            if False:",
         ("tests/step/test_step.py::test_a_damaged_file_on_the_way_is_told",),
+    ),
+    PlantedFault(
+        "changed numbers of a saved release accepted",
+        "storage/shapes.py",
+        "    if kept is None or not alike:",
+        "    kept = released\n    if False:",
+        ("tests/storage/test_release_files.py::test_no_cell_of_a_csv_file_can_be_changed",),
+    ),
+    PlantedFault(
+        "changed metadata of a saved release accepted",
+        "storage/shapes.py",
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:',
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) == "":',
+        ("tests/storage/test_release_files.py::test_no_part_of_the_metadata_or_of_json_can_be_changed",),
+    ),
+    PlantedFault(
+        "confidential figures saved as releases",
+        "show/recognition.py",
+        '    if recognized(thing).what == "confidential":',
+        "    if False:",
+        ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,8 @@ from pdprivacy.protection import ProtectedFrame
 from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
-from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes
+from pdprivacy.storage.parquet import check_pyarrow
+from pdprivacy.storage.release_files import load
 
 __all__ = ["Edition", "Found", "Given", "ReportedRelease", "collect"]
 
@@ -161,28 +161,16 @@ def _spelled(name: Hashable) -> str:
 
 
 def _loaded(path: str | os.PathLike[str], called: str) -> Released:
-    """Read the release of a Parquet file, written by a step or by pandas."""
-    check_pyarrow()
+    """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
+    if Path(path).suffix == ".parquet":
+        check_pyarrow()
     if not os.path.isfile(path):
         raise ParameterError(f"{called} is missing: no such file.", TRY)
-    data, frame, failure = b"", None, ""
-    try:
-        data = Path(path).read_bytes()
-        frame = pd.read_parquet(io.BytesIO(data))
-    except Exception as error:  # whatever Arrow raises for bytes that are no Parquet
-        failure = type(error).__name__
-    if frame is None:
-        raise MetadataError(
-            f"{called} cannot be read as a Parquet file ({failure}).", "released.to_parquet(path) writes one."
-        )
-    return from_bytes(data, _called(path).strip("'")) if SHAPE in frame.attrs else frame
+    return load(os.fspath(path))
 
 
 def _read(thing: Any, called: str) -> ReportedRelease:
-    """Check a release.
-
-    A Series that went through a Parquet file comes back as a frame of one column: it becomes a Series again.
-    """
+    """Check a release."""
     if isinstance(thing, ProtectedFrame):
         raise MetadataError(
             f"{called} is a protected frame, not a release.",
@@ -202,10 +190,6 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     _check_known(thing.attrs[KEY], facts, called)
     try:
         view = View.of(thing)
-        if not view.unchanged and isinstance(thing, pd.DataFrame) and thing.shape[1] == 1:
-            alone = thing.iloc[:, 0]
-            alone.attrs = dict(thing.attrs)
-            view = View.of(alone)
         known = view.selected or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
         words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
