@@ -204,7 +204,9 @@ def _confidential(frame: Released, kind: str) -> Blocks:
     """The arguments and the cells of a confidential frame."""
     stored = frame.attrs.get(KEY)
     said = [
-        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        str(value)
+        if name == "summary"
+        else f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in (stored if isinstance(stored, Mapping) else {}).items()
         if name != MARK and value is not None
     ]
