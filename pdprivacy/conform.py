@@ -54,7 +54,6 @@ __all__ = [
     "FaultyCells",
     "Survey",
     "check",
-    "check_fate",
     "check_types",
     "clipped",
     "conform",
@@ -260,7 +259,8 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
     """Refuse what can be told without the data: as `conform`, the columns of the frame included."""
-    check_fate(on_invalid)
+    if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
+        raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     refuse_unstorable(domain)
@@ -271,12 +271,6 @@ def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
             raise InvalidDataError(
                 f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
             )
-
-
-def check_fate(on_invalid: Any) -> None:
-    """Refuse an unknown fate of records with a ParameterError."""
-    if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
-        raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
 
 
 def check_types(frame: pd.DataFrame, domain: Domain) -> None:

@@ -15,17 +15,7 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.conform import (
-    Conformed,
-    Fate,
-    check,
-    check_fate,
-    check_types,
-    clipped,
-    conform,
-    kept,
-    survey,
-)
+from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     DeclarationWarning,
@@ -155,8 +145,9 @@ def protect(
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     wanted = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
-    check_fate(on_invalid)
-    if on_invalid in _MAY_CHANGE:  # told before anything is read, so that it depends on nothing that is read
+    if (
+        isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE
+    ):  # told before anything is read, so that it depends on nothing that is read
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, wanted, source)
@@ -289,21 +280,11 @@ def _of_pandas(
         quality, dropped = with_dropped(quality, asked.unit, crowd), dropped + crowd
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
+    omitted, lineage = (dropped, len(frame)), asked.lineage
     records = copied(left, domain)
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(
-            records,
-            domain,
-            asked.whose,
-            purse,
-            scope,
-            quality,
-            codes,
-            asked.lineage,
-            seeded=seeded,
-            omitted=(dropped, len(frame)),
-        )
+        Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
     )
 
 
@@ -370,18 +351,10 @@ def _of_engine(
     if asked.on_invalid == "clip" and outside:
         source = source.then(_clipping(Domain(tuple(outside))))
     _warn_of_touching(found.touching(domain))
+    omitted = dropped, found.rows
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(
-            source,
-            domain,
-            asked.whose,
-            purse,
-            scope,
-            quality,
-            lineage=asked.lineage,
-            omitted=(dropped, found.rows),
-        )
+        Protected(source, domain, asked.whose, purse, scope, quality, omitted, lineage=asked.lineage)
     )
 
 

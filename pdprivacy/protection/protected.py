@@ -68,12 +68,12 @@ class Protected:
     budget: Budget
     scope: Scope
     quality: pd.DataFrame = field(repr=False)
+    omitted: tuple[int, int] = field(repr=False)
     units: Integers | None = field(default=None, repr=False)
     lineage: tuple[Step, ...] = ()
     secret: Secret | None = None
     seeded: bool = False
     keeper: Keeper | None = field(default=None, repr=False)
-    omitted: tuple[int, int] = field(default=(0, 0), repr=False)
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise ParameterError(

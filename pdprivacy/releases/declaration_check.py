@@ -6,8 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -25,9 +26,6 @@ from pdprivacy.show.markup import printable
 from pdprivacy.show.numbers import many, percent
 from pdprivacy.show.tracebacks import short_traceback
 
-if TYPE_CHECKING:
-    from pdprivacy.engine_narwhals import EngineFrame
-
 __all__ = ["check"]
 
 EXAMPLES = 5
@@ -36,17 +34,6 @@ KEPT = 100
 """Different cells kept of a fault in each piece of a frame, the most frequent ones."""
 LETTERS = 40
 """Of a cell that is shown."""
-FAULTS = (
-    "missing",
-    "repeated",
-    "wrong type",
-    "null",
-    "undeclared label",
-    "fraction",
-    "infinite",
-    "out of bounds",
-)
-"""The faults that each have a row, in this order."""
 FAILED = "failed check"
 """The fault where a check of pandera fails that no other fault explains; in keys followed by the check."""
 WHOLE = "(schema)"
@@ -109,7 +96,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     A DataFrame with a row per column and fault: ``fault``; ``declared``, what the records should meet;
     ``records``, how many do not (NA where that is not known), and their ``share``; ``examples``, up to five
     of the most frequent cells, or the smallest and the largest number. The line above it says how many
-    records have any fault. A column that is missing, or of another type than declared, counts for all records.
+    records have any fault. A column that is missing or of another type than declared counts for all of them.
 
     Raises
     ------
@@ -149,9 +136,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
 def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
     """A row per column and fault, the columns as they are declared."""
     places: dict[Hashable, int] = {name: place for place, name in enumerate(domain)}
-    ordered = sorted(
-        findings.items(), key=lambda item: (places.get(item[0][0], len(places)), _place(item[0][1]))
-    )
+    ordered = sorted(findings.items(), key=lambda item: places.get(item[0][0], len(places)))
     lines = [
         {
             "fault": fault.partition(":")[0],
@@ -165,10 +150,6 @@ def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
     index = pd.Index([name for (name, _), _ in ordered], name="column", dtype=object, tupleize_cols=False)
     table = pd.DataFrame(lines, index=index, columns=["fault", "declared", "records", "share", "examples"])
     return table.astype({"records": "Int64", "share": float})
-
-
-def _place(fault: str) -> int:
-    return FAULTS.index(fault) if fault in FAULTS else len(FAULTS)
 
 
 def _declared(column: Column, fault: str) -> str:
@@ -203,7 +184,7 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
             typed.append(column)
     failing = np.full(rows, bool(findings))
     found, faulty = _of_piece(coerced, Domain(tuple(typed)))
-    findings |= found
+    findings |= _some(found)
     failing |= faulty
     if not frame.columns.is_unique:  # which pandera cannot read
         findings.setdefault((WHOLE, "repeated"), _Tally(rows, declared="labels that differ"))
@@ -269,22 +250,19 @@ def _of_engine(frame: Any, domain: Domain) -> tuple[_Findings, int, int]:
     failing = rows if findings else sum(one for _, one, _ in pieces)
     for tally in findings.values():
         tally.records = rows
+    whole: _Findings = {}
     for found, _, _ in pieces:
         for key, tally in found.items():
-            findings.setdefault(key, _Tally()).add(tally)
-    return findings, failing, rows
+            whole.setdefault(key, _Tally()).add(tally)
+    return findings | _some(whole), failing, rows
 
 
-def _of_other_type_there(source: EngineFrame, column: Column) -> _Tally:
+def _of_other_type_there(source: Any, column: Column) -> _Tally:
     """A column of another engine that is of another type than declared; of some types no cell is shown."""
-    found = _Tally()
-    try:
-        read = source.select([column.name])
-        pieces = read.each("the check of the declaration", lambda p: _of_other_type(p[column.name], column))
-    except EngineError:
-        return found
-    for piece in pieces:
-        found.add(piece)
+    found, read = _Tally(), source.select([column.name])
+    with suppress(EngineError):
+        for one in read.each("a check of cells", lambda piece: _of_other_type(piece[column.name], column)):
+            found.add(one)
     return found
 
 
@@ -297,15 +275,19 @@ def _counted(piece: pd.DataFrame, domain: Domain) -> tuple[_Findings, int, int]:
 
 
 def _of_piece(frame: pd.DataFrame, domain: Domain) -> tuple[_Findings, Mask]:
-    """The faults of columns of the declared types, and which records have any."""
+    """All faults of columns of the declared types, also those of no record; and which records have any."""
     findings: _Findings = {}
     failing = np.zeros(len(frame), dtype=bool)
     for name, column in faulty_cells(frame, domain).items():
         for fault, mask in column.masks.items():
-            if mask.any():
-                findings[name, fault] = _tally(column, fault, mask)
-                failing |= mask
+            findings[name, fault] = _tally(column, fault, mask) if mask.any() else _Tally()
+            failing |= mask
     return findings, failing
+
+
+def _some(findings: _Findings) -> _Findings:
+    """Those of any records."""
+    return {key: tally for key, tally in findings.items() if tally.records}
 
 
 def _tally(column: FaultyCells, fault: str, mask: Mask) -> _Tally:
