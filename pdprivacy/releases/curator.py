@@ -25,8 +25,6 @@ def marked(function: F) -> F:
         found = function(*args, **kwargs)
         if isinstance(found, pd.DataFrame | pd.Series):
             found.attrs[KEY] = {"confidential": function.__name__}
-            if isinstance(found, CuratorFrame):
-                found.attrs[KEY]["summary"] = found.summary
         return found
 
     return cast("F", method)
@@ -35,7 +33,8 @@ def marked(function: F) -> F:
 class CuratorFrame(pd.DataFrame):
     """A confidential DataFrame, with a line above its print that says what it adds up to.
 
-    What pandas makes of it is a plain DataFrame, which keeps the mark.
+    What pandas makes of it is a plain DataFrame, which keeps the mark. The line is in no ``attrs``, which
+    pandas hands on and stores in files.
     """
 
     _metadata = ["summary"]  # noqa: RUF012

@@ -204,12 +204,11 @@ def _confidential(frame: Released, kind: str) -> Blocks:
     """The arguments and the cells of a confidential frame."""
     stored = frame.attrs.get(KEY)
     said = [
-        str(value)
-        if name == "summary"
-        else f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in (stored if isinstance(stored, Mapping) else {}).items()
         if name != MARK and value is not None
     ]
+    said += filter(None, [vars(frame).get("summary")])
     if said or kind != MARK:
         yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None

@@ -256,6 +256,7 @@ def test_the_result_is_marked_as_confidential_and_cannot_be_reported(tmp_path):
     found = table.dp.check(DOMAIN)
     for marked in (found, found.iloc[:1], found.copy(), found[["fault", "records"]]):
         assert recognized(marked).what == "confidential"
+    assert found.attrs == {"dp": {"confidential": "check"}}  # which pandas hands on, and stores in files
     bare = pd.DataFrame(found)
     bare.attrs = {}
     assert recognized(bare).what == "confidential"

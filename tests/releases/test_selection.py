@@ -163,7 +163,7 @@ def test_extremes_say_how_far_off_in_value_they_may_be():
     domain = Domain(
         (Column("n", "integer", lower=0, upper=120), Column("x", "float", lower=-0.5, upper=2.25))
     )
-    frame = pd.DataFrame({"n": np.arange(100), "x": np.linspace(0, 2, 100)})
+    frame = pd.DataFrame({"n": np.arange(1, 101), "x": np.linspace(0, 2, 100)})
     private = frame.dp.protect(domain, epsilon=10**9)
     for name, share in (("min", "0.01"), ("max", "0.99")):
         found = getattr(private.dp, name)(epsilon=2, releases=50, rng=5)
