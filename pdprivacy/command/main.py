@@ -84,8 +84,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    script = Path(sys.argv[0]).stem == "pdprivacy"  # how it was called
-    prog = "pdprivacy" if script else "python -m pdprivacy"
+    prog = "pdprivacy" if Path(sys.argv[0]).stem == "pdprivacy" else "python -m pdprivacy"  # as it was called
     parser = argparse.ArgumentParser(prog=prog, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"pdprivacy {__version__}")
     tools = parser.add_subparsers(required=True)

@@ -310,12 +310,6 @@ def _cells(values: pd.Series[Any]) -> Counter[str]:
         pairs = [(cell, 1) for cell in values.iloc[:KEPT].tolist()]
     found: Counter[str] = Counter()
     for cell, times in pairs:
-        found[_text(cell)] += times
+        with suppress(Exception):  # an object that cannot be shown
+            found[printable(repr(cell), LETTERS)] += times
     return found
-
-
-def _text(cell: Any) -> str:
-    try:
-        return printable(repr(cell), LETTERS)
-    except Exception:  # an object that cannot be shown
-        return type(cell).__name__

@@ -443,10 +443,9 @@ def _attach(
     if any(isinstance(one, Quantile) and one.end is not None for one in choices):
         error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
         error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
-        error["step"] = _by_choice(choices, [_of_grid(one, lambda grid: grid.grid) for one in choices])
-        error["widest"] = _by_choice(
-            choices, [_of_grid(one, lambda grid: grid.upper - grid.lower) for one in choices]
-        )
+        grids = [_grid(one) for one in choices]
+        error["step"] = _by_choice(choices, [grid and grid.grid for grid in grids])
+        error["widest"] = _by_choice(choices, [grid and grid.upper - grid.lower for grid in grids])
     attach(
         protected,
         call,
@@ -515,9 +514,9 @@ def _cut(choice: Choice, mechanism: ChoiceMechanism) -> bool | None:
     return None
 
 
-def _of_grid(choice: Choice, number: Callable[[Quantity], float]) -> float | None:
-    """A number of the values that a minimum or maximum can be; None for a quantile in between."""
-    return number(choice.quantity) if isinstance(choice, Quantile) and choice.end is not None else None
+def _grid(choice: Choice) -> Quantity | None:
+    """The values that a minimum or maximum can be; None for a quantile in between."""
+    return choice.quantity if isinstance(choice, Quantile) and choice.end is not None else None
 
 
 SELECTORS: dict[Hashable, Callable[..., Any]] = {

@@ -165,7 +165,7 @@ class FailedCheck:
     """A check of a schema that a frame does not meet, for the curator.
 
     ``column``: where it is declared, None for the schema or the index as a whole. ``mended``: whether a fate
-    of faulty records mends it. ``cells``: those that fail it, None where pandera names none.
+    of faulty records mends it. ``cells``: those of the column that fail it, None where pandera names none.
     """
 
     column: Hashable | None
@@ -193,8 +193,8 @@ def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
         known = isinstance(cases, pd.DataFrame) and {"index", "failure_case"} <= set(cases.columns)
         cells = cases["failure_case"] if known and cases["index"].notna().all() else None
         for where, what in failures.items():
-            column = None if where in (_WHOLE, _INDEX) else where
-            found += [FailedCheck(column, text, bool(fates), cells) for text, fates in what.items()]
+            column, held = (None, None) if where in (_WHOLE, _INDEX) else (where, cells)
+            found += [FailedCheck(column, text, bool(fates), held) for text, fates in what.items()]
     return found if stopped is None else [*found, FailedCheck(None, stopped, False, None)]
 
 

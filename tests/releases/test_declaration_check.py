@@ -190,6 +190,31 @@ def test_checks_of_pandera_beyond_the_declaration_are_run():
         table.dp.protect(declared, epsilon=1)
 
 
+def test_checks_of_the_whole_frame_are_told_without_a_number_of_records():
+    together = pa.Check(lambda frame: frame["x"] < frame["y"], name="in_order")
+    declared = pa.DataFrameSchema({"x": opted(int, pa.Check.in_range(0, 9))}, checks=together, strict=True)
+    found = pdprivacy.check(pd.DataFrame({"x": [1, 5, 7], "y": [2, 3, 4]}), declared)
+    assert set(found["fault"]) == {"failed check"}
+    assert {"in_order", "column_in_schema"} <= set(found["declared"])
+    assert found["records"].isna().all()
+    assert repr(found).startswith("Confidential: 0 of 3 records do not meet the declaration, not counting")
+
+
+def test_a_lone_bound_and_a_fraction_are_told_by_what_is_declared():
+    found = pdprivacy.check(
+        pd.DataFrame({"age": [0.5, 2.25], "pay": [INF, -1.0], "region": ["north"] * 2, "smokes": [True] * 2}),
+        DOMAIN,
+    ).set_index("fault")
+    assert found["declared"].to_dict() == {
+        "fraction": "whole numbers", "infinite": "0 and up", "out of bounds": "0 and up"
+    }  # fmt: skip
+    assert found["examples"].to_dict() == {
+        "fraction": "0.5 to 2.25",
+        "infinite": "inf",
+        "out of bounds": "-1",
+    }
+
+
 def test_faults_of_the_declaration_are_told_once():
     declared = schema(x=opted(int, pa.Check.in_range(0, 9)), g=opted(str, pa.Check.isin(["a"])))
     table = pd.DataFrame({"x": [1, 10, 11], "g": ["a", None, "b"]})
