@@ -120,7 +120,7 @@ class _Result(_Accessor):
 
         what, own = recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
-        raw = {"protect"} & own if what == "other" else set()
+        raw = {"check", "protect"} & own if what == "other" else set()
         return sorted({name for name in own if name.startswith("_")} | {*offered} | raw)
 
     def _standing(self) -> Standing | PrivacyError:
@@ -290,19 +290,37 @@ class _OfFrame(_Accessor):
             )
 
 
+def check(frame: Any, schema: Any) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+
+    As `pdprivacy.check`.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> found = pd.DataFrame({"age": [31, -1, 54]}).dp.check(domain)
+    >>> found["fault"].tolist(), found["records"].tolist(), found["examples"].tolist()
+    (['out of bounds'], [1], ['-1'])
+    """
+    from pdprivacy.releases import declaration_check
+
+    return declaration_check.check(frame, schema)
+
+
 @short_tracebacks
 class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
-    A raw frame offers `protect`, a released one what it says about itself: `metadata`, `verify`, `interval`,
-    `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and `to_excel`.
+    A raw frame offers `check` and `protect`, a released one what it says about itself: `metadata`, `verify`,
+    `interval`, `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and
+    `to_excel`.
 
     >>> import pandas as pd, pdprivacy
     >>> [name for name in dir(pd.DataFrame().dp) if not name.startswith("_")]
-    ['protect']
+    ['check', 'protect']
     """
 
     protect = _method(protection.protect, lambda accessor: accessor._frame)
+    check = _method(check, lambda accessor: accessor._frame)
 
     def _standing(self) -> PrivacyError:
         return protection.unprotected()
@@ -463,7 +481,7 @@ class SeriesDP(_Result):
 
         def __getattr__(self, name: str) -> Any:
             if name in _offered():
-                of = "a DataFrame" if name == "protect" else "a protected DataFrame"
+                of = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
                 raise NotProtectedError(
                     f"{name!r} is a method of {of}, not of a Series.", self._instead(name)
                 )
@@ -473,6 +491,8 @@ class SeriesDP(_Result):
         """What to write for a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
             return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
+        if name == "check":
+            return f"{EXAMPLES[name]} of the whole frame"
         if not callable(getattr(ProtectedDP, name)):
             return f"private.dp.{name} of the protected frame itself, not of one column."
         example = EXAMPLES.get(name, f"private.dp.{name}(...)")

@@ -20,6 +20,7 @@ _TABLE = '("region", "health", epsilon=[0.1, 1, 10])'
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "protect": "df.dp.protect(schema, epsilon=1.0)",
+        "check": "df.dp.check(schema)",
         **{
             name: f"private.dp.{name}{arguments}"
             for name, arguments in {

@@ -56,8 +56,9 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most, and, of a minimum or maximum, ``rank``, the records from the end, and whether that was ``cut``
-        to half of the public ones; one for all, or one per choice.
+        most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
+        to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
+        them; one for all, or one per choice.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.

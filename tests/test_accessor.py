@@ -114,7 +114,7 @@ def public(thing):
 
 
 def test_names_are_those_of_the_functions():
-    assert public(DataFrameDP) == sorted([*RELEASED, "protect"])
+    assert public(DataFrameDP) == sorted([*RELEASED, "check", "protect"])
     assert public(SeriesDP) == RELEASED
     assert public(ProtectedDP) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
     assert public(PlanDP) == sorted(PLANNED)
@@ -135,7 +135,7 @@ def test_the_modules_of_releases_are_what_they_are_said_to_be():
 
 
 def test_each_frame_completes_to_what_applies_to_it(survey, schema):
-    assert public(survey.dp) == ["protect"]
+    assert public(survey.dp) == ["check", "protect"]
     assert public(survey["age"].dp) == []
     private = survey.dp.protect(schema, epsilon=10)
     assert public(private.dp) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
@@ -169,7 +169,7 @@ def test_ipython_completes_what_applies(survey, schema):
                 if not found.text.startswith("_")
             )
 
-    assert completed("df.dp.") == ["protect"]
+    assert completed("df.dp.") == ["check", "protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
     assert completed("private.dp.plan.") == sorted(PLANNED)
@@ -369,14 +369,15 @@ def test_a_column_called_dp_does_not_hide_the_accessor():
     assert private.dp.query("dp >= 2").dp.count(epsilon=100, rng=1).tolist() == [2]
 
 
-@each("name", [*FUNCTIONS, "protect", "budget", "domain"])
+@each("name", [*FUNCTIONS, "check", "protect", "budget", "domain"])
 def test_a_series_points_to_the_frame(survey, name):
     """And shows no name: that of a row of the data may be somebody's."""
     row = pd.DataFrame({"age": [31]}, index=["SOMEBODY"]).iloc[0]
     for series in (survey["age"], row):
         with pytest.raises(NotProtectedError, match=f"'{name}' is a method of a .*DataFrame") as caught:
             getattr(series.dp, name)
-        assert ("df.dp.protect(" if name == "protect" else f"private.dp.{name}") in caught.value.hint
+        raw = name in ("check", "protect")
+        assert (f"df.dp.{name}(" if raw else f"private.dp.{name}") in caught.value.hint
         assert "SOMEBODY" not in str(caught.value)
 
 

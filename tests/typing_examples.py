@@ -101,6 +101,7 @@ assert_type(table.result, pd.DataFrame)
 
 # ---------------------------------------------------------------- accessors of pandas objects, annotated
 
+faults: pd.DataFrame = pdprivacy.check(frame, domain)
 protected: ProtectedFrame = frame.dp.protect(domain, epsilon=10)
 assert_type(protected.dp.mean("age", epsilon=0.1), "pd.Series[Any]")
 facts: Metadata = mean.dp.metadata

@@ -1,4 +1,4 @@
-"""The curator's command line for a ledger: ``python -m pdprivacy ledger show|audit|export ADDRESS``.
+"""The curator's command line for a ledger: ``pdprivacy ledger show|audit|export ADDRESS [NAME]``.
 
 It reads, and changes nothing. What takes long shows a bar, where the standard error is a terminal and tqdm is
 installed; ``TQDM_DISABLE=1`` in the environment turns it off.
@@ -45,7 +45,11 @@ def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         if name == "audit":
             command.add_argument("--head", help="what an earlier audit printed as the head")
         else:
-            command.add_argument("--name", help="of one budget")
+            named = command.add_mutually_exclusive_group()
+            named.add_argument(
+                "name", metavar="NAME", nargs="?", default=argparse.SUPPRESS, help="of one budget, not of all"
+            )
+            named.add_argument("--name", help="the same")
         if name == "export":
             command.add_argument("--output", metavar="FILE", help="a new file, in place of the output")
 

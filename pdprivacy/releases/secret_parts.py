@@ -19,6 +19,7 @@ from pdprivacy.privacy import Rational, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, draw
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.secret import Secret, Spend
+from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
 from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
 from pdprivacy.suppression.outliers import check_spread, outlier_floor
@@ -294,7 +295,7 @@ def _warn_of_suppression(law: Outliers) -> None:
     floor, whole = outlier_floor(law.m, law.M), float(law.whole(Fraction(1)))
     warn(
         f"Suppression of outliers nearly always loses. A release of epsilon 1 costs {whole:.3g} here, and no "
-        f"release costs less than {floor:.3g}; what is released leaves out {float(law.m):.0%} to "
-        f"{float(law.M):.0%} of the records, not at random.",
+        f"release costs less than {floor:.3g}; what is released leaves out {percent(float(law.m))} to "
+        f"{percent(float(law.M))} of the records, not at random.",
         OmissionWarning,
     )

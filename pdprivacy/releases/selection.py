@@ -25,7 +25,7 @@ from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.releases.columns import Labels as Names
 from pdprivacy.releases.columns import Split, columns_of, name_index, weights_of
 from pdprivacy.request import Request
-from pdprivacy.statistic import Labels, Quantile, ladder, share
+from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, share
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
@@ -310,6 +310,10 @@ def min(  # noqa: A001
     it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
     2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
 
+    How far in value that is depends on the data: whole steps of ``attrs["dp"]["error"]["step"]`` between the
+    declared bounds, and no more than ``widest``, the distance of the bounds. Where r is large, a low
+    `quantile` says more.
+
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.
 
@@ -439,6 +443,9 @@ def _attach(
     if any(isinstance(one, Quantile) and one.end is not None for one in choices):
         error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
         error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
+        grids = [_grid(one) for one in choices]
+        error["step"] = _by_choice(choices, [grid and grid.grid for grid in grids])
+        error["widest"] = _by_choice(choices, [grid and grid.upper - grid.lower for grid in grids])
     attach(
         protected,
         call,
@@ -505,6 +512,11 @@ def _cut(choice: Choice, mechanism: ChoiceMechanism) -> bool | None:
     if isinstance(choice, Quantile) and choice.end is not None:
         return choice.cut(mechanism.scale)
     return None
+
+
+def _grid(choice: Choice) -> Quantity | None:
+    """The values that a minimum or maximum can be; None for a quantile in between."""
+    return choice.quantity if isinstance(choice, Quantile) and choice.end is not None else None
 
 
 SELECTORS: dict[Hashable, Callable[..., Any]] = {

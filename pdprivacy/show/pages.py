@@ -195,6 +195,7 @@ def _confidential(frame: Released, kind: str) -> Blocks:
         for name, value in (stored if isinstance(stored, Mapping) else {}).items()
         if name != MARK and value is not None
     ]
+    said += filter(None, [vars(frame).get("summary")])
     if said or kind != MARK:
         yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None

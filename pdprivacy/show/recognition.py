@@ -40,6 +40,7 @@ COUNTED = {
     *("clipped", "null", "unseen", "dropped"),
     *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
     *("cells", "records", "share of records", "label", "share"),
+    *("fault", "declared", "examples"),
 }
 
 

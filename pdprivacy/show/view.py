@@ -16,7 +16,18 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata
 from pdprivacy.show.cell_grid import ShownCells, grid
 from pdprivacy.show.markup import Table, printable
-from pdprivacy.show.numbers import cost, half_width, joined, label, listed, loss_text, paired, percent, span
+from pdprivacy.show.numbers import (
+    cost,
+    half_width,
+    joined,
+    label,
+    listed,
+    loss_text,
+    paired,
+    percent,
+    plain,
+    span,
+)
 
 __all__ = ["ALTERED", "SEEDED", "Floats", "Released", "View", "mechanism_text", "neighbors_text", "title_of"]
 
@@ -66,6 +77,8 @@ TITLES_OF_MECHANISMS = {
 NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record with other values"}
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
 MOST_NAMES = 6
+ROUGH = 10
+"""The largest rank from the end at which a minimum or maximum is still worth its name."""
 
 
 def title_of(
@@ -277,18 +290,33 @@ class View:
             )
         if statistic in LABELS:
             return f"{start} the count of each label is at most {most} below that of the best label left."
-        told = f"{start} the released value is within {most} ranks of the true {self._sought()}."
+        told = f"{start} the released value is within {most} ranks of {self._sought()}."
         cut = error.get("cut")
         if cut is True or (isinstance(cut, Mapping) and any(one is True for one in cut.values())):
             told += " There were too few public records for this rank: the value may lie beyond all records."
-        return told
+        return told + self._in_value()
 
     def _sought(self) -> str:
         """What the values of a selection by rank estimate."""
         rank = _by_name(self.facts.error.get("rank"))
-        if not rank:
-            return "quantile"
-        return f"{TITLES[self.facts.statistic].lower()}, at rank {rank} from the end"
+        if self.facts.statistic not in ("min", "max"):
+            return "the true quantile" + (f", or of rank {rank} from the end" if rank else "")
+        end = "lower" if self.facts.statistic == "min" else "upper"
+        extreme = TITLES[self.facts.statistic].lower()
+        return f"rank {rank} from the {end} end, which stands for the true {extreme}"
+
+    def _in_value(self) -> str:
+        """How far off a minimum or maximum may be in value, and what to ask for where its rank is rough."""
+        error, statistic = self.facts.error, self.facts.statistic
+        widest, step = (_by_name(error.get(name), plain) for name in ("widest", "step"))
+        if statistic not in ("min", "max") or not widest or not step:
+            return ""
+        told = f" In value it may be off by up to {widest}, in steps of {step}."
+        rank = error["rank"]
+        if max(rank.values() if isinstance(rank, Mapping) else [rank]) > ROUGH:
+            q = 0.01 if statistic == "min" else 0.99
+            told += f" Rather ask for private.dp.quantile({self.facts.columns[0]!r}, {q}, epsilon=0.1)."
+        return told
 
     @property
     def bias(self) -> str:
@@ -346,11 +374,15 @@ class View:
         return [(name, printable(text)) for name, text in rows if text]
 
 
-def _by_name(stored: Any) -> str:
-    """Format numbers of records, one for all or one per name; empty if none is known."""
+def _of_records(number: float) -> str:
+    return half_width(number, whole=True)
+
+
+def _by_name(stored: Any, form: Callable[[float], str] = _of_records) -> str:
+    """Format numbers (of records), one for all or one per name; empty if none is known."""
     if not isinstance(stored, Mapping):
-        return "" if stored is None else half_width(float(stored), whole=True)
-    known = {name: half_width(float(one), whole=True) for name, one in stored.items() if one is not None}
+        return "" if stored is None else form(float(stored))
+    known = {name: form(float(one)) for name, one in stored.items() if one is not None}
     if len(set(known.values())) == 1 and len(known) == len(stored):
         return next(iter(known.values()))
     return listed(f"{number} ({name})" for name, number in known.items())

@@ -170,6 +170,6 @@ def indicator(column: Column, method: str, value: Any, *, centered: bool = True)
         declared = ", ".join(got(label) for label in labels[:20]) + (", ..." if len(labels) > 20 else "")
         raise ParameterError(
             f"'value' is not a declared label of column {column.name!r} (got {kind(value)}).",
-            f"one of {declared}.",
+            f"private.dp.{method}({column.name!r}, {got(labels[0])}, epsilon=0.1), of the labels {declared}.",
         )
     return Quantity(column, 0.0, 1.0, centered=centered, label=(value,))

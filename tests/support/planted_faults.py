@@ -1504,6 +1504,20 @@ FAULTS = (
         ("tests/expressions/test_steps.py::test_recode_declares_the_images_in_declared_order",),
     ),
     PlantedFault(
+        "confirmed bounds of one column silence the warning of all",
+        "conform.py",
+        "            if not domain[name].public_bounds",
+        "            if not any(domain[one].public_bounds for one in domain)",
+        ("tests/protection/test_protect.py::test_bounds_that_are_confirmed_as_public_are_not_warned_about",),
+    ),
+    PlantedFault(
+        "records with faults of several columns counted once per fault by the check",
+        "releases/declaration_check.py",
+        "            failing |= mask",
+        "            failing ^= mask",
+        ("tests/releases/test_declaration_check.py::test_every_fault_of_every_cell_is_counted",),
+    ),
+    PlantedFault(
         "numbers beyond their bounds not clipped",
         "conform.py",
         "            if faults[column.name].outside.any():",
