@@ -21,7 +21,7 @@ from pdprivacy._version import __version__
 from pdprivacy.checks import printable
 from pdprivacy.command import declare, ledger_command, report
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
-from pdprivacy.ledger import chain, files, store
+from pdprivacy.ledger import files, store
 from pdprivacy.show.report import costs, inputs
 
 __all__ = ["COMMANDS", "main"]
@@ -31,7 +31,7 @@ COMMANDS = {
     f"{PROTECT} makes it.": "check the address, as in pdprivacy ledger show budget.db",
     f"{PROTECT} opens one.": "pdprivacy ledger show ADDRESS lists the budgets.",
     store.AUDIT: "restore the ledger from a copy; pdprivacy ledger audit ADDRESS says what else was altered.",
-    chain.RESTORE: "restore the latest copy; pdprivacy ledger audit ADDRESS says what is missing.",
+    store.RESTORE: "restore the latest copy; pdprivacy ledger audit ADDRESS says what is missing.",
     files.RESTORE: "restore the ledger from a copy.",
     files.RESTORE_ALONE: "restore the ledger from a copy, with neither '-journal' nor '-lock' beside it.",
     'Ledger("budget.db"), or Ledger("postgresql://clerk@db.example.org/privacy").': (
