@@ -144,8 +144,10 @@ class NarwhalsEngine:
             raise self._refused("the cell of each record, as its rows have no order")
         return self._answer(self._queries.codes(column, method))
 
-    def ranks(self, quantity: Quantity) -> HistogramRanks:
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> HistogramRanks:
         """The records in the order of their steps: one query counts them in bins, one more reads a window."""
+        if weight is not None:
+            raise self._refused("the weights of records in the order of a number")
         number = self._queries.column(quantity.column, "q0").number(quantity)
 
         def results(plan: Plan) -> list[Any]:
