@@ -219,8 +219,8 @@ def quantile(
     split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
     weights : the label of a declared column of numbers of at least 0. ``q`` is then a share of the sum of the
         weights of the records that have a weight and a value, and ``below_best`` a sum of weights. They are
-        taken to 2**-28 of the largest, less for a ``q`` of many digits. For pandas frames, and ``q`` other
-        than 0 and 1.
+        taken to 2**-28 of the largest, less for a ``q`` of many digits. ``q`` is other
+        than 0 and 1 then.
 
     Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
 
@@ -246,12 +246,10 @@ def quantile(
         raise ParameterError("'q' must be different numbers.")
     named = [float(rational(one, "q")) for one in asked]
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
-    if weighing is not None:
-        protected.refuse_elsewhere("quantile with weights")
-        if not all(0 < one < 1 for one in shares):
-            raise ParameterError(
-                "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
-            )
+    if weighing is not None and not all(0 < one < 1 for one in shares):
+        raise ParameterError(
+            "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
+        )
     parts = weights_of(chosen, split)
     choices = [
         Quantile(
