@@ -215,9 +215,9 @@ def weighted_range(
     >>> sensitivity.sum(*sensitivity.weighted_range(-1.0, 2.0, 0.5, 3.0), neighbors="replace_one")
     9.0
     """
-    if not (lower <= upper and 0 <= weight_lower <= weight_upper):
+    if not (-math.inf < lower <= upper < math.inf and 0 <= weight_lower <= weight_upper < math.inf):
         raise ParameterError(
-            "Bounds must be in order, and those of weights at least 0 "
+            "Bounds must be finite and in order, and those of weights at least 0 "
             f"(got {got(lower)} and {got(upper)}, {got(weight_lower)} and {got(weight_upper)})."
         )
     return min(weight_lower * lower, weight_upper * lower), max(weight_lower * upper, weight_upper * upper)

@@ -141,7 +141,7 @@ def published(
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
-        **_effective_rows(results, released),
+        effective_rows=_effective_rows(results, released),
         **found,
     )
     return cast("R", released), reached
@@ -167,7 +167,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
         "filters": list(facts.filters),
         "releases": call.request.releases,
         "release_id": drawn.release_id,
-        **({} if call.weights is None else {"weights": str(call.weights.name)}),
+        "weights": None if call.weights is None else str(call.weights.name),
         **own,
     }
     metadata.attach(released, stored)
@@ -205,16 +205,16 @@ def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     return pairs_as_json(lower, upper, released.shape)
 
 
-def _effective_rows(results: Sequence[Result], released: Released) -> dict[str, Any]:
+def _effective_rows(results: Sequence[Result], released: Released) -> Any:
     """The effective number of weighted records behind each number, where it is known."""
     each = [result.answer.effective_rows for result in results]
     if each[0] is None:
-        return {}
+        return None
     if np.ndim(each[0]) == 0:  # of all numbers of a release
         rows = np.repeat(each, released.shape[-1] // len(each) if len(each) > 1 else 1)
     else:
         rows = each[0] if len(each) == 1 else np.column_stack(each)
-    return {"effective_rows": numbers_as_json(rows, released.shape)}
+    return numbers_as_json(rows, released.shape)
 
 
 def _rows(facts: Protected, call: Call) -> int | None:

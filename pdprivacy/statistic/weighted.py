@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
 from pdprivacy.errors import DeclarationError
+from pdprivacy.exact import next_up
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
     Answer,
@@ -226,12 +227,11 @@ class WeightedCells:
             return self.columns
         column, (first, *_, last) = self.columns[0], self.edges
         lower, upper = column.bounds(self.method)
-        # the last bin holds its upper edge, which begins the next one
-        inner = (*self.edges[:-1], math.nextafter(last, math.inf))
-        below = (min(lower, math.nextafter(first, -math.inf)),)
-        above = (math.nextafter(max(upper, inner[-1]), math.inf),)
+        # the last bin holds its upper edge, which would begin the next one
+        inner = (*self.edges[:-1], next_up(last))
+        outer = min(lower, first - max(abs(first), 1.0)), max(upper, last) + max(abs(upper), abs(last), 1.0)
         kind: Kind = "integer" if column.kind == "integer" else "float"
-        bins = (*below, *inner, *above)
+        bins = (outer[0], *inner, outer[1])
         return (replace(column, kind=kind, categories=None, bins=bins),)
 
     @property
