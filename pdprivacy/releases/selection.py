@@ -271,7 +271,8 @@ def quantile(
             return pd.Series(values[0], index=names, name=named[0])
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
-    return _released(protected, "quantile", chosen, choices, epsilon, dict(options), make, weighing)
+    more = {**options, "weights": weighing}
+    return _released(protected, "quantile", chosen, choices, epsilon, more, make)
 
 
 @of_numbers
@@ -388,7 +389,6 @@ def _released(
     epsilon: Rational,
     options: dict[str, Any],
     make: Callable[[list[list[Any]]], R],
-    weights: Column | None = None,
 ) -> Release[R]:
     """The release of selections; ``make`` makes the released object of what was selected."""
     asked = Choosing(
@@ -415,7 +415,7 @@ def _released(
         rng=options["rng"],
         columns=tuple(columns),
         release_id=options["release_id"],
-        weights=weights,
+        weights=options.get("weights"),
     )
 
     def publish(drawn: Drawn) -> tuple[R, None]:
