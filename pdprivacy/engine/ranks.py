@@ -133,14 +133,14 @@ def weighed(
     weight: Quantity,
     rows: int,
 ) -> WeighedRanks:
-    """The records of a quantity that have a weight, sorted by their steps."""
+    """The records of a quantity that have a weight, other than zero, sorted by their steps."""
     values, weights = np.empty((2, rows), np.int64)
     count = 0
     for start, stop in blocks(rows, BLOCK):
         steps = np.empty((2, stop - start))
         quantity.anchored(read(start, stop), steps[0])
         weight.anchored(weigh(start, stop), steps[1])
-        steps = steps[:, ~np.isnan(steps).any(axis=0)]
+        steps = steps[:, ~np.isnan(steps).any(axis=0) & (steps[1] != weight.zero)]
         found = slice(count, count + steps.shape[1])
         values[found] = steps[0].view(np.int64) - quantity.anchor
         weights[found] = steps[1].view(np.int64) - weight.anchor
