@@ -299,6 +299,36 @@ def test_weighted_numbers_are_those_of_numpy(engine):
         assert near == pytest.approx(quantile_of(x, w, q), abs=1e-3), q
 
 
+EDGES = [(0.0, 0.3, 1.0), (-5.0, -0.3), (0.3, 0.5), (-3.0, 0.0, 10.0), (9.0, 20.0, 30.0), (-9.0, 40.0)]
+NUMBERS = [-3.0, -0.3, -0.1, -0.0, 0.0, 0.3, 0.1 + 0.2, 0.5, 1.0, 9.0, 9.5, 10.0, NAN]
+
+
+@pytest.mark.parametrize("engine", ["pandas", "Polars"])
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("name", ["x", "n", "b"])
+def test_records_of_weight_one_are_in_the_bins_that_count_them(engine, edges, name):
+    """Also numbers next to an edge, the upper edge itself, and what is in no bin."""
+    pa = pytest.importorskip("pyarrow")
+    if engine != "pandas" and pd.__version__.startswith("2."):
+        pytest.skip("the engines are checked against the newest pandas and Arrow")
+    domain = Domain(
+        (
+            Column("x", "float", True, lower=-3.0, upper=10.0),
+            Column("n", "integer", lower=-3, upper=10),
+            Column("b", "boolean"),
+            Column("one", "integer", lower=0, upper=1),
+        )
+    )
+    integers = [-3, -1, 0, 0, 1, 2, 3, 5, 8, 9, 9, 10, 10]
+    columns = {"x": NUMBERS, "n": integers, "b": [n > 2 for n in integers], "one": [1] * len(NUMBERS)}
+    dp = protected(ENGINES[engine](pa.table(columns)), domain).dp
+    asked = {"epsilon": 10**6, "rng": 1}
+    counts = dp.histogram(name, edges, **asked)
+    weights = dp.histogram(name, edges, weights="one", **asked)
+    assert weights.index.equals(counts.index)
+    assert weights.to_numpy() == pytest.approx(counts.to_numpy(), abs=1e-3)
+
+
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "PyArrow", "Dask"])
 def test_weighted_ranks_are_the_same_on_every_engine(engine):
     """With many records and little epsilon, so that windows are narrower than the whole."""
