@@ -89,17 +89,19 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -545,9 +547,9 @@ class PlanMethods:
         at: float | None = None
     ) -> pd.DataFrame: ...
     def count(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
@@ -706,17 +708,19 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...

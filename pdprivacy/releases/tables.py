@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
@@ -35,7 +36,7 @@ from pdprivacy.releases.columns import (
 )
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells, WeightedCells, weight_of
+from pdprivacy.statistic import Answer, Cells, Rows, Statistic, Sums, TreeCells, WeightedCells, weight_of
 from pdprivacy.statistic.confidence import Ends, of_shares
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
@@ -54,11 +55,15 @@ def count(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records (``columns=None``, labelled "rows") or records without null per column.
 
     Under "replace_one" without a filter the number of rows is public: use ``len``.
+
+    ``weights``: the sum of the weights of all records in the place of their number, labelled "rows", with
+    Laplace noise where it would be geometric. Not for columns. Sensitivity as `sum`.
 
     Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
 
@@ -74,6 +79,8 @@ def count(
     for column in chosen:
         if column.role == "identifier":
             column.labels("count")  # refuses
+    if weights is not None:
+        return _weight_of_all(protected, columns, weights, epsilon, noise)
     if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
         raise ParameterError(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
@@ -82,6 +89,20 @@ def count(
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
     return release_of(protected, call, statistic, partial(counts, call, index, None))
+
+
+def _weight_of_all(
+    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
+) -> Release[pd.Series[Any]]:
+    """The sum of the weights of all records."""
+    _, weight = weighted_columns(protected, columns, weights, "count")
+    if columns is not None or weight is None:
+        raise ParameterError(
+            "'weights' of 'count' are those of all records, not of columns.", "leave columns or weights out."
+        )
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
+    statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
 
 
 @noised("geometric")

@@ -64,6 +64,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], int, int | None]] = {
 """Keywords of `protect`, how many records of one unit differ, and how many records there are in all."""
 
 CALLS = {
+    "count": lambda dp: dp.count(weights="w", epsilon=1),
+    "count, no nulls": lambda dp: dp.count(weights="v", epsilon=1),
     "sum": lambda dp: dp.sum(["x", "y"], weights="w", epsilon=1),
     "sum, no nulls": lambda dp: dp.sum("y", weights="v", epsilon=1),
     "mean": lambda dp: dp.mean(["x", "y"], weights="w", epsilon=1, split={"x": 3, "y": 1}),
@@ -281,6 +283,7 @@ def test_weighted_numbers_are_those_of_numpy(engine):
     close = {"rtol": 1e-4, "atol": 2e-3}
     np.testing.assert_allclose(dp.sum("x", **given), [(w * x).sum()], **close)
     np.testing.assert_allclose(dp.mean("x", **given), [np.average(x, weights=w)], **close)
+    np.testing.assert_allclose(dp.count(**given), [held["w"].sum()], **close)
     share = np.average(held["g"] == "b", weights=held["w"])
     np.testing.assert_allclose(dp.proportion("g", "b", **given), [share], **close)
     counts = held.groupby("g")["w"].sum()
@@ -472,6 +475,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         ParameterError,
         "is for counts",
     ),
+    (lambda dp: dp.count("x", weights="w", epsilon=1), ParameterError, "all records, not of columns"),
     (lambda dp: dp.quantile("y", [0, 0.5], weights="w", epsilon=1), ParameterError, "above 0 and below 1"),
     (lambda dp: dp.groupby("g").count(weights="g", epsilon=1), ParameterError, "both as a value"),
     (lambda dp: dp.groupby("y").mean("x", weights="y", epsilon=1), ParameterError, "both as a value"),
