@@ -36,6 +36,7 @@ DOMAIN = Domain(
         Column("w", "float", True, lower=0.0, upper=3.0),
         Column("v", "integer", lower=1, upper=4),
         Column("g", "category", True, categories=("a", "b")),
+        Column("u", "float", True, lower=1.0, upper=3.0),
     )
 )
 UNIVERSE = pd.DataFrame(
@@ -53,6 +54,7 @@ UNIVERSE = pd.DataFrame(
     ],
     columns=["x", "y", "w", "v", "g"],
 ).astype({"g": object})
+UNIVERSE["u"] = [3.0, 3.0, 3.0, 1.0, 1.0, 7.0, -8.0, 2.0, 3.0, NAN]
 """Weights and values at both bounds, beyond them, in between, null and zero."""
 
 SETTINGS: dict[str, tuple[dict[str, Any], int, int | None]] = {
@@ -68,6 +70,8 @@ CALLS = {
     "count, no nulls": lambda dp: dp.count(weights="v", epsilon=1),
     "sum": lambda dp: dp.sum(["x", "y"], weights="w", epsilon=1),
     "sum, no nulls": lambda dp: dp.sum("y", weights="v", epsilon=1),
+    "sum, null weights": lambda dp: dp.sum("y", weights="u", epsilon=1),
+    "mean, null weights": lambda dp: dp.mean("y", weights="u", epsilon=1),
     "mean": lambda dp: dp.mean(["x", "y"], weights="w", epsilon=1, split={"x": 3, "y": 1}),
     "mean, some nulls": lambda dp: dp.mean(["x", "y"], weights="v", epsilon=1),
     "proportion": lambda dp: dp.proportion("g", "b", weights="w", epsilon=1),
@@ -257,6 +261,7 @@ def sample(size: int = 4000) -> pd.DataFrame:
             "w": w,
             "v": rng.integers(1, 5, size),
             "g": rng.choice(np.array(["a", "b"], dtype=object), size),
+            "u": rng.uniform(1, 3, size),
         }
     )
 
@@ -494,7 +499,7 @@ def test_what_is_no_weight_is_refused_before_a_charge(place, neighbors):
 
 def test_all_columns_leave_out_the_weights():
     released = protected(sample()).dp.sum(weights="w", epsilon=1, rng=1)
-    assert released.index.tolist() == ["x", "y", "v"]
+    assert released.index.tolist() == ["x", "y", "v", "u"]
 
 
 def test_sums_of_weights_are_floats_without_a_disclosure_risk():
@@ -502,7 +507,7 @@ def test_sums_of_weights_are_floats_without_a_disclosure_risk():
         tuple(
             Column(c.name, c.kind, c.nullable, c.lower, c.upper, c.categories, c.bins, role)
             for c, role in zip(
-                DOMAIN.columns, (None, "sensitive", None, None, "quasi_identifier"), strict=True
+                DOMAIN.columns, (None, "sensitive", None, None, "quasi_identifier", None), strict=True
             )
         )
     )
