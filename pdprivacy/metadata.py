@@ -31,7 +31,7 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 NO_ERROR = "The release metadata does not hold the error of each number ('error')."
 
-OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration")
+OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration", "weights")
 """Fields that hold a text or None."""
 
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
@@ -76,6 +76,9 @@ class Metadata:
     rows : the number of records where it is public, or None.
     release_id : the id that the release was given, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
+    weights : the column of the weights that records count by, or None.
+    effective_rows : of weighted means and tables, the least effective number of records behind the numbers
+        that the released sums of weights and the declared bounds allow; one for all, or one each, or None.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -114,6 +117,8 @@ class Metadata:
     rows: int | None = None
     release_id: str | None = None
     dr_ha: dict[str, Any] | None = None
+    weights: str | None = None
+    effective_rows: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -89,17 +89,19 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -112,9 +114,10 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -152,16 +155,18 @@ class ProtectedMethods:
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -196,17 +201,19 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -277,16 +284,16 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
@@ -297,22 +304,24 @@ class ProtectedMethods:
     @overload
     def quantile(
         self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Names | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0,
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
         self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def query(
         self, expr: str
@@ -374,17 +383,19 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -432,8 +443,8 @@ class ProtectedMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
@@ -441,8 +452,8 @@ class ProtectedMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
@@ -487,9 +498,9 @@ class PlanMethods:
         at: float | None = None
     ) -> pd.DataFrame: ...
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
@@ -508,8 +519,8 @@ class PlanMethods:
         at: float | None = None
     ) -> pd.DataFrame: ...
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Levels, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
@@ -522,9 +533,9 @@ class PlanMethods:
         at: float | None = None
     ) -> pd.DataFrame: ...
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
@@ -536,31 +547,31 @@ class PlanMethods:
         at: float | None = None
     ) -> pd.DataFrame: ...
     def count(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
@@ -590,17 +601,19 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -629,16 +642,16 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
@@ -661,17 +674,19 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -693,49 +708,54 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
@@ -743,8 +763,8 @@ class BatchMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
@@ -800,22 +820,24 @@ class BatchMethods:
     @overload
     def quantile(
         self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def quantile(
         self, columns: Names | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0,
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
         self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def top_k(
@@ -850,17 +872,17 @@ class BatchMethods:
 class GroupMethods:
     @overload
     def count(
-        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def count(
-        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...

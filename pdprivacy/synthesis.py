@@ -139,7 +139,10 @@ def combine(
         itself draws and spends nothing.
     rows : the records behind each number; taken from the metadata where it is public. A number, a
         released count (a Series of one number), or one per label. An effective number for a survey
-        with a design.
+        with a design. Of a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
+        (Kish), that its released sum of weights and the declared bounds of the weights allow: the sampling
+        variance then includes the design effect of unequal weights. It is conservative; of released sums of w
+        and w^2 take ``rows=sums["w"]**2 / sums["w2"]``.
     variance : of one record's value in the population, for "mean". Where it is left out, the largest
         that the mean and the declared bounds allow, (upper - mean) (mean - lower) (Bhatia and Davis,
         American Mathematical Monthly 107, 2000). That is conservative: three times the variance for
@@ -254,7 +257,7 @@ def _ends(pooled: Pooled, sets: _Sets, sampling: Floats, level: float) -> tuple[
     return pooled.estimate - total, pooled.estimate + total
 
 
-SAME = ("normalize", "margins", "filters", "lineage", "unit", "constraint")
+SAME = ("normalize", "margins", "filters", "lineage", "unit", "constraint", "weights")
 """What releases of one statistic must have been asked alike."""
 
 
@@ -273,6 +276,7 @@ class _Sets:
     shares: bool  # of one whole
     halves: Floats | None = None  # half the interval of the noise
     biased: bool = False  # kept within bounds, or made consistent
+    effective: Floats | None = None  # least effective numbers of weighted records
 
     def labels(self) -> pd.Index[Any]:
         """One label per cell: those of the Series, or row and column labels together, row by row."""
@@ -308,6 +312,7 @@ class _Sets:
             values=pick(self.values),
             errors=None if self.errors is None else pick(self.errors),
             halves=None if self.halves is None else pick(self.halves),
+            effective=None if self.effective is None else pick(self.effective),
             bounds=None if self.bounds is None else (pick(self.bounds[0]), pick(self.bounds[1])),
         )
 
@@ -356,11 +361,13 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
     errors = [one.errors for one in stacks if one.errors is not None]
     bounds = [one.bounds for one in stacks if one.bounds is not None]
     halves = [one.halves for one in stacks if one.halves is not None]
+    effective = [one.effective for one in stacks if one.effective is not None]
     return replace(
         first,
         values=np.concatenate([one.values for one in stacks]),
         errors=np.concatenate(errors) if len(errors) == len(stacks) else None,
         halves=np.concatenate(halves) if len(halves) == len(stacks) else None,
+        effective=np.concatenate(effective) if len(effective) == len(stacks) else None,
         biased=any(one.biased for one in stacks),
         bounds=(
             (np.concatenate([low for low, _ in bounds]), np.concatenate([high for _, high in bounds]))
@@ -418,6 +425,7 @@ def _read(released: Released) -> _Sets:
         stored.get("normalize") == "all" and not stored.get("margins"),
         sides.spread(_stored(error.get("plus_minus"))),
         stored.get("bounding") is not None or stored.get("constraint") is not None,
+        sides.spread(_stored(stored.get("effective_rows"))),
     )
 
 
@@ -528,6 +536,8 @@ def _sampling_variance(
 
 
 def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
+    if rows is None and sets.effective is not None:
+        return np.asarray(np.maximum(sets.effective, 1.0).mean(axis=0))
     if rows is None:
         if sets.rows is None:
             raise ParameterError(

@@ -26,9 +26,9 @@ from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
 from pdprivacy.engine.contingency import count_cells
 from pdprivacy.engine.nearest_centers import Steps, points, sums_around
-from pdprivacy.engine.ranks import StepRanks, ranked
+from pdprivacy.engine.ranks import ranked, weighed
 from pdprivacy.expressions import nulls
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
 __all__ = ["Columns", "PandasEngine"]
 
@@ -121,9 +121,12 @@ class PandasEngine:
             total += residue - 2**64 if residue >= 2**63 else residue
         return count, total
 
-    def ranks(self, quantity: Quantity) -> StepRanks:
-        """The records without null in the order of their grid steps."""
-        return ranked(self._quantity(quantity), quantity, self.rows)
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks:
+        """The records without null in the order of their grid steps, counted or weighed."""
+        read = self._quantity(quantity)
+        if weight is None:
+            return ranked(read, quantity, self.rows)
+        return weighed(read, quantity, self._quantity(weight), weight, self.rows)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
         """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""

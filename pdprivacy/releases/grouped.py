@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
@@ -25,11 +25,14 @@ from pdprivacy.releases.columns import (
     columns_of,
     name_index,
     refuse_shared,
+    weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.moments import weighted
+from pdprivacy.releases.tables import cells_of, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_tracebacks
-from pdprivacy.statistic import CellCounts, GroupedMoments, quantity
+from pdprivacy.statistic import GroupedMoments, Statistic, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -83,28 +86,39 @@ class GroupBy(GroupMethods):
             self,
             *,
             epsilon: Rational,
+            weights: Hashable | None = None,
             **noise: Unpack[Options],
         ) -> Release[pd.Series[Any]]:
-            """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-            call = Call.of("count", epsilon, noise, (), self.keys)
-            statistic = CellCounts(self.keys, self._protected.scope, "groupby")
+            """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
+
+            ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`.
+            """
+            _, weight = weighted_columns(self._protected, [key.name for key in self.keys], weights, "count")
+            call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), self.keys, weights=weight)
+            statistic = cells_of(self._protected, self.keys, "groupby", weight)
             index = cell_index(self.keys, "groupby")
             return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
 
-    def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> Release[pd.DataFrame]:
+    def _moments(
+        self, kind: str, columns: Labels | None, split: Split, call: Call, weights: Hashable | None = None
+    ) -> Release[pd.DataFrame]:
         names = {key.name for key in self.keys}
         columns = self.selected if columns is None else columns
-        chosen = columns_of(self._protected, columns, kind)
+        chosen, weight = weighted_columns(self._protected, columns, weights, kind)
         if columns is None:
             chosen = tuple(column for column in chosen if column.name not in names)
-        refuse_shared(chosen, self.keys, kind)
+        refuse_shared(chosen if weight is None else (*chosen, weight), self.keys, kind)
+        products = kind == "var" or weight is not None
         quantities = tuple(
-            quantity(column, kind, centered=kind != "sum", products=kind == "var") for column in chosen
+            quantity(column, kind, centered=kind != "sum", products=products) for column in chosen
         )
-        statistic = GroupedMoments(
-            kind, quantities, weights_of(chosen, split), self.keys, self._protected.scope
-        )
-        call = replace(call, columns=chosen, by=self.keys)
+        shares, scope = weights_of(chosen, split), self._protected.scope
+        statistic: Statistic = GroupedMoments(kind, quantities, shares, self.keys, scope)
+        if weight is not None:
+            statistic = weighted(
+                scope, "sum" if kind == "sum" else "mean", quantities, shares, weight, self.keys
+            )
+        call = replace(call, columns=chosen, by=self.keys, weights=weight)
         index, labels = cell_index(self.keys, "groupby"), name_index(chosen)
 
         def make(result: Result) -> Made[pd.DataFrame]:
@@ -121,13 +135,15 @@ class GroupBy(GroupMethods):
         *,
         epsilon: Rational,
         split: Split = None,
+        weights: Hashable | None = None,
         **noise: Unpack[Options],
     ) -> Release[pd.DataFrame]:
         """Sums per key: a DataFrame of keys by columns.
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+        ``weights`` as in `df.dp.sum`.
         """
-        return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
+        return self._moments("sum", columns, split, Call.of("sum", epsilon, noise), weights)
 
     @_told
     @executed
@@ -138,13 +154,15 @@ class GroupBy(GroupMethods):
         *,
         epsilon: Rational,
         split: Split = None,
+        weights: Hashable | None = None,
         **noise: Unpack[Options],
     ) -> Release[pd.DataFrame]:
         """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+        ``weights`` as in `df.dp.mean`.
         """
-        return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
+        return self._moments("mean", columns, split, Call.of("mean", epsilon, noise), weights)
 
     @_told
     @executed

@@ -23,9 +23,9 @@ from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.releases.columns import Labels as Names
-from pdprivacy.releases.columns import Split, columns_of, name_index, weights_of
+from pdprivacy.releases.columns import Split, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request
-from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, share
+from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, quantile_bits, share, weight_of
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
@@ -195,6 +195,7 @@ def quantile(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
     """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
@@ -209,13 +210,17 @@ def quantile(
     Each quantile is drawn on its own, so that a higher one may come out below a lower one; sort them if you
     like. 0 and 1 are `min` and `max`. There is no ``interpolation``: the answer is no record's value.
 
-    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one".
+    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one", times the largest weight.
 
     Parameters
     ----------
     columns : a label, a list of labels, or None for all numeric columns with bounds.
     q : a number from 0 to 1, or a list of them; taken to the nearest fraction with a denominator up to 10**6.
     split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
+    weights : the label of a declared column of numbers of at least 0. ``q`` is then a share of the sum of the
+        weights of the records that have a weight and a value, and ``below_best`` a sum of weights. They are
+        taken to 2**-28 of the largest, less for a ``q`` of many digits. ``q`` is other
+        than 0 and 1 then.
 
     Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
 
@@ -240,17 +245,22 @@ def quantile(
     if len(set(shares)) < len(shares):
         raise ParameterError("'q' must be different numbers.")
     named = [float(rational(one, "q")) for one in asked]
-    chosen = columns_of(protected, columns, "quantile")
-    weights = weights_of(chosen, split)
+    chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
+    if weighing is not None and not all(0 < one < 1 for one in shares):
+        raise ParameterError(
+            "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
+        )
+    parts = weights_of(chosen, split)
     choices = [
         Quantile(
             ladder(column, "quantile"),
             one,
             protected.scope,
-            weight / len(shares),
+            part / len(shares),
             "lower" if one == 0 else "upper" if one == 1 else None,
+            None if weighing is None else weight_of(weighing, "quantile", bits=quantile_bits(one)),
         )
-        for column, weight in zip(chosen, weights, strict=True)
+        for column, part in zip(chosen, parts, strict=True)
         for one in shares
     ]
 
@@ -261,7 +271,8 @@ def quantile(
             return pd.Series(values[0], index=names, name=named[0])
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
-    return _released(protected, "quantile", chosen, choices, epsilon, dict(options), make)
+    more = {**options, "weights": weighing}
+    return _released(protected, "quantile", chosen, choices, epsilon, more, make)
 
 
 @of_numbers
@@ -408,6 +419,7 @@ def _released(
         rng=options["rng"],
         columns=tuple(columns),
         release_id=options["release_id"],
+        weights=options.get("weights"),
     )
 
     def publish(drawn: Drawn) -> tuple[R, None]:
@@ -452,11 +464,17 @@ def _attach(
         drawn,
         released,
         sensitivity=_by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
-        scale=_by_choice(choices, [mechanism.scale for mechanism in drawn.price.mechanisms]),
+        scale=_by_choice(choices, [mechanism.scale * _unit(choice) for choice, mechanism in pairs]),
         split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
         error=error,
-        rows=None if any(column.nullable for column in call.columns) else protected.scope.held()[1],
+        rows=_rows(protected, call),
     )
+
+
+def _rows(protected: Protected, call: Call) -> int | None:
+    """The number of records behind each choice, where it is public."""
+    private = call.weights is not None or any(column.nullable for column in call.columns)
+    return None if private else protected.scope.held()[1]
 
 
 def _by_choice(choices: Sequence[Choice], values: Sequence[Any]) -> Any:
@@ -488,14 +506,19 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
 def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
     if isinstance(choice, Labels) and not isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
         return sensitivity_of(choice.counts, mechanism)
-    return float(choice.sensitivity)
+    return float(choice.sensitivity) * _unit(choice)
+
+
+def _unit(choice: Choice) -> float:
+    """What one step of a score is: a record, or a step of their weights."""
+    return choice.unit if isinstance(choice, Quantile) else 1
 
 
 def _below_best(choice: Choice, mechanism: ChoiceMechanism) -> float:
     """How far the score of each selected candidate is below the best one left, at most, with `LEVEL`."""
     count = choice.count if isinstance(choice, Labels) else 1
     if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count)
+        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * _unit(choice)
     # no noise of any candidate is larger, and the order of two may change if they are twice as near
     return 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
 

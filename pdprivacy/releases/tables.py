@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
@@ -30,11 +31,12 @@ from pdprivacy.releases.columns import (
     check_flag,
     columns_of,
     name_index,
+    weighted_columns,
     weights_of,
 )
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, CellCounts, Rows, Statistic, TreeCells
+from pdprivacy.statistic import Answer, CellCounts, Rows, Statistic, Sums, TreeCells, WeightedCells, weight_of
 from pdprivacy.statistic.confidence import Ends, of_shares
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
@@ -53,11 +55,15 @@ def count(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records (``columns=None``, labelled "rows") or records without null per column.
 
     Under "replace_one" without a filter the number of rows is public: use ``len``.
+
+    ``weights``: the sum of the weights of all records in the place of their number, labelled "rows", with
+    Laplace noise where it would be geometric. Not for columns. Sensitivity as `sum`.
 
     Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
 
@@ -73,6 +79,8 @@ def count(
     for column in chosen:
         if column.role == "identifier":
             column.labels("count")  # refuses
+    if weights is not None:
+        return _weight_of_all(protected, columns, weights, epsilon, noise)
     if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
         raise ParameterError(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
@@ -81,6 +89,20 @@ def count(
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
     return release_of(protected, call, statistic, partial(counts, call, index, None))
+
+
+def _weight_of_all(
+    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
+) -> Release[pd.Series[Any]]:
+    """The sum of the weights of all records."""
+    _, weight = weighted_columns(protected, columns, weights, "count")
+    if columns is not None or weight is None:
+        raise ParameterError(
+            "'weights' of 'count' are those of all records, not of columns.", "leave columns or weights out."
+        )
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
+    statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
 
 
 @noised("geometric")
@@ -93,6 +115,7 @@ def value_counts(
     sort: bool = True,
     constraint: Constraint | None = None,
     branching: int = 2,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records per declared label, every declared label included, a null label where declared.
@@ -100,9 +123,13 @@ def value_counts(
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
     public). ``sort``: largest released count first, as pandas.
     ``constraint``, ``branching``: as in `crosstab`.
+    ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
+    in the place of counts, with Laplace noise where it would be geometric. Records without a weight are left
+    out.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
-    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one".
+    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
+    the largest weight.
 
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
 
@@ -118,11 +145,12 @@ def value_counts(
     """
     check_flag("normalize", normalize)
     check_flag("sort", sort)
-    chosen = columns_of(protected, columns, "value_counts")
+    chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
     check_cells(chosen, "value_counts")
-    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
+    noise = noise_of_cells(noise, weight)
+    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
     call = replace(call, normalize="all" if normalize else None)
-    cells = CellCounts(chosen, protected.scope, "value_counts")
+    cells = cells_of(protected, chosen, "value_counts", weight)
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -131,6 +159,25 @@ def value_counts(
         return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
     return release_of(protected, call, statistic, make, arrange=_largest_first if sort else None)
+
+
+def noise_of_cells(noise: Options, weight: Column | None) -> Options:
+    """The noise of a table: of sums of weights, which are no whole numbers, Laplace where it is geometric."""
+    integer = weight is not None and noise["mechanism"] == "geometric"
+    return {**noise, "mechanism": "laplace"} if integer else noise
+
+
+def cells_of(
+    protected: Protected,
+    columns: tuple[Column, ...],
+    method: str,
+    weight: Column | None,
+    edges: tuple[float, ...] | None = None,
+) -> CellCounts | WeightedCells:
+    """The counts of declared cells, or the sums of their records' weights."""
+    if weight is None:
+        return CellCounts(columns, protected.scope, method, edges)
+    return WeightedCells(columns, protected.scope, method, weight_of(weight, method), edges)
 
 
 def _largest_first(made: Made[Any]) -> Made[Any]:
@@ -148,6 +195,7 @@ def histogram(
     bins: int | Sequence[float] | None = None,
     *,
     epsilon: Rational,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records per bin of a numeric column: half-open bins, the last one closed, as `numpy.histogram`.
@@ -155,6 +203,8 @@ def histogram(
     ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
     bounds, or None for the declared bins (10 equal ones where none are declared). Edges are public:
     never take them from the data.
+
+    ``weights``: sums of the weights in the place of counts, as in `value_counts`.
 
     Returns a Series named "count" with a null bin where nulls are declared.
 
@@ -169,14 +219,14 @@ def histogram(
     [80, 120]      0
     Name: count, dtype: int64
     """
-    chosen = columns_of(protected, column, "histogram")
+    chosen, weight = weighted_columns(protected, column, weights, "histogram")
     if len(chosen) != 1:
         raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
     edges = _edges(chosen[0], bins)
-    call = Call.of("histogram", epsilon, noise, chosen)
+    call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
-    statistic = CellCounts(chosen, protected.scope, "histogram", edges)
+    statistic = cells_of(protected, chosen, "histogram", weight, edges)
     return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
@@ -217,6 +267,7 @@ def crosstab(
     margins: bool = False,
     constraint: Constraint | None = None,
     branching: int = 2,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
@@ -241,6 +292,10 @@ def crosstab(
 
     Standard errors are those before the constraint; ``plus_minus`` is around the numbers after it.
 
+    ``weights``: sums of the weights in the place of counts, as in `value_counts`. Their total is private, and
+    they are no whole numbers: of the constraints, "nonnegative" is for such sums, "rescale", "simplex" and
+    "all_but_one" for shares, and "hierarchy" for counts alone. No disclosure risk is estimated of them.
+
     Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
     sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
     estimated from the released counts alone. Sensitivity as `value_counts`.
@@ -260,7 +315,8 @@ def crosstab(
     False      -1     49
     True        0     50
     """
-    rows, tops = columns_of(protected, index, "crosstab"), columns_of(protected, columns, "crosstab")
+    rows, weight = weighted_columns(protected, index, weights, "crosstab")
+    tops, _ = weighted_columns(protected, columns, weights, "crosstab")
     if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
         raise ParameterError(
             f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)}).",
@@ -273,12 +329,12 @@ def crosstab(
         )
     both = (*rows, *tops)
     check_cells(both, "crosstab")
-    call = Call.of("crosstab", epsilon, noise, tops, rows, constraint)
+    call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
     if margins and constraint is not None and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    cells = CellCounts(both, protected.scope, "crosstab")
+    cells = cells_of(protected, both, "crosstab", weight)
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
@@ -295,7 +351,8 @@ def crosstab(
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
     sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
-    apart = protected.in_secret  # where chance hides who is there, too
+    # where chance hides who is there, too, and where weights hide how many are
+    apart = protected.in_secret or weight is not None
     at_risk = exposed and sensitive and not apart
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
@@ -317,7 +374,7 @@ def _table(
 
 
 def _constrained(
-    cells: CellCounts,
+    cells: CellCounts | WeightedCells,
     call: Call,
     normalize: Literal[False, "all", "index", "columns"],
     branching: int,
@@ -329,8 +386,9 @@ def _constrained(
     if constraint is None:
         return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
     if constraint == "nonnegative":
-        return cells, _nonnegative
+        return cells, partial(_nonnegative, whole=call.weights is None)
     if constraint == "hierarchy":
+        assert isinstance(cells, CellCounts)
         return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
     project = getattr(postprocess, constraint)
 
@@ -364,12 +422,18 @@ def _check_constraint(call: Call, normalize: Any, branching: int, total: int | N
         raise ParameterError(
             "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
         )
+    if constraint == "hierarchy" and call.weights is not None:
+        raise ParameterError(
+            "constraint='hierarchy' is for counts, not for sums of weights.",
+            "leave constraint or weights out.",
+        )
     if constraint == "hierarchy" and normalize in ("index", "columns"):
         raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
     kept = constraint not in ("nonnegative", "hierarchy")
     if kept and not normalize and total is None:
+        what = "number of rows" if call.weights is None else "sum of the weights"
         raise ParameterError(
-            f"constraint={constraint!r} needs the number of rows, which is private here.",
+            f"constraint={constraint!r} needs the {what}, which is private here.",
             "normalize=True for shares that sum to one, or constraint='nonnegative'.",
         )
 
@@ -378,9 +442,9 @@ def _as_they_are(result: Result) -> Result:
     return result
 
 
-def _nonnegative(result: Result) -> Result:
-    values = postprocess.integers(postprocess.nonnegative(result.answer.values))
-    return result.projected(values)
+def _nonnegative(result: Result, *, whole: bool) -> Result:
+    values = postprocess.nonnegative(result.answer.values)
+    return result.projected(postprocess.integers(values) if whole else values)
 
 
 def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
@@ -417,7 +481,7 @@ def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
 
     else:
         size = values.size if axis is None else values.shape[axis]
-        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)
+        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), answer.largest_term)
         # a share is one noisy count over a total of `size` of them, to first order
         spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
         error = std * np.sqrt(spread) / rows
@@ -427,9 +491,8 @@ def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
         def interval(level: float) -> Ends:
             return of_shares(tail, level, cells, wholes, std, 1.0, size)
 
-    return result.transformed(
-        lambda _: Answer(values / rows, error, 0.0, 0.0, 1.0, interval), bias_known=False
-    )
+    shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval, answer.effective_rows)
+    return result.transformed(lambda _: shares, bias_known=False)
 
 
 def _with_margins(
@@ -479,7 +542,8 @@ def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
     std, tail = float(table.answer.standard_error), table.noisy[0].tail
     whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
     place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
-    base, members, divisor = measured[place], size[place], np.maximum(whole[place], 1.0)
+    least = table.answer.largest_term
+    base, members, divisor = measured[place], size[place], np.maximum(whole[place], least)
     shares = whole / divisor
     spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
     error = std * np.sqrt(spread) / divisor

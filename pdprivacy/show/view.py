@@ -172,7 +172,8 @@ class View:
     def title(self) -> str:
         """What was released, such as "Mean of hours by region"."""
         facts = self.facts
-        return title_of(facts.statistic, facts.columns, self.by, facts.normalize)
+        title = title_of(facts.statistic, facts.columns, self.by, facts.normalize)
+        return title if facts.weights is None else f"{title}, weighted by {printable(facts.weights, None)}"
 
     @property
     def cost(self) -> str:

@@ -34,6 +34,7 @@ from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
+from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [
     "Answer",
@@ -64,6 +65,8 @@ __all__ = [
     "Sums",
     "TreeCells",
     "Variances",
+    "Weighted",
+    "WeightedCells",
     "Whole",
     "Window",
     "count_share",
@@ -71,7 +74,9 @@ __all__ = [
     "ladder",
     "numbers_of",
     "packed",
+    "quantile_bits",
     "quantity",
     "rooted",
     "share",
+    "weight_of",
 ]

@@ -145,6 +145,8 @@ class Quantile:
     With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
     from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
 
+    With ``weights``, L, R, n and T are sums of weights in grid steps, for an ``end`` of None alone.
+
     A unit with several records is that many steps apart. The scores do not move all one way.
 
     Parameters
@@ -154,6 +156,7 @@ class Quantile:
     scope : of the rows.
     weight : the share of the loss.
     end : which extreme is asked for in its place.
+    weights : of the records, on a grid; see `quantile_bits`.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
     Algorithm 2, on a grid.
@@ -164,6 +167,12 @@ class Quantile:
     scope: Scope
     weight: Fraction
     end: End | None = None
+    weights: Quantity | None = None
+
+    @property
+    def unit(self) -> float:
+        """What one step of a score is, in records or in weight."""
+        return 1.0 if self.weights is None else self.weights.grid
 
     @property
     def name(self) -> str:
@@ -178,7 +187,10 @@ class Quantile:
     @property
     def sensitivity(self) -> Fraction:
         """The most that one score moves."""
-        one = Fraction(1) if self.end else sensitivity.quantile(self.q, neighbors=self.scope.neighbors)
+        if self.end:
+            return Fraction(self.scope.count())
+        largest = 1 if self.weights is None else self.weights.high
+        one = sensitivity.quantile(self.q, neighbors=self.scope.neighbors, weight_upper=largest)
         return one * self.scope.count()
 
     @property
@@ -219,7 +231,7 @@ class Quantile:
     @property
     def read(self) -> Read:
         """The records in the order of their steps."""
-        return Read("ranks", (self.quantity,))
+        return Read("ranks", (self.quantity,) if self.weights is None else (self.quantity, self.weights))
 
     def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
         """The runs of all steps within ``reach`` records of the target, and what there is beyond.

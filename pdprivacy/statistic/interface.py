@@ -179,6 +179,8 @@ class Answer:
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
     is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
+    ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
+    ``largest_term``: the most that one record adds to a cell.
     """
 
     values: Any
@@ -187,6 +189,8 @@ class Answer:
     lower: Any = -math.inf
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
+    effective_rows: Any = None
+    largest_term: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,8 @@ class Ranks(Protocol):
     """The records of a column in the order of their grid steps, nulls left out.
 
     ``between``: a window that leaves at most ``first`` records (none, if that is not positive) below it and
-    all but ``last`` above, and reaches the bound where it leaves none.
+    all but ``last`` above, and reaches the bound where it leaves none. With weights, every number of records
+    is the sum of their weights in grid steps.
     """
 
     @property
@@ -242,7 +247,7 @@ class Engine(Protocol):
     def table(self, columns: Sequence[Column], method: str) -> Integers: ...
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
-    def ranks(self, quantity: Quantity) -> Ranks: ...
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks: ...
     def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

@@ -813,9 +813,50 @@ FAULTS = (
     PlantedFault(
         "score of a quantile moves by the smaller share",
         "sensitivity.py",
-        "    return Fraction(1) if _replaces(neighbors) else max(share, 1 - share)",
-        "    return Fraction(1) if _replaces(neighbors) else min(share, 1 - share)",
+        "    return weight if _replaces(neighbors) else weight * max(share, 1 - share)",
+        "    return weight if _replaces(neighbors) else weight * min(share, 1 - share)",
         ("tests/releases/test_quantile.py::test_a_record_moves_no_score_further_than_is_stated",),
+    ),
+    PlantedFault(
+        "score of a weighted quantile moves as one of records",
+        "statistic/candidates.py",
+        "        largest = 1 if self.weights is None else self.weights.high",
+        "        largest = 1",
+        ("tests/statistic/test_weighted.py::test_a_record_moves_no_weighted_score_further_than_is_stated",),
+    ),
+    PlantedFault(
+        "table of weights moves by the smallest weight",
+        "statistic/weighted.py",
+        "        moved = self.scope.disjoint(self.weight.low, self.weight.high)",
+        "        moved = self.scope.disjoint(self.weight.low, self.weight.low + 1)",
+        (
+            "tests/statistic/test_weighted.py"
+            "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
+        ),
+    ),
+    PlantedFault(
+        "weighted term bounded by the smallest weight",
+        "sensitivity.py",
+        "max(weight_lower * upper, weight_upper * upper)",
+        "weight_lower * upper",
+        ("tests/test_sensitivity.py::test_the_range_of_weighted_terms_is_tight",),
+    ),
+    PlantedFault(
+        "null weights count as no reason to leave a record out",
+        "statistic/weighted.py",
+        "        nullable = nullable or self.weight.column.nullable\n        moves =",
+        "        moves =",
+        (
+            "tests/statistic/test_weighted.py"
+            "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
+        ),
+    ),
+    PlantedFault(
+        "design effect of the mean weight alone",
+        "statistic/weighted.py",
+        "((a + b) * totals - known * a * b)",
+        "(a * totals)",
+        ("tests/statistic/test_weighted.py::test_the_effective_number_is_never_above_the_one_of_kish",),
     ),
     PlantedFault(
         "score of a quantile not moved by max_rows records",
