@@ -34,6 +34,9 @@ NO_ERROR = "The release metadata does not hold the error of each number ('error'
 OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration")
 """Fields that hold a text or None."""
 
+LONGEST = 1e12
+"""Seconds of a margin of error of dates: beyond all dates."""
+
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
 """Fields of ``budget`` and of ``dr_ha``."""
 
@@ -67,7 +70,8 @@ class Metadata:
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
         the released number, and under ``worst_case`` the largest within the bounds. Of sums and shares of
         bounded numbers they are None, and ``note`` says why.
-    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None.
+    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
+        these are dates.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : as `crosstab` was asked for them.
     filters : the conditions of ``query`` that the records meet.
@@ -308,7 +312,8 @@ def interval(released: Released) -> Released:
     """Lower and upper end of the interval around each released number.
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
-    a DataFrame gives the same with these four as the outer level of the columns. The interval
+    a DataFrame gives the same with these four as the outer level of the columns. Of dates the ends are dates,
+    and the standard error is a time. The interval
     covers the statistic of the data, not of a population, with probability ``error["level"]``.
 
     Raises
@@ -326,8 +331,10 @@ def interval(released: Released) -> Released:
             "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
+    error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))
+    if "unit" in metadata.error:
+        return _interval_of_dates(released, error, half)
     values = released.to_numpy(dtype=np.float64)
-    error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
     pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
@@ -336,3 +343,41 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
+
+
+def _interval_of_dates(
+    released: Released, error: NDArray[np.float64], half: NDArray[np.float64]
+) -> pd.DataFrame:
+    """`interval` of dates, with errors as times."""
+    table = released.to_frame() if isinstance(released, pd.Series) else released
+    columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}
+    for place, (spread, margin) in enumerate(
+        zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
+    ):
+        dates = table.iloc[:, place].dt.as_unit("us")
+        width = _times(margin, dates.index)
+        ends = (_known_dates(dates - width), _known_dates(dates + width))
+        found = (dates, _times(spread, dates.index), *ends)
+        for name, values in zip(columns, found, strict=True):
+            columns[name].append(values)
+    if isinstance(released, pd.Series):
+        return pd.DataFrame({name: values[0].array for name, values in columns.items()}, index=released.index)
+    frames: dict[str, Any] = {
+        name: pd.concat(values, axis=1).set_axis(table.columns, axis=1) for name, values in columns.items()
+    }
+    together: pd.DataFrame = pd.concat(frames, axis=1)
+    return together
+
+
+def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates moved between the years 1 and 9999, of which Python knows no others."""
+    ends: list[Any] = [pd.Timestamp(day, tz=dates.dt.tz) for day in ("0001-01-02", "9999-12-30")]
+    found: pd.Series[Any] = dates.clip(*ends)
+    return found
+
+
+def _times(seconds: NDArray[np.float64], index: pd.Index[Any]) -> pd.Series[Any]:
+    """Seconds as times, rounded up to microseconds; NaT for NaN."""
+    whole = np.ceil(np.minimum(seconds, LONGEST) * 1e6)
+    known = np.where(np.isnan(whole), 0.0, whole).astype("timedelta64[us]")
+    return pd.Series(known, index=index).mask(np.isnan(seconds))

@@ -28,6 +28,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"_version", "errors", "exact", "show", "show.markup"},
     {"checks", "distributions", "hints", "show.numbers", "show.progress", "show.tracebacks"},
+    {"timeline"},
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
     {"mechanism"},
@@ -87,6 +88,7 @@ THIRD_PARTIES = {
         "show.view",
         "step",
         "synthesis",
+        "timeline",
     },
 }
 

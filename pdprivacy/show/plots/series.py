@@ -1,0 +1,97 @@
+"""Plots of numbers by the periods of a calendar: a line over time, with margins of error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.show.plots.canvas import ORDERS, Canvas, linear_ticks
+from pdprivacy.show.plots.cube import Cube, label_of
+from pdprivacy.show.plots.date_ticks import date_ticks
+from pdprivacy.show.view import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["are_periods", "draw_series"]
+
+COLOUR = "#0072B2"
+MOST_BARS = 60  # margins of error as lines; of more there is a band
+PERIOD = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2}(?:/\d{4}-\d{2}-\d{2})?)?|Q[1-4])?\Z")
+SIZES = {4: "Y", 6: "Q", 7: "M", 10: "D", 21: "W"}
+"""Frequencies by the length of the names of their periods."""
+
+
+def are_periods(labels: pd.Index[Any]) -> bool:
+    """Return whether labels are periods of one frequency, two at least, perhaps beside nulls."""
+    known = [label for label in labels if not _is_null(label)]
+    texts = all(isinstance(label, str) and PERIOD.match(label) for label in known)
+    return labels.nlevels == 1 and len(known) > 1 and texts and len({len(label) for label in known}) == 1
+
+
+def _is_null(label: Any) -> bool:
+    return bool(pd.isna(label)) if pd.api.types.is_scalar(label) else False
+
+
+def _middles(labels: Sequence[str]) -> Floats:
+    """The middle of each period, in seconds since 1970."""
+    periods = pd.PeriodIndex([label.partition("/")[0] for label in labels], freq=SIZES[len(labels[0])])
+    ends = [getattr(periods, name).as_unit("s").asi8 for name in ("start_time", "end_time")]
+    return np.asarray((ends[0] + ends[1]) / 2, dtype=np.float64)
+
+
+def draw_series(cube: Cube, ax: Axes | None) -> Any:
+    """Draw numbers over time; several columns one below the other, several releases as lines of their own."""
+    places = [row for row, label in enumerate(cube.rows) if not _is_null(label)]
+    middles = _middles([cube.rows[row] for row in places])
+    order = np.argsort(middles)
+    rows, at = np.array(places)[order], middles[order]
+    names = [""] if cube.columns is None else [label_of(name) for name in cube.columns]
+    canvas = Canvas.of(ax, (6.4, 2.2 + 1.6 * len(names)))
+    drawn = "lines" if len(rows) <= MOST_BARS else "bands"
+    known = np.isfinite(cube.half).any()
+    notes = cube.notes(f"{drawn}: {cube.noise}" if known else "no margins: the error is not known")
+    missing = [cube.text(*pair) for row in range(len(cube.rows)) if row not in set(places)
+               for pair in zip(cube.values[row].ravel(), cube.half[row].ravel(), strict=True)]  # fmt: skip
+    align = canvas.entitle(cube.view.title, [*notes, f"no date: {', '.join(missing)}" if missing else ""])
+    parts = [canvas] if len(names) == 1 else canvas.below_each_other([1] * len(names), titled=True)
+    for column, (part, name) in enumerate(zip(parts, names, strict=True)):
+        if len(names) > 1:
+            part.frame("y")
+            part.name(name)
+        _draw(part, cube, rows, at, column)
+    if len(names) == 1:
+        of = "share of the records" if cube.view.facts.normalize else "records"
+        canvas.label(
+            label_of(cube.rows.name) if cube.rows.name else "",
+            of if cube.columns is None else names[0],
+            canvas.points,
+        )
+    align()
+    return canvas.ax
+
+
+def _draw(part: Canvas, cube: Cube, rows: Any, at: Floats, column: int) -> None:
+    ax = part.ax
+    values, half = cube.values[rows, column], np.nan_to_num(cube.half[rows, column])
+    for release in range(cube.many):
+        colour, dashes, *_ = ORDERS[(release - 1) % len(ORDERS)] if release else (COLOUR, "-")
+        line, margin = values[:, release], half[:, release]
+        ax.plot(at, line, color=colour, linestyle=dashes, linewidth=1.2, zorder=3,
+                marker="o" if len(rows) <= MOST_BARS else "", markersize=3.5)  # fmt: skip
+        if len(rows) <= MOST_BARS:
+            ax.vlines(at, line - margin, line + margin, color=colour, linewidth=1.2, zorder=2)
+        else:
+            ax.fill_between(at, line - margin, line + margin, color=colour, alpha=0.25, linewidth=0, zorder=2)
+    space = 0.6 * float(np.diff(at).max())
+    part.scale(at[0] - space, at[-1] + space, dates=date_ticks)
+    low, high = ax.get_ylim()
+    ticks, texts = date_ticks(low, high, 5) if cube.view.dates else (linear_ticks(low, high, 6), None)
+    if texts is None:
+        part.upright(ticks)
+    else:
+        ax.set_yticks(ticks, texts, fontsize=0.9 * part.points)
