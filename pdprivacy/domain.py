@@ -214,9 +214,9 @@ class Column:
 
     def _check_timeline(self) -> None:
         numbers = self.kind == "integer" and self.categories is None and self.bins is None
-        if not numbers or self.lower is None or self.upper is None or self.lower < 0:
+        if not numbers or self.lower is None or self.upper is None:
             raise DeclarationError(
-                f"'timeline' of column {self.name!r} needs integers from 0 to a bound, and no bins."
+                f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
             )
 
     @property

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
+from pdprivacy.timeline import times
 
 __all__ = ["KEY", "Metadata", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
@@ -33,9 +34,6 @@ NO_ERROR = "The release metadata does not hold the error of each number ('error'
 
 OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration")
 """Fields that hold a text or None."""
-
-LONGEST = 1e12
-"""Seconds of a margin of error of dates: beyond all dates."""
 
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
 """Fields of ``budget`` and of ``dr_ha``."""
@@ -355,9 +353,8 @@ def _interval_of_dates(
         zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
     ):
         dates = table.iloc[:, place].dt.as_unit("us")
-        width = _times(margin, dates.index)
-        ends = (_known_dates(dates - width), _known_dates(dates + width))
-        found = (dates, _times(spread, dates.index), *ends)
+        width, error_of = (pd.Series(times(seconds), index=dates.index) for seconds in (margin, spread))
+        found = (dates, error_of, _known_dates(dates - width), _known_dates(dates + width))
         for name, values in zip(columns, found, strict=True):
             columns[name].append(values)
     if isinstance(released, pd.Series):
@@ -374,10 +371,3 @@ def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     ends: list[Any] = [pd.Timestamp(day, tz=dates.dt.tz) for day in ("0001-01-02", "9999-12-30")]
     found: pd.Series[Any] = dates.clip(*ends)
     return found
-
-
-def _times(seconds: NDArray[np.float64], index: pd.Index[Any]) -> pd.Series[Any]:
-    """Seconds as times, rounded up to microseconds; NaT for NaN."""
-    whole = np.ceil(np.minimum(seconds, LONGEST) * 1e6)
-    known = np.where(np.isnan(whole), 0.0, whole).astype("timedelta64[us]")
-    return pd.Series(known, index=index).mask(np.isnan(seconds))

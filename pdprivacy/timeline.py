@@ -27,6 +27,7 @@ __all__ = [
     "TimeUnit",
     "Timeline",
     "nanoseconds",
+    "times",
     "timestamp",
     "zone_of",
 ]
@@ -74,6 +75,9 @@ FIELDS: dict[str, tuple[int, int]] = {
 FIRST, LAST = np.datetime64("0001-01-02", "D"), np.datetime64("9999-12-30", "D")
 """The days between which every time zone has dates."""
 
+LONGEST = 1e12
+"""Seconds of a time, about 30,000 years."""
+
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}([T ].*)?)?)?\Z")
 
 
@@ -120,6 +124,17 @@ def zone_of(instant: pd.Timestamp) -> str | None:
     if not same:
         raise ParameterError("a time zone must have a name.", 'pd.Timestamp("2020-01-01", tz="Europe/Paris")')
     return name
+
+
+def times(seconds: Any) -> pd.TimedeltaIndex:
+    """Seconds as times, rounded up to microseconds and cut off at 30,000 years; NaT for NaN.
+
+    >>> times([1.5, float("nan")]).tolist()
+    [Timedelta('0 days 00:00:01.500000'), NaT]
+    """
+    whole = np.ceil(np.minimum(np.asarray(seconds, dtype=np.float64), LONGEST) * 1e6)
+    known = np.where(np.isnan(whole), np.iinfo(np.int64).min, np.nan_to_num(whole).astype(np.int64))
+    return pd.TimedeltaIndex(known.view("timedelta64[us]"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +198,22 @@ class Timeline:
         units, rest = divmod(nanoseconds(instant), DATE_UNITS[self.unit])
         return units - self.origin + 0.5 if rest else units - self.origin
 
-    def counted(self, stored: Integers, unit: str, most: int) -> Integers:
+    def counted(self, stored: Integers, unit: str, lower: int, upper: int) -> Integers:
         """The numbers of dates stored as integers since 1970, rounded down.
 
-        A date before the origin is -1, one after ``most`` is ``most + 1``.
+        A date whose number is below ``lower`` is ``lower - 1``, one above ``upper`` is ``upper + 1``.
         """
         size, step = DATE_UNITS[unit], DATE_UNITS[self.unit]
+        first, last = self.origin + lower, self.origin + upper
         if size <= step:
             units = stored // (step // size)  # and no product that may overflow
-            beyond = units < self.origin, units > self.origin + most
+            below, above = units < first, units > last
         else:
             many = size // step
-            first, last = -(-self.origin // many), (self.origin + most) // many
-            beyond = stored < first, stored > last
-            units = np.where(beyond[0] | beyond[1], 0, stored) * many
-        found = np.where(beyond[0] | beyond[1], self.origin, units) - self.origin
-        return np.where(beyond[0], -1, np.where(beyond[1], most + 1, found)).astype(np.int64)
+            below, above = stored < -(-first // many), stored > last // many
+            units = np.where(below | above, 0, stored) * many
+        found = np.where(below | above, self.origin, units) - self.origin
+        return np.where(below, lower - 1, np.where(above, upper + 1, found)).astype(np.int64)
 
     # ------------------------------------------------------------ numbers as dates
 
@@ -243,7 +258,8 @@ class Timeline:
 
     def field(self, name: str) -> Callable[[Integers], Integers]:
         """From numbers to a field of their dates, such as the month, in the declared time zone."""
-        return lambda numbers: np.asarray(getattr(self.instants(numbers), name), dtype=np.int64)
+        known = name.replace("dayof", "day_of_")  # as all supported versions of pandas have it
+        return lambda numbers: np.asarray(getattr(self.instants(numbers), known), dtype=np.int64)
 
     def periods(self, freq: Any, lower: int, upper: int) -> tuple[tuple[str, ...], Integers]:
         """The calendar's periods between two numbers, by the names of pandas, and the first number of each.

@@ -24,8 +24,8 @@ NO_DATE = ""
 def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """The numbers of a column of dates, rounded down to its unit; numbers stay as they are.
 
-    A date before the lower bound is -1, one after the last declared date a number more than it. A cell of
-    objects that is no date becomes a text, which no number is.
+    A date before the lower bound has the number before it, one after the upper bound the number after it. A
+    cell of objects that is no date becomes a text, which no number is.
 
     >>> days = Column("day", "integer", lower=0, upper=9, timeline=Timeline(18262, "D"))
     >>> counted(pd.Series(pd.to_datetime(["2020-01-03", "1999-01-01"])), days).tolist()
@@ -47,13 +47,12 @@ def _of_index(
 ) -> pd.Series[Any]:
     null = np.asarray(dates.isna())
     stored = np.where(null, 0, dates.asi8)
-    numbers = timeline.counted(stored, dates.unit, _last(column))
+    numbers = timeline.counted(stored, dates.unit, *_ends(column))
     return column_of(np.where(null, 0, numbers), null, column, index)
 
 
-def _last(column: Column) -> int:
-    assert column.upper is not None
-    return int(column.upper)
+def _ends(column: Column) -> tuple[int, int]:
+    return int(column.lower or 0), int(column.upper or 0)
 
 
 def _of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> pd.Series[Any]:
@@ -63,7 +62,7 @@ def _of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> p
         days = np.array(values.where(~null, None).tolist(), dtype="datetime64[D]").astype("datetime64[s]")
         return _of_index(pd.DatetimeIndex(days), column, timeline, values.index)
     found = [
-        None if missing else _number(cell, timeline, _last(column))
+        None if missing else _number(cell, timeline, *_ends(column))
         for cell, missing in zip(values.tolist(), null.tolist(), strict=True)
     ]
     if NO_DATE in found:
@@ -72,7 +71,7 @@ def _of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> p
     return column_of(numbers, null, column, values.index)
 
 
-def _number(cell: Any, timeline: Timeline, last: int) -> int | str:
+def _number(cell: Any, timeline: Timeline, lower: int, upper: int) -> int | str:
     if not isinstance(cell, datetime.date | np.datetime64):
         return NO_DATE
     try:
@@ -82,7 +81,7 @@ def _number(cell: Any, timeline: Timeline, last: int) -> int | str:
         number = nanoseconds(instant) // DATE_UNITS[timeline.unit] - timeline.origin
     except Exception:  # a date in name only
         return NO_DATE
-    return min(max(number, -1), last + 1)
+    return min(max(number, lower - 1), upper + 1)
 
 
 def counted_columns(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[Any]]:
@@ -98,11 +97,11 @@ def moved_within(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """A column of dates, those outside its bounds moved to the nearest bound."""
     timeline = column.timeline
     assert timeline is not None
-    numbers = counted(values, column)
-    outside = np.asarray(((numbers < 0) | (numbers > _last(column))).fillna(False), dtype=bool)
+    numbers, (lower, upper) = counted(values, column), _ends(column)
+    outside = np.asarray(((numbers < lower) | (numbers > upper)).fillna(False), dtype=bool)
     if not outside.any():
         return values
-    known = numbers.fillna(0).to_numpy(dtype=np.int64).clip(0, _last(column))
+    known = numbers.fillna(0).to_numpy(dtype=np.int64).clip(lower, upper)
     dates = timeline.instants(known[outside])
     found = dense(values)
     if isinstance(found.dtype, pd.CategoricalDtype):
