@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy.errors import DeclarationError, ParameterError, QueryError
+from pdprivacy.errors import DeclarationError, DeclarationWarning, ParameterError, QueryError
 
 LOW, HIGH = pd.Timestamp("2018-12-30"), pd.Timestamp("2020-03-02")
 ZONE = "Europe/Paris"
@@ -51,7 +52,9 @@ FRAME = cells()
 
 @pytest.fixture(scope="module")
 def private() -> pdprivacy.ProtectedFrame:
-    return FRAME.dp.protect(schema(), epsilon=10**6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeclarationWarning)  # some dates are the bounds
+        return FRAME.dp.protect(schema(), epsilon=10**6)
 
 
 def records(frame: pdprivacy.ProtectedFrame) -> pd.DataFrame:

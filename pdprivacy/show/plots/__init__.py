@@ -90,7 +90,7 @@ def _released(cube: Cube, ax: Axes | None) -> Any:
     if statistic in MATRICES:
         return draw_matrix(cube, ax)
     counted = statistic in COUNTS or (statistic == "count" and cube.view.by)
-    if (counted or cube.view.by) and are_periods(cube.rows):
+    if (counted or cube.view.by) and are_periods(cube.rows, cube.view.facts.lineage):
         return draw_series(cube, ax)
     if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):
         return draw_table(cube, ax)

@@ -26,8 +26,13 @@ SIZES = {4: "Y", 6: "Q", 7: "M", 10: "D", 21: "W"}
 """Frequencies by the length of the names of their periods."""
 
 
-def are_periods(labels: pd.Index[Any]) -> bool:
-    """Return whether labels are periods of one frequency, two at least, perhaps beside nulls."""
+def are_periods(labels: pd.Index[Any], lineage: Sequence[str]) -> bool:
+    """Return whether labels are periods of one frequency, two at least, perhaps beside nulls.
+
+    The steps before the release say so; other labels, such as postal codes, may look like years.
+    """
+    if not any(step.startswith(f"cut({labels.name!r}, freq=") for step in lineage):
+        return False
     known = [label for label in labels if not _is_null(label)]
     texts = all(isinstance(label, str) and PERIOD.match(label) for label in known)
     return labels.nlevels == 1 and len(known) > 1 and texts and len({len(label) for label in known}) == 1
