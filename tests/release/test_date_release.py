@@ -70,7 +70,7 @@ def table(rows: int = 400) -> pd.DataFrame:
 def protect(frame: Any, domain: Domain = DOMAIN, **options: Any) -> pdprivacy.ProtectedFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeclarationWarning)  # some dates are the bounds
-        return pdprivacy.protect(frame, domain, **{"epsilon": 10**9, **options})
+        return pdprivacy.protect(frame, domain, **{"epsilon": 10**9, "delta": 0.5, **options})
 
 
 TABLE = table()
@@ -201,6 +201,7 @@ def test_bounds_in_the_metadata_are_texts_of_dates(private):
         (lambda dp: dp.groupby("g", freq="M"), "one column of dates"),
         (lambda dp: dp.groupby(pd.Grouper(freq="D")), "needs 'key' and 'freq'"),
         (lambda dp: dp.mean(["when", "zoned"], epsilon=1), "one time zone"),
+        (lambda dp: dp.median(["when", "zoned"], epsilon=1), "one time zone"),
         (lambda dp: dp.mean("when", epsilon=1, bounding="clamp", bounds=(0, 1)), "'bounds' are for numbers"),
         (lambda dp: dp.mean(epsilon=1), "found no declared column with bounds"),
         (lambda dp: dp.compare_sampling("mean", "day", epsilon=1), "of dates is not compared"),
@@ -208,22 +209,10 @@ def test_bounds_in_the_metadata_are_texts_of_dates(private):
     ],
 )
 def test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing(private, release, message):
+    spent = private.dp.budget.spent
     with pytest.raises((DeclarationError, ParameterError), match=message):
         release(private.dp)
-    assert message.startswith("'at'") or private.dp.budget.spent == private.dp.budget.spent
-
-
-def test_refusals_leave_the_budget_as_it_was():
-    private = protect(TABLE, epsilon=1)
-    for release in (
-        lambda dp: dp.sum("when", epsilon=1),
-        lambda dp: dp.mean(["when", "zoned"], epsilon=1),
-        lambda dp: dp.median(["when", "zoned"], epsilon=1),
-        lambda dp: dp.value_counts("when", epsilon=1),
-    ):
-        with pytest.raises((DeclarationError, ParameterError)):
-            release(private.dp)
-    assert private.dp.budget.left == (1.0, 0.0)
+    assert private.dp.budget.spent == spent
 
 
 def test_dates_are_taken_by_themselves():
@@ -275,10 +264,10 @@ def test_dates_out_of_bounds_have_their_declared_fate():
     assert dropped._protected.snapshot["day"].tolist() == [0, pd.NA]
 
 
-def test_a_unit_may_be_counted_by_a_date_and_rows_share_labels_of_an_index():
+def test_records_of_a_unit_and_equal_labels_of_an_index():
     frame = TABLE.set_axis([0] * len(TABLE), axis=0).assign(who=np.arange(len(TABLE)) // 2)
     private = protect(frame, unit="who", max_rows=2)
-    assert private.dp.mean("when", epsilon=1).dp.metadata.sensitivity["count"] == 2
+    assert private.dp.mean("when", epsilon=1).dp.metadata.sensitivity["count of when"] == 2
 
 
 # ------------------------------------------------------------------ privacy
@@ -291,7 +280,7 @@ RECORDS = [(START, "a"), (LAST, "a"), (START + pd.Timedelta(days=365), "b"), (pd
 def few(records: list[tuple[Any, str]], **options: Any) -> pdprivacy.ProtectedFrame:
     frame = pd.DataFrame(
         {
-            "day": pd.Series([day for day, _ in records], dtype="datetime64[ns]"),
+            "day": pd.Series([day for day, _ in records], dtype="datetime64[s]"),
             "g": pd.Series([g for _, g in records], dtype=object),
         }
     )
@@ -317,7 +306,10 @@ def total(records: list[Any]) -> tuple[int, float]:
 def test_the_sensitivity_of_a_mean_of_dates_is_the_largest_change_over_all_neighbours(neighbors):
     stated = few(RECORDS, neighbors=neighbors).dp.mean("day", epsilon=1).dp.metadata.sensitivity
     moves = [(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in (map(total, pair) for pair in pairs(neighbors))]
-    assert stated == {"count": max(count for count, _ in moves), "sum of day": max(days for _, days in moves)}
+    assert stated == {
+        "count of day": max(count for count, _ in moves),
+        "sum of day": max(days for _, days in moves),
+    }
 
 
 LOSSES: dict[str, Callable[[Any], Any]] = {
@@ -334,13 +326,17 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_neighbouring_tables_of_dates_lose_the_charge_and_no_more(name, neighbors):
-    """The exact loss of every pair is within the charge, and that of the worst one reaches it."""
+    """The exact loss of every pair is within the charge, and that of the worst one near it.
+
+    A record that is replaced moves the count of dates, or the sum by the whole range, but not both.
+    """
     found = [
         loss_of(few(first, neighbors=neighbors), few(second, neighbors=neighbors), LOSSES[name])
         for first, second in pairs(neighbors)[:: 1 if name == "mean" else 3]
     ]
     assert all(one.kept for one in found)
-    assert max(one.epsilon for one in found) > (0.99 if name == "mean" else 0.3)
+    least = {"add_remove": 0.99, "replace_one": 0.74}[neighbors] if name == "mean" else 0.3
+    assert max(one.epsilon for one in found) > least
 
 
 def test_a_date_out_of_bounds_loses_no_more_than_one_within():
