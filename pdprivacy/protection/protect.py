@@ -257,7 +257,8 @@ def _of_pandas(
         quality = with_dropped(quality, asked.unit, int(len(stay) - stay.sum()))
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
-    records = copied(_counted(left, domain), domain)
+    left = _counted(left, domain)
+    records = copied(left, domain)
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
         Protected(records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded)
