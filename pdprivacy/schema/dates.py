@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias, get_args
 
@@ -17,13 +16,6 @@ __all__ = ["Ends", "date_column", "is_date", "refuse_dates"]
 
 Ends: TypeAlias = tuple[Any, bool]
 """A bound of any type, and whether it belongs to the interval."""
-
-DAYS = {
-    "pandas": "df[{name}] = (pd.to_datetime(df[{name}]) - {start}).dt.days",
-    "polars": "df = df.with_columns((pl.col({name}) - {start}).dt.total_days())",
-    "pyspark": "df = df.withColumn({name}, F.datediff({name}, F.lit({start})))",
-}
-"""How a column becomes days since a public day, by the engine of the schema."""
 
 SPANS = {
     "pandas": "df[{name}] = df[{name}] / pd.Timedelta(days=1)",
@@ -138,7 +130,7 @@ def _is_day(value: Any) -> bool:
 
 
 def refuse_dates(name: Hashable, engine: str, ends: Sequence[Any], *, nullable: bool) -> None:
-    """Refuse bounds of a column that are dates or durations.
+    """Refuse bounds that are durations, and dates that declare no column of dates.
 
     Parameters
     ----------
@@ -147,54 +139,41 @@ def refuse_dates(name: Hashable, engine: str, ends: Sequence[Any], *, nullable: 
 
     Raises
     ------
-    DeclarationError : one of them is no number; the hint makes numbers of the column and declares them.
+    DeclarationError : one of them is no number; the hint makes numbers of durations and declares them, or
+        declares dates.
     """
     if not any(map(is_date, ends)):
         return
-    span = any(isinstance(end, datetime.timedelta | np.timedelta64) for end in ends)
-    instants = [_instant(end, span) for end in ends]
-    since = next((end for end in instants if end is not None), None)
-    hint = "declare a number made of the column, or labels."
-    if since is not None:
-        start = "" if span else _start(since, engine)
-        line = (SPANS if span else DAYS)[engine].format(name=repr(name), start=start)
-        hint = (
-            f"{line}, declared as {_declared(engine, instants, since, span, nullable)}; or cut it to labels."
+    spans = [_span(end) for end in ends]
+    if any(span is not None for span in spans):
+        line = SPANS[engine].format(name=repr(name))
+        raise DeclarationError(
+            f"the bounds of column {name!r} are durations, and only numbers or dates are bounds.",
+            f"{line}, declared as {_declared(engine, spans, nullable)}; or cut it to labels.",
         )
-    told = "are durations, and only numbers or dates are bounds."
-    if not span:
-        told = "are dates: a column of dates needs a lower and an upper one."
-    raise DeclarationError(f"the bounds of column {name!r} {told}", hint)
+    low, high = (
+        repr(end) if is_date(end) else text for end, text in zip(ends, ("LOWER", "UPPER"), strict=True)
+    )
+    raise DeclarationError(
+        f"the bounds of column {name!r} are dates: a column of dates has a dtype of dates, a lower and an "
+        "upper bound, and no bins.",
+        f"pa.Column(DTYPE, pa.Check.in_range({low}, {high}), ...); periods are made by "
+        f'private.cut({name!r}, freq="M").',
+    )
 
 
-def _instant(end: Any, span: bool) -> Any:
-    """The end as pandas has it, None where that is unknown."""
-    kind: Any = pd.Timedelta if span else pd.Timestamp
-    try:
-        found: Any = kind(end.start_time if isinstance(end, pd.Period) else end)
-    except (TypeError, ValueError, OverflowError):
+def _span(end: Any) -> Any:
+    """A duration as pandas has it; None for anything else."""
+    if not isinstance(end, datetime.timedelta | np.timedelta64):
         return None
+    found: Any = pd.Timedelta(end)
     return None if pd.isna(found) else found
 
 
-def _start(since: Any, engine: str) -> str:
-    """The public day in code."""
-    if engine == "pyspark":
-        return repr(str(since)[:10])
-    return f"pd.{since!r}" if engine == "pandas" else repr(since.to_pydatetime())
-
-
-def _declared(engine: str, instants: Sequence[Any], since: Any, span: bool, nullable: bool) -> str:
-    """The declaration of the days."""
-    texts = []
-    for end, blank, whole in zip(instants, ("LOWER", "UPPER"), (math.floor, math.ceil), strict=True):
-        try:
-            days = None if end is None else (end if span else end - since) / pd.Timedelta(days=1)
-        except TypeError:  # one with a time zone, and one without
-            days = None
-        texts.append(blank if days is None else repr(float(days)) if span else str(whole(days)))
-    masked = nullable and engine == "pandas"
-    dtype = "float" if span else '"Int64"' if masked else "int"
+def _declared(engine: str, spans: Sequence[Any], nullable: bool) -> str:
+    """The declaration of durations as days."""
+    ends = zip(spans, ("LOWER", "UPPER"), strict=True)
+    texts = [blank if span is None else repr(float(span / pd.Timedelta(days=1))) for span, blank in ends]
     options = ", nullable=True" if nullable else ""
-    options += ", coerce=True" if masked else ""
-    return f'pa.Column({dtype}, pa.Check.in_range({", ".join(texts)}){options}, metadata={{"dp": {{}}}})'
+    options += ", coerce=True" if nullable and engine == "pandas" else ""
+    return f'pa.Column(float, pa.Check.in_range({", ".join(texts)}){options}, metadata={{"dp": {{}}}})'

@@ -33,13 +33,9 @@ def are_periods(labels: pd.Index[Any], lineage: Sequence[str]) -> bool:
     """
     if not any(step.startswith(f"cut({labels.name!r}, freq=") for step in lineage):
         return False
-    known = [label for label in labels if not _is_null(label)]
-    texts = all(isinstance(label, str) and PERIOD.match(label) for label in known)
+    known = [label for label in labels if isinstance(label, str)]
+    texts = all(PERIOD.match(label) for label in known)
     return labels.nlevels == 1 and len(known) > 1 and texts and len({len(label) for label in known}) == 1
-
-
-def _is_null(label: Any) -> bool:
-    return bool(pd.isna(label)) if pd.api.types.is_scalar(label) else False
 
 
 def _middles(labels: Sequence[str]) -> Floats:
@@ -51,7 +47,7 @@ def _middles(labels: Sequence[str]) -> Floats:
 
 def draw_series(cube: Cube, ax: Axes | None) -> Any:
     """Draw numbers over time; several columns one below the other, several releases as lines of their own."""
-    places = [row for row, label in enumerate(cube.rows) if not _is_null(label)]
+    places = [row for row, label in enumerate(cube.rows) if isinstance(label, str)]
     middles = _middles([cube.rows[row] for row in places])
     order = np.argsort(middles)
     rows, at = np.array(places)[order], middles[order]
@@ -95,8 +91,7 @@ def _draw(part: Canvas, cube: Cube, rows: Any, at: Floats, column: int) -> None:
     space = 0.6 * float(np.diff(at).max())
     part.scale(at[0] - space, at[-1] + space, dates=date_ticks)
     low, high = ax.get_ylim()
-    ticks, texts = date_ticks(low, high, 5) if cube.view.dates else (linear_ticks(low, high, 6), None)
-    if texts is None:
-        part.upright(ticks)
+    if cube.view.dates:
+        ax.set_yticks(*date_ticks(low, high, 5), fontsize=0.9 * part.points)
     else:
-        ax.set_yticks(ticks, texts, fontsize=0.9 * part.points)
+        part.upright(linear_ticks(low, high, 6))
