@@ -97,6 +97,15 @@ def test_counts_by_period_are_drawn_at_the_middle_of_each_period_in_order(privat
     )
 
 
+def test_periods_beyond_the_years_of_nanoseconds_are_drawn():
+    ages = Domain((Column("when", "integer", lower=0, upper=365_000, timeline=Timeline(-200_000, "D")),))
+    days = pd.Series(np.array([-150_000, 0, 100_000], dtype="datetime64[D]").astype("datetime64[s]"))
+    private = pdprivacy.protect(pd.DataFrame({"when": days}), ages, epsilon=10)
+    (ax,) = drawn(private.dp.groupby("when", freq="Y").count(epsilon=1))
+    years = np.asarray(ax.lines[0].get_xdata(), dtype="datetime64[s]").astype("datetime64[Y]").astype(str)
+    assert (years[0], years[-1], len(years)) == ("1422", "2421", 1000)
+
+
 def test_groups_by_period_have_their_margins_of_error_and_columns_axes_of_their_own(private):
     means = private.assign(twice="2 * pay").dp.groupby("when", freq="Q").mean(epsilon=10, rng=1)
     parts = drawn(means)

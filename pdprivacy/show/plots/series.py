@@ -22,8 +22,8 @@ __all__ = ["are_periods", "draw_series"]
 COLOUR = "#0072B2"
 MOST_BARS = 60  # margins of error as lines; of more there is a band
 PERIOD = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2}(?:/\d{4}-\d{2}-\d{2})?)?|Q[1-4])?\Z")
-SIZES = {4: "Y", 6: "Q", 7: "M", 10: "D", 21: "W"}
-"""Frequencies by the length of the names of their periods."""
+LENGTHS = {4: (12, "M"), 6: (3, "M"), 7: (1, "M"), 10: (1, "D"), 21: (7, "D")}
+"""How many months or days a period has, by the length of its name."""
 
 
 def are_periods(labels: pd.Index[Any], lineage: Sequence[str]) -> bool:
@@ -40,9 +40,12 @@ def are_periods(labels: pd.Index[Any], lineage: Sequence[str]) -> bool:
 
 def _middles(labels: Sequence[str]) -> Floats:
     """The middle of each period, in seconds since 1970."""
-    periods = pd.PeriodIndex([label.partition("/")[0] for label in labels], freq=SIZES[len(labels[0])])
-    ends = [getattr(periods, name).as_unit("s").asi8 for name in ("start_time", "end_time")]
-    return np.asarray((ends[0] + ends[1]) / 2, dtype=np.float64)
+    firsts = [re.sub(r"Q(\d)", lambda quarter: f"-{3 * int(quarter[1]) - 2:02}", label) for label in labels]
+    starts = np.array([first.partition("/")[0] for first in firsts], dtype="datetime64[D]")
+    many, unit = LENGTHS[len(labels[0])]
+    ends = starts.astype(f"datetime64[{unit}]") + many
+    both = [side.astype("datetime64[s]").astype(np.float64) for side in (starts, ends)]
+    return (both[0] + both[1]) / 2
 
 
 def draw_series(cube: Cube, ax: Axes | None) -> Any:
