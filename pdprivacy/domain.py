@@ -333,7 +333,7 @@ class Column:
             raise DeclarationError(
                 f"{method!r} is for numbers, and column {self.name!r} holds dates.",
                 f"days since a date are numbers: private.assign(days=private[{self.name!r}] - "
-                f'pd.Timestamp("{self.end_text(self.lower or 0)}"))',
+                f'"{self.end_text(self.lower or 0)}")',
             )
         if self.lower is None or self.upper is None:
             reason = "is not numeric and has no bounds"

@@ -396,7 +396,7 @@ def _read(released: Released) -> _Sets:
     if "unit" in view.error:
         raise MetadataError(
             "The release holds dates, and only numbers are combined.",
-            'a mean of private.assign(days=private["when"] - pd.Timestamp("2020-01-01")), which are numbers',
+            'a mean of private.assign(days=private["when"] - "2020-01-01"), which are numbers',
         )
     try:
         flat = released.to_numpy(dtype=np.float64)

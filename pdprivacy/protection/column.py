@@ -9,8 +9,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-import pandas as pd
-
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
 from pdprivacy.expressions import ExpressionReader, Syntax, date_field
@@ -167,12 +165,12 @@ class ProtectedColumn(Opaque):
                     'take each from the frame that is filtered: adults[adults["age"] < 65].',
                 )
             return value._node
-        if type(value) in (datetime.date, datetime.datetime, pd.Timestamp) and not pd.isna(value):
+        if type(value) in (datetime.date, datetime.datetime):
             return ast.Constant(str(value))
         if value is not None and type(value) not in (bool, int, float, str):
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
-                'private["age"] >= 18; of a released number x, float(x).',
+                'private["age"] >= 18, private["when"] >= "2020-01-31"; of a released number x, float(x).',
             )
         if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
             return ast.UnaryOp(ast.USub(), ast.Constant(-value))
