@@ -103,10 +103,11 @@ def violations(released: Any, schema: ReleasedSchema) -> tuple[str, ...]:
 
 def _dtype(dtype: Any) -> Any:
     """The dtype of a column of the schema: of dates without a time zone pandera takes the unit by itself."""
-    from pandera.engines.pandas_engine import DateTime
+    from pandera.engines import pandas_engine
 
+    of_pandera: Any = pandas_engine.DateTime
     dates = isinstance(dtype, np.dtype) and dtype.kind == "M"
-    return DateTime(unit=np.datetime_data(dtype)[0]) if dates else dtype
+    return of_pandera(unit=np.datetime_data(dtype)[0]) if dates else dtype
 
 
 def _bare(released: Any) -> Any:
