@@ -31,7 +31,7 @@ frame = pd.DataFrame(
 )
 
 private = pdprivacy.protect(frame, domain, epsilon=1000, delta=0.01)
-times = Domain((Column("when", "integer", lower=0, upper=365, timeline=Timeline(18262, "D")),))
+times = Domain((Column("when", "integer", lower=0, upper=400, timeline=Timeline(18262, "D")),))
 days = pd.DataFrame({"when": pd.to_datetime(["2020-02-29", "2020-12-31"])})
 dated = pdprivacy.protect(days, times, epsilon=1000)
 assert_type(private, ProtectedFrame)
