@@ -53,7 +53,6 @@ assert_type(dated.cut("when", freq="M"), ProtectedFrame)
 assert_type(dated[dated["when"] >= "2020-06-01"], ProtectedFrame)
 assert_type(dated["when"] - "2020-01-01", ProtectedColumn)
 assert_type(dated["when"].dt.month, ProtectedColumn)
-dated["when"].dt.weak  # wrong
 assert_type(dated.clip(upper={"when": "2020-06-01"}), ProtectedFrame)
 assert_type(dated.dp.groupby("when", freq="M"), GroupBy)
 assert_type(private.dp.query("age >= 18"), ProtectedFrame)
@@ -120,6 +119,7 @@ assert_type(facts.epsilon, float)
 
 def wrong(private: ProtectedFrame, batch: Batch) -> None:
     """Calls that no protected frame has."""
+    private["when"].dt.weak  # wrong
     private.dp.mean("age", epsilom=0.1)  # wrong
     private.dp.mean("age")  # wrong
     private.dp.mean("age", 0.1)  # wrong
