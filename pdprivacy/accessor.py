@@ -2,7 +2,7 @@
 
 An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
 protected frame is kept by the frame. Its methods are the functions of `pdprivacy.releases` and the row steps
-of a protected frame; type checkers read them in ``signatures.pyi``, which is made of the same functions.
+of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ def _of_groups(groups: Any) -> Any:
     if "dp" in getattr(groups.obj, "columns", ()):
         return groups["dp"]
     raise NotProtectedError(
-        "Groups made by pandas are not protected: which there are would tell who is in the data.",
+        "Groups made by pandas are not protected: the groups that exist would show who is in the data.",
         f"private = {EXAMPLES['protect']}; {EXAMPLES['groupby']}",
     )
 
@@ -430,5 +430,8 @@ def register() -> None:
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
+    # without Jedi, IPython calls no property, and completes by the annotations of the class
+    ProtectedFrame.__annotations__["dp"] = ProtectedDP
+    ProtectedDP.__annotations__ = {"budget": Budget, "domain": Domain, "plan": PlanDP}
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]

@@ -184,5 +184,5 @@ def misuse(
             one.name for one in signature.parameters.values() if one.kind in kinds and one.name in known
         ]
         first = " and ".join(map(repr, placed)) or "nothing"
-        return ArgumentError(f"{name!r} takes {first} by place, and all else by name.", hint)
+        return ArgumentError(f"{name!r} takes {first} by position, and all other arguments by name.", hint)
     return ArgumentError(f"{name!r}: {text}.", hint)

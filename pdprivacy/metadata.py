@@ -125,9 +125,28 @@ class Metadata:
         try:
             return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
         except (KeyError, TypeError, ValueError):
-            raise MetadataError(
-                "The release metadata does not hold the error of each number ('error')."
-            ) from None
+            raise MetadataError(NO_ERROR) from None
+
+    def bounds_of_each(
+        self, name: str, shape: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
+        stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
+        try:
+            pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
+        except (TypeError, ValueError):
+            raise MetadataError("The release metadata does not hold the bounds of each number.") from None
+        return pairs[..., 0], pairs[..., 1]
+
+    def ends_of_each(
+        self, values: NDArray[np.float64], half: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
+        low, high = self.bounds_of_each("value_bounds", values.shape)
+        if self.statistic == "corr":
+            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        return np.clip(values - half, low, high), np.clip(values + half, low, high)
 
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
@@ -310,9 +329,10 @@ def interval(released: Released) -> Released:
     """Lower and upper end of the interval around each released number.
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
-    a DataFrame gives the same with these four as the outer level of the columns. Of dates the ends are dates,
-    and the standard error is a time. The interval
-    covers the statistic of the data, not of a population, with probability ``error["level"]``.
+    a DataFrame gives the same with these four as the outer level of the columns. The interval
+    covers the statistic of the data, not of a population, with probability ``error["level"]``. It ends where
+    the statistic cannot be: at the declared bounds of a mean or a proportion, at -1 and 1 of a correlation.
+    Of dates the ends are dates, and the standard error is a time.
 
     Raises
     ------
@@ -333,7 +353,8 @@ def interval(released: Released) -> Released:
     if "unit" in metadata.error:
         return _interval_of_dates(released, error, half)
     values = released.to_numpy(dtype=np.float64)
-    pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
+    lower, upper = metadata.ends_of_each(values, half)
+    pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
     frames = {

@@ -94,7 +94,7 @@ def _area(width: Number, other: Number) -> Number:
 
 
 def _too_far() -> ParameterError:
-    return ParameterError("Bounds of which one is a float must be apart by what a double holds.")
+    return ParameterError("The difference of the bounds must be a finite double where a bound is a float.")
 
 
 def _at_least(least: int, value: int, name: str = "n") -> int:

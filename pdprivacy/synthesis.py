@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -207,7 +208,7 @@ def combine(
     else:
         if sets.errors is None:
             raise MetadataError(
-                "The release metadata does not hold the error of each number.",
+                metadata.NO_ERROR,
                 "several releases and noise='between'." if m == 1 else "noise='between'.",
             )
         total = np.broadcast_to(sampling, sets.values.shape).mean(axis=0)
@@ -406,29 +407,8 @@ def _read(released: Released) -> _Sets:
     places = None
     if number > 1:
         places, tops = _side_by_side(tops, number)
-
-    def split(array: Floats) -> Floats:
-        if places is None:
-            return array[np.newaxis]
-        stack = np.stack([array[:, place] for place in places])
-        return stack[..., 0] if tops is None else stack
-
-    values = split(flat)
-
-    def spread(array: Floats | None) -> Floats | None:
-        """A number for all, numbers in the shape of the object, or in the shape of one release."""
-        if array is None or array.ndim == 0:
-            return None if array is None else np.full(values.shape, float(array))
-        if array.shape == flat.shape:
-            return split(array)
-        return np.broadcast_to(array, values.shape) if array.shape == values.shape[1:] else None
-
+    sides = _SideBySide(flat, places, tops is None)
     error = view.error if isinstance(view.error, Mapping) else {}
-    ends = _stored(stored.get("value_bounds"))
-    bounds = None
-    if ends is not None and ends.ndim > 0 and ends.shape[-1] == 2:
-        lower, upper = spread(ends[..., 0]), spread(ends[..., 1])
-        bounds = None if lower is None or upper is None else (lower, upper)
     public = stored.get("rows")
     asked = (view.statistic, list(view.columns), *(stored.get(name) or None for name in SAME))
     return _Sets(
@@ -436,14 +416,55 @@ def _read(released: Released) -> _Sets:
         view.statistic,
         released.index,
         tops,
-        values,
-        spread(_stored(error.get("standard_error"))),
-        bounds,
+        sides.values,
+        sides.spread(_stored(error.get("standard_error"))),
+        sides.bounds(_stored(stored.get("value_bounds"))),
         float(public) if isinstance(public, int | float) else None,
         stored.get("normalize") == "all" and not stored.get("margins"),
-        spread(_stored(error.get("plus_minus"))),
+        sides.spread(_stored(error.get("plus_minus"))),
         stored.get("bounding") is not None or stored.get("constraint") is not None,
     )
+
+
+@dataclass(frozen=True)
+class _SideBySide:
+    """The numbers of one released object, with its releases along the first dimension of an array.
+
+    ``numbers``: as the object holds them. ``places``: the columns of each release; None for a single release.
+    ``series``: whether a release is a Series.
+    """
+
+    numbers: Floats
+    places: list[NDArray[np.intp]] | None
+    series: bool
+
+    @cached_property
+    def values(self) -> Floats:
+        """The released numbers."""
+        return self.split(self.numbers)
+
+    def split(self, array: Floats) -> Floats:
+        """Return numbers in the shape of the object by release."""
+        if self.places is None:
+            return array[np.newaxis]
+        stack = np.stack([array[:, place] for place in self.places])
+        return stack[..., 0] if self.series else stack
+
+    def spread(self, array: Floats | None) -> Floats | None:
+        """Return by release a number for all, or numbers in the shape of the object or of a release."""
+        if array is None or array.ndim == 0:
+            return None if array is None else np.full(self.values.shape, float(array))
+        if array.shape == self.numbers.shape:
+            return self.split(array)
+        fits = array.shape == self.values.shape[1:]
+        return np.broadcast_to(array, self.values.shape) if fits else None
+
+    def bounds(self, ends: Floats | None) -> tuple[Floats, Floats] | None:
+        """Return the lower and the upper bounds by release of pairs of them."""
+        if ends is None or ends.ndim == 0 or ends.shape[-1] != 2:
+            return None
+        lower, upper = self.spread(ends[..., 0]), self.spread(ends[..., 1])
+        return None if lower is None or upper is None else (lower, upper)
 
 
 def _stored(given: Any) -> Floats | None:

@@ -166,6 +166,23 @@ def test_ipython_completes_what_applies(survey, schema):
     assert completed("private.dp.me") == ["mean", "median"]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
+def test_ipython_completes_what_applies_without_jedi(survey, schema):
+    """It then calls no property, and goes by the annotations of classes."""
+    evaluation = pytest.importorskip("IPython.core.guarded_eval", reason="IPython is not installed")
+    if not hasattr(evaluation, "_collect_annotations"):
+        pytest.skip("this IPython does not complete by annotations")
+    private = survey.dp.protect(schema, epsilon=10)
+    context = evaluation.EvaluationContext({"private": private}, {}, evaluation="limited")
+
+    def completed(text):
+        return public(evaluation.guarded_eval(text, context))
+
+    assert completed("private.dp") == public(ProtectedDP)
+    assert completed("private.dp.plan") == sorted(PLANNED)
+    assert {"entries", "left", "spent"} <= set(completed("private.dp.budget"))
+
+
 def test_a_name_that_does_not_apply_says_why(survey, schema):
     private = survey.dp.protect(schema, epsilon=10)
     table = private.dp.crosstab("region", "health", epsilon=1)

@@ -173,7 +173,7 @@ def _reading(path: str) -> Iterator[None]:
     except pd.errors.ParserError as error:
         said, hint = _of_parser(str(error), path)
     except UnicodeError:
-        said = f"{_shown(path)} is no text in this encoding."
+        said = f"{_shown(path)} is not text in this encoding."
         hint = 'add --encoding, such as --encoding "cp1252"; a table of another kind has to be saved as CSV'
     except LookupError:
         said, hint = "'--encoding' must be one that Python knows.", '--encoding "cp1252"'
@@ -200,7 +200,7 @@ def _of_parser(text: str, path: str) -> tuple[str, str]:
 
 def _no_text(path: str) -> ParameterError:
     hint = 'save the table as CSV or Parquet; a text of wide signs needs --encoding "utf-16"'
-    return ParameterError(f"{_shown(path)} is no text file.", hint)
+    return ParameterError(f"{_shown(path)} is not a text file.", hint)
 
 
 def _shown(path: str) -> str:

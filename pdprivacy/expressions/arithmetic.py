@@ -71,8 +71,8 @@ def column_term(column: Column) -> Term:
     """
     if column.kind == "category":
         raise QueryError(
-            f"column {column.name!r} of kind 'category' is no number.",
-            "a condition on it is one: assign(south=\"region == 'south'\")",
+            f"column {column.name!r} of kind 'category' is not numeric.",
+            "a condition on it makes a number: assign(south=\"region == 'south'\")",
         )
     if column.timeline is not None:
         raise QueryError(

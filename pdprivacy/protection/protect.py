@@ -281,7 +281,7 @@ def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
         return frame.loc[stay]
     except NotImplementedError:  # of views of texts, say
         raise InvalidDataError(
-            "A column is of an Arrow type that pandas chooses no records of.",
+            "A column has an Arrow type of which pandas cannot select records.",
             'convert it, such as by df["name"].astype("string[pyarrow]").',
         ) from None
 

@@ -24,7 +24,7 @@ from pdprivacy.release.result import Errors, Result, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.request import MechanismName
-from pdprivacy.statistic import Cells, Narrowed, Statistic, TreeCells
+from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells
 
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -50,7 +50,7 @@ def release_of(
     """
     timelines_of(call.columns, call.statistic)
     narrowed, request = _narrowed(statistic, call), call.request
-    if request.bounding is not None and isinstance(statistic, Cells | TreeCells):
+    if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
             "release a sum by itself, or the counts without bounding.",

@@ -32,7 +32,7 @@ from pdprivacy.releases.columns import (
 )
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_tracebacks
-from pdprivacy.statistic import Cells, GroupedMoments, quantity
+from pdprivacy.statistic import CellCounts, GroupedMoments, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -90,7 +90,7 @@ class GroupBy(GroupMethods):
         ) -> Release[pd.Series[Any]]:
             """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
             call = Call.of("count", epsilon, noise, (), self.keys)
-            statistic = Cells(self.keys, self._protected.scope, "groupby")
+            statistic = CellCounts(self.keys, self._protected.scope, "groupby")
             index = cell_index(self.keys, "groupby")
             return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
 

@@ -92,8 +92,8 @@ def sample(
         )
     if not replaced and frac is None:
         raise ParameterError(
-            "'n' is for neighbors='replace_one': under 'add_remove' a record more takes the place of another "
-            "one in the sample.",
+            "'n' is for neighbors='replace_one': under 'add_remove' an added record replaces another record "
+            "in the sample.",
             "sample(frac=0.3).",
         )
     _check_part(protected, "sample")
@@ -236,8 +236,8 @@ def refuse_units(protected: Protected) -> None:
     """Refuse neighbours for which no bound of suppression is known."""
     if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
         raise ParameterError(
-            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
-            "of what it costs else.",
+            "Suppression of outliers is for neighbors='add_remove' and one record per unit: no bound of "
+            "its loss is known otherwise.",
             "sample(n=1000), or protect(..., neighbors='add_remove').",
         )
 
@@ -249,7 +249,7 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
     for column in columns:
         if column.nullable:
             raise ParameterError(
-                f"Column {column.name!r} may hold nulls, which are at no distance.",
+                f"Column {column.name!r} may hold nulls, whose distance is not defined.",
                 "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
             )
     if distance == "discrete":

@@ -34,7 +34,7 @@ from pdprivacy.releases.columns import (
 )
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
+from pdprivacy.statistic import Answer, CellCounts, Rows, Statistic, TreeCells
 from pdprivacy.statistic.confidence import Ends, of_shares
 
 __all__ = ["count", "crosstab", "histogram", "value_counts"]
@@ -122,7 +122,7 @@ def value_counts(
     check_cells(chosen, "value_counts")
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
     call = replace(call, normalize="all" if normalize else None)
-    cells = Cells(chosen, protected.scope, "value_counts")
+    cells = CellCounts(chosen, protected.scope, "value_counts")
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -176,7 +176,7 @@ def histogram(
     call = Call.of("histogram", epsilon, noise, chosen)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
-    statistic = Cells(chosen, protected.scope, "histogram", edges)
+    statistic = CellCounts(chosen, protected.scope, "histogram", edges)
     return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
@@ -278,28 +278,13 @@ def crosstab(
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    cells = Cells(both, protected.scope, "crosstab")
+    cells = CellCounts(both, protected.scope, "crosstab")
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
 
     def make(result: Result) -> Made[pd.DataFrame]:
-        table = result.reshaped(sides)
-        if not margins:
-            shaped, names, errors = shape(table), labels, None
-        elif constraint is None:
-            shaped, names, errors = _with_margins(table, way, labels)
-        else:
-            # sums of the consistent numbers, so that they are consistent, too
-            whole, names, _ = _with_margins(table, way, labels)
-            shaped, errors = whole.projected(_summed(np.asarray(shape(table).answer.values))), None
-        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-        frame = whole_counts(frame, call.request.mechanism) if way is False else frame
-        return frame, shaped.errors if errors is None else errors
-
-    exposed = all(column.role == "quasi_identifier" for column in rows)
-    apart = protected.in_secret  # where chance hides who is there, too
-    at_risk = exposed and not apart and all(column.role == "sensitive" for column in tops) and sides[1] > 1
+        return _table(result.reshaped(sides), shape, call, labels)
 
     def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
         if constraint == "hierarchy":  # whose counts have more than one noise
@@ -308,11 +293,31 @@ def crosstab(
         own, reached = released_risk(counts, result.price, call.request, entry)
         return {"dr_ha": own}, reached
 
+    exposed = all(column.role == "quasi_identifier" for column in rows)
+    sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
+    apart = protected.in_secret  # where chance hides who is there, too
+    at_risk = exposed and sensitive and not apart
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
 
+def _table(
+    counts: Result, shape: Callable[[Result], Result], call: Call, labels: list[pd.Index[Any]]
+) -> Made[pd.DataFrame]:
+    """The frame of a table with its margins, if they are asked for, and its errors."""
+    if not call.margins:
+        shaped, names, errors = shape(counts), labels, None
+    else:
+        shaped, names, errors = _with_margins(counts, call.normalize, labels)
+        if call.constraint is not None:
+            # sums of the consistent numbers, so that they are consistent, too
+            shaped, errors = shaped.projected(_summed(np.asarray(shape(counts).answer.values))), None
+    frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
+    frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
+    return frame, shaped.errors if errors is None else errors
+
+
 def _constrained(
-    cells: Cells,
+    cells: CellCounts,
     call: Call,
     normalize: Literal[False, "all", "index", "columns"],
     branching: int,
@@ -428,13 +433,10 @@ def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
 
 
 def _with_margins(
-    table: Result, normalize: Literal[False, "all", "index", "columns"], labels: list[Any]
-) -> tuple[Result, list[Any], Errors | None]:
+    table: Result, normalize: str | None, labels: list[pd.Index[Any]]
+) -> tuple[Result, list[pd.Index[Any]], Errors | None]:
     """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
-    counts, std = np.asarray(table.answer.values), float(table.answer.standard_error)
-    rows, tops = counts.shape
-    whole, measured = _summed(counts), _summed(_measured(table))
-    tail = table.noisy[0].tail
+    rows, tops = np.asarray(table.answer.values).shape
     size = np.block(
         [
             [np.ones((rows, tops)), np.full((rows, 1), tops)],
@@ -442,43 +444,57 @@ def _with_margins(
         ]
     )
     names = [_all_label(label) for label in labels]
-    if normalize is False:
-
-        def sums(level: float) -> Ends:
-            half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
-            ends = measured - half, measured + half
-            for end, own in zip(ends, table.interval(level), strict=True):
-                end[:rows, :tops] = own
-            return ends
-
-        # sums of bounded counts: not below zero, but of as many as there are cells
-        made = table.transformed(
-            lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, sums), bias_known=False
-        )
+    if normalize is None:
+        made = _counts_with_margins(table, size)
+        std = float(table.answer.standard_error)
         return made, names, _errors_of_sums(made.errors, table.errors, size, std)
+    # as pandas: shares per row have no column of ones, shares per column no row of them
+    kept = [
+        labels[0] if normalize == "columns" else names[0],
+        labels[1] if normalize == "index" else names[1],
+    ]
+    return _shares_with_margins(table, normalize, size), kept, None
+
+
+def _counts_with_margins(table: Result, size: Floats) -> Result:
+    """The counts with their sums, each of ``size`` cells."""
+    std, tail = float(table.answer.standard_error), table.noisy[0].tail
+    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
+
+    def interval(level: float) -> Ends:
+        half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
+        ends = measured - half, measured + half
+        for end, own in zip(ends, table.interval(level), strict=True):
+            end[:-1, :-1] = own
+        return ends
+
+    # sums of bounded counts: not below zero, but of as many as there are cells
+    return table.transformed(
+        lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, interval), bias_known=False
+    )
+
+
+def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
+    """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
+    std, tail = float(table.answer.standard_error), table.noisy[0].tail
+    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
     place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
     base, members, divisor = measured[place], size[place], np.maximum(whole[place], 1.0)
     shares = whole / divisor
     spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
     error = std * np.sqrt(spread) / divisor
-    # as pandas: shares per row have no column of ones, shares per column no row of them
     keep = (
-        slice(0, rows) if normalize == "columns" else slice(None),
-        slice(0, tops) if normalize == "index" else slice(None),
+        slice(None, -1 if normalize == "columns" else None),
+        slice(None, -1 if normalize == "index" else None),
     )
-    kept = [
-        labels[0] if normalize == "columns" else names[0],
-        labels[1] if normalize == "index" else names[1],
-    ]
 
     def interval(level: float) -> Ends:
         lower, upper = of_shares(tail, level, measured, base, std, size, members)
         return lower[keep], upper[keep]
 
-    made = table.transformed(
+    return table.transformed(
         lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval), bias_known=False
     )
-    return made, kept, None
 
 
 def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:

@@ -13,7 +13,7 @@ the answer is made of them (*by sums*).
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, count_share, packed
-from pdprivacy.statistic.counts import Cells, Rows, TreeCells
+from pdprivacy.statistic.counts import CellCounts, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
 from pdprivacy.statistic.interface import (
@@ -37,7 +37,7 @@ from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Varia
 
 __all__ = [
     "Answer",
-    "Cells",
+    "CellCounts",
     "Clusters",
     "Covariance",
     "Description",

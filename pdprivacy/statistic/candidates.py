@@ -15,7 +15,7 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.statistic.counts import Cells
+from pdprivacy.statistic.counts import CellCounts
 from pdprivacy.statistic.interface import Part, Ranks, Read, Scope, Window
 from pdprivacy.statistic.quantity import SUM_BITS, Quantity
 
@@ -106,7 +106,7 @@ class Labels:
     @property
     def counts(self) -> Part:
         """All counts, as a histogram that gets noise."""
-        (part,) = Cells((self.column,), self.scope, self.method).parts
+        (part,) = CellCounts((self.column,), self.scope, self.method).parts
         return replace(part, weight=self.weight, name=self.name)
 
     @property

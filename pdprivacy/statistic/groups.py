@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -135,52 +135,54 @@ class GroupedMoments:
         return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        size, columns = self.groups, len(self.quantities)
-        values, errors = np.empty((size, columns)), np.empty((size, columns))
         if self.kind == "sum":
-            for column, part in enumerate(noisy):
-                values[:, column], errors[:, column] = part.values, part.std
-            return Answer(values, errors, 0.0, *self.ends)
-        places, start = self.counted.places, len(self.counted.weights)
-        for column, quantity in enumerate(self.quantities):
-            count = noisy[places[column]]
-            if self.kind == "mean":
-                total = noisy[start + column]
-                rows = np.maximum(count.values, 1.0)
-                offset = total.values / rows
-                values[:, column] = quantity.center + offset
-                errors[:, column] = np.hypot(total.std, offset * count.std) / rows
-                continue
-            total, squares = noisy[start + 2 * column : start + 2 * column + 2]
-            shift = half_square(quantity.reach) * float(quantity.unit) ** 2
-            for group in range(size):
-                one = [Noisy(part.values[group : group + 1], part.std) for part in (count, total, squares)]
-                values[group, column], errors[group, column] = covariance(
-                    one[0], one[1], one[1], one[2], shift
-                )
+            values = np.column_stack([part.values for part in noisy])
+            return Answer(values, np.full(values.shape, [part.std for part in noisy]), 0.0, *self.ends)
+        counts = [noisy[place] for place in self.counted.places]
+        others = noisy[len(self.counted.weights) :]
+        return (self._means if self.kind == "mean" else self._variances)(counts, others)
+
+    def _means(self, counts: Sequence[Noisy], sums: Sequence[Noisy]) -> Answer:
+        """The means of groups, by the noisy count and sum of each column."""
+        parts = list(zip(self.quantities, counts, sums, strict=True))
+        values, errors = [], []
+        for quantity, count, total in parts:
+            rows = np.maximum(count.values, 1.0)
+            offset = total.values / rows
+            values.append(quantity.center + offset)
+            errors.append(np.hypot(total.std, offset * count.std) / rows)
 
         def interval(level: float) -> Ends:
-            ends = []
-            for column, quantity in enumerate(self.quantities):
-                count = noisy[places[column]]
-                if self.kind == "mean":
-                    ends.append(mean_interval(level, quantity, count, noisy[start + column]))
-                    continue
-                total, squares = noisy[start + 2 * column : start + 2 * column + 2]
-                ends.append(product_interval(level, count, [quantity], [total], squares, grouped=True))
-            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
-            return lower, upper
+            return _columns(mean_interval(level, *part) for part in parts)
 
-        if self.kind == "mean":
-            return Answer(values, errors, 0.0, *self.ends, interval)
-        rounding = np.array([quantity.product_rounding(quantity) for quantity in self.quantities])
-        upper = np.column_stack(
-            [
-                largest_variance(q.upper - q.lower, noisy[place].values)
-                for q, place in zip(self.quantities, places, strict=True)
-            ]
-        )
-        return Answer(values, errors, np.broadcast_to(rounding, values.shape), 0.0, upper, interval)
+        return Answer(np.column_stack(values), np.column_stack(errors), 0.0, *self.ends, interval)
+
+    def _variances(self, counts: Sequence[Noisy], others: Sequence[Noisy]) -> Answer:
+        """The variances of groups, by the noisy count of each column, its sum and its sum of squares."""
+        parts = list(zip(self.quantities, counts, others[::2], others[1::2], strict=True))
+        found = np.empty((self.groups, len(parts), 2))
+        for column, (quantity, *noisy) in enumerate(parts):
+            shift = half_square(quantity.reach) * float(quantity.unit) ** 2
+            for group in range(self.groups):
+                count, total, squares = (Noisy(one.values[group : group + 1], one.std) for one in noisy)
+                found[group, column] = covariance(count, total, total, squares, shift)
+
+        def interval(level: float) -> Ends:
+            return _columns(
+                product_interval(level, count, [quantity], [total], squares, grouped=True)
+                for quantity, count, total, squares in parts
+            )
+
+        values, errors = found[..., 0], found[..., 1]
+        rounding = [quantity.product_rounding(quantity) for quantity in self.quantities]
+        upper = [largest_variance(q.upper - q.lower, count.values) for q, count, *_ in parts]
+        return Answer(values, errors, np.full(values.shape, rounding), 0.0, np.column_stack(upper), interval)
+
+
+def _columns(ends: Iterable[Ends]) -> Ends:
+    """The intervals of columns, side by side."""
+    lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
+    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)

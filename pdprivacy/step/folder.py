@@ -126,7 +126,7 @@ class Folder:
         noted = self._noted(self.state / MANIFEST)
         if noted is not None and noted.get("format") != FORMAT:
             raise StepError(
-                f"The step {self.release_id!r} was run by another version of pdprivacy, which keeps it in "
+                f"The step {self.release_id!r} was run by another version of pdprivacy, which stores it in "
                 f"another way (format {noted.get('format')!r}, here {FORMAT}). Nothing was charged.",
                 "go on with that version, or choose another release_id.",
             )

@@ -177,7 +177,7 @@ class _Run:
     ) -> None:
         if release_id is None:
             raise ArgumentError(
-                "'release_id' is missing: it is what makes a call that is tried again the same step.",
+                "'release_id' is missing: it identifies the step when the call is repeated.",
                 'release_id="2026-05".',
             )
         check_pyarrow()
@@ -308,8 +308,8 @@ class _Run:
         except BaseException as error:
             if keeper.made:
                 error.add_note(
-                    f"What the step {self._folder.release_id!r} has released is stored: called again with "
-                    "the same release_id, it takes that from there, at no cost."
+                    f"The releases of the step {self._folder.release_id!r} are stored: a call with the same "
+                    "release_id returns them at no cost."
                 )
             raise
         finally:

@@ -399,7 +399,7 @@ def test_a_column_belongs_to_its_frame(private):
         (lambda f: f["age"] > math.nan, "not a finite number"),
         (lambda f: f["region"] < "north", "has no order"),
         (lambda f: f["region"] == "nowhere", "not a declared category"),
-        (lambda f: f["region"] + 1, "is no number"),
+        (lambda f: f["region"] + 1, "is not numeric"),
         (lambda f: f["age"] & f["family"], "alone is not a condition"),
         (lambda f: ~f["age"], "alone is not a condition"),
         (lambda f: f[f["age"]], "alone is not a condition"),

@@ -191,7 +191,7 @@ def test_a_body_that_fails_says_that_its_releases_are_stored(pipeline, ages):
     with pytest.raises(RuntimeError) as caught:
         step(ages, release_id="a")
     (note,) = caught.value.__notes__
-    assert note.startswith("What the step 'a' has released is stored")
+    assert note.startswith("The releases of the step 'a' are stored")
     assert pipeline.charged == ["a/1"]
     assert step(ages, release_id="a").dp.verify()
     assert pipeline.charged == ["a/1"]
@@ -1335,7 +1335,7 @@ def test_what_cannot_be_a_step_is_refused_where_it_stands(pipeline, options, err
 )
 def test_arguments_that_cannot_be_told_apart_are_refused(pipeline, ages, argument):
     with pytest.raises(
-        ParameterError, match="'more' cannot be told from another one when the step is tried again"
+        ParameterError, match="'more' cannot be compared with its value in a repeated call of the step"
     ):
         pipeline.step()(ages, more=argument, release_id="a")
     assert not pipeline.to.exists()

@@ -577,9 +577,16 @@ FAULTS = (
     PlantedFault(
         "interval half as wide",
         "metadata.py",
-        '"lower": values - half, "upper": values + half}',
-        '"lower": values - half / 2, "upper": values + half / 2}',
+        "np.clip(values - half, low, high), np.clip(values + half, low, high)",
+        "np.clip(values - half / 2, low, high), np.clip(values + half / 2, low, high)",
         ("tests/test_metadata.py::test_an_interval_surrounds_each_number",),
+    ),
+    PlantedFault(
+        "intervals of correlations that end at 0",
+        "metadata.py",
+        "np.full_like(low, -1.0), np.full_like(high, 1.0)",
+        "np.full_like(low, 0.0), np.full_like(high, 0.99)",
+        ("tests/statistic/test_coverage.py::test_intervals_end_at_public_limits_and_hold_as_often",),
     ),
     PlantedFault(
         "seeded noise stated as private",
@@ -1349,6 +1356,29 @@ FAULTS = (
         "                slack = slack.add(grid_slack(event.noise), count)",
         "                pass",
         ("tests/accounting/test_distribution.py::test_a_coarser_grid_costs_its_slack",),
+    ),
+    PlantedFault(
+        "losses of noise on the integers rounded down",
+        "accounting/distribution.py",
+        "        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)",
+        "        places = np.floor(losses / interval).astype(np.int64)",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers that move as far as one",
+        "accounting/distribution.py",
+        "(2 * noise + count * self.shift) /",
+        "(2 * noise + self.shift) /",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers without their gain",
+        "accounting/distribution.py",
+        "        return Fraction(math.exp(total) * (1 + RELATIVE))",
+        "        return Fraction(1)",
+        (
+            "tests/accounting/test_distribution.py::test_sums_of_noise_on_the_integers_exceed_one_noise_by_no_more_than_the_gain",
+        ),
     ),
     PlantedFault(
         "risk that was reached that of the last table alone",

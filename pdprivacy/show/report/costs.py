@@ -83,7 +83,7 @@ def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | Non
     """
     if ledger is None:
         if name is not None:
-            raise ParameterError("'name' is of a budget in a ledger, and there is no 'ledger'.", TRY)
+            raise ParameterError("'name' needs a 'ledger', which holds the budget of that name.", TRY)
         return None
     if isinstance(ledger, Budget):
         return _of_budget(ledger, name, edition)
@@ -102,9 +102,7 @@ def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | Non
 
 def _of_budget(budget: Budget, name: str | None, edition: Edition) -> Charges:
     if name is not None and name != budget.name:
-        raise ParameterError(
-            "'name' is not that of the 'ledger', which is a budget by itself.", "leave it out."
-        )
+        raise ParameterError("'name' differs from the name of the budget that 'ledger' is.", "leave it out.")
     if budget.of_group:
         raise ParameterError(
             "The 'ledger' is the budget of a group of partition(), and not that of all records.",

@@ -29,7 +29,7 @@ Given: TypeAlias = "Released | str | os.PathLike[str]"
 MORE = {"counts", "iterations", "steps"}
 """Further metadata of some releases: rounds, steps, and noisy numbers of records."""
 
-AS_RETURNED = "hand in the release as it was returned."
+AS_RETURNED = "pass the release as it was returned."
 TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
 
 
@@ -110,7 +110,7 @@ def collect(given: Any, edition: Edition) -> Found:
             continue
         releases.append(_of(_read(thing, called), name, releases))
     if not releases:
-        raise ParameterError("'releases' holds no release, so that there is nothing to report on.", TRY)
+        raise ParameterError("'releases' must hold at least one release.", TRY)
     return Found(tuple(releases), confidential, tuple(files))
 
 
@@ -185,8 +185,8 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     """
     if isinstance(thing, ProtectedFrame):
         raise MetadataError(
-            f"{called} is a protected frame, and no release.",
-            "hand in what private.dp.mean(...) and the like give.",
+            f"{called} is a protected frame, not a release.",
+            "pass the object that private.dp.mean(...) or another release returned.",
         )
     if not isinstance(thing, pd.Series | pd.DataFrame):
         raise ParameterError(
@@ -198,7 +198,7 @@ def _read(thing: Any, called: str) -> ReportedRelease:
         words = (
             str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
         )
-        raise MetadataError(f"{called} is no readable release: {words}", error.hint) from None
+        raise MetadataError(f"{called} cannot be read as a release: {words}", error.hint) from None
     _check_known(thing.attrs[KEY], facts, called)
     try:
         view = View.of(thing)
@@ -213,7 +213,7 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     if not view.unchanged:
         raise MetadataError(
             f"The numbers or labels of {called} are not those that were released. Nothing was written.",
-            "hand in the release as it was returned; verify() tells.",
+            "pass the release as it was returned; released.dp.verify() checks that.",
         )
     if not known:
         raise MetadataError(
