@@ -168,6 +168,8 @@ def is_float(dtype: Any) -> bool:
 
 
 def _suits(column: Column, held: str) -> bool:
+    if column.timeline is not None:
+        return held in ((DAYS, TIMES) if column.timeline.zone is None else (ZONED,))
     if column.kind == "category":
         labels = label_types(column)
         return labels is None or held.removeprefix(CATEGORIES) in labels
@@ -177,13 +179,25 @@ def _suits(column: Column, held: str) -> bool:
 def declared_as(column: Column) -> str:
     """What its cells have to be: the kind, or what the declared labels are."""
     if column.kind != "category" or column.categories is None:
-        return column.kind
+        return column.noun
     return " or ".join(dict.fromkeys(map(cell_type_name, column.categories)))
+
+
+def _date_hint(at: str, zone: str | None, held: str | None) -> str:
+    """How a column becomes one of dates with the declared time zone."""
+    if zone is not None and held in (TIMES, DAYS):
+        return f"{at} = pd.to_datetime({at}).dt.tz_localize({zone!r}), the time zone of its clock."
+    if zone is None and held == ZONED:
+        return f"{at} = {at}.dt.tz_localize(None), or declare bounds with a time zone."
+    utc = "" if zone is None else ", utc=True"
+    return f'{at} = pd.to_datetime({at}, errors="coerce"{utc}), declared with nullable=True.'
 
 
 def conversion_hint(column: Column, held: str | None) -> str:
     """How a column of pandas becomes what is declared, one record at a time; ``held`` is None of objects."""
     at = f"df[{column.name!r}]"
+    if column.timeline is not None:
+        return _date_hint(at, column.timeline.zone, held)
     if column.kind == "boolean":
         texts = '"False": False, "True": True'
         values = {NUMBERS: "0: False, 1: True", TEXT: texts}.get(

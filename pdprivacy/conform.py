@@ -45,6 +45,7 @@ from pdprivacy.cell_types import (
 )
 from pdprivacy.domain import Column, Domain, declaration_hint, refuse_unstorable
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
+from pdprivacy.expressions.date_cells import counted, moved_within
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
 
@@ -195,7 +196,7 @@ class Survey:
                 if found.unseen:
                     reasons.append("labels that are not declared")
                 if on_invalid == "raise" and found.outside > found.endless:
-                    reasons.append(f"values outside [{_bound(column.lower)}, {_bound(column.upper)}]")
+                    reasons.append(f"values outside [{_bound(column, 'lower')}, {_bound(column, 'upper')}]")
                 if found.endless:
                     reasons.append("infinite values, and no bound to clip them to")
             if reasons:
@@ -245,7 +246,11 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     if on_invalid != "drop":
         for column in domain.columns:
             if faults[column.name].outside.any():
-                changed[column.name] = _clipped(read[column.name], column, faults[column.name])
+                changed[column.name] = (
+                    _clipped(read[column.name], column, faults[column.name])
+                    if column.timeline is None
+                    else moved_within(frame[column.name], column)
+                )
     conformed = frame.assign() if not changed else frame.copy(deep=False)
     for name, values in changed.items():
         conformed[name] = values
@@ -328,7 +333,10 @@ def _looked_at(
 ) -> tuple[dict[Hashable, pd.Series[Any]], dict[Hashable, pd.Series[Any]], dict[Hashable, _Faults]]:
     """Columns that have to be made readable, all declared ones as they are read, and their faults."""
     renewed = {name: values for name in domain if (values := _readable(frame[name])) is not None}
-    read = {name: renewed.get(name, frame[name]) for name in domain}
+    read = {
+        column.name: counted(renewed.get(column.name, frame[column.name]), column)
+        for column in domain.columns
+    }
     return renewed, read, {column.name: _faults(read[column.name], column) for column in domain.columns}
 
 
@@ -492,8 +500,11 @@ def _faulty(found: _Faults, column: Column) -> Mask:
     return bad if column.nullable else bad | found.null
 
 
-def _bound(bound: float | int | None) -> str:
-    return "..." if bound is None else show(_rational(bound, "bound"))
+def _bound(column: Column, end: Literal["lower", "upper"]) -> str:
+    bound: float | int | None = getattr(column, end)
+    if bound is None:
+        return "..."
+    return show(_rational(bound, "bound")) if column.timeline is None else column.end_text(bound)
 
 
 def _clipped(values: pd.Series[Any], column: Column, found: _Faults) -> pd.Series[Any]:
@@ -537,7 +548,7 @@ def _holds(dtype: Any, bound: Any) -> bool:
 def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
     """An integer column that nulls had made floating, integer again once they are gone."""
     values = frame[column.name]
-    floating = column.kind == "integer" and values.dtype == np.float64
+    floating = column.kind == "integer" and column.timeline is None and values.dtype == np.float64
     if floating and bool((np.abs(values.to_numpy()) < 2.0**63).all()):
         frame = frame.copy(deep=False)
         frame[column.name] = values.astype(np.int64)

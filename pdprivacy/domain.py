@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -20,6 +20,7 @@ from pdprivacy.checks import flag, items
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
+from pdprivacy.timeline import Timeline
 
 __all__ = [
     "MAX_INTEGER_CELLS",
@@ -42,6 +43,9 @@ Role: TypeAlias = Literal["quasi_identifier", "sensitive", "identifier"]
 
 MAX_INTEGER_CELLS = 1000
 """A bounded integer column with at most so many values has one cell per value."""
+
+DATE_METHODS = frozenset(["mean", "median", "quantile", "min", "max", "bins"])
+"""What is released of dates; "bins" are how engines read them."""
 
 _DTYPES: dict[str, str] = {"float": "float", "integer": "int", "boolean": "bool", "category": "str"}
 
@@ -145,6 +149,7 @@ class Column:
     role : what the column is in a disclosure; ``"identifier"`` columns are never released.
     public_bounds : confirms that the bounds are known without the data, also where they equal its minimum or
         maximum. It changes no release, and takes no part in comparisons.
+    timeline : of an integer column whose numbers stand for dates, which dates these are.
 
     Raises
     ------
@@ -163,6 +168,7 @@ class Column:
     bins: tuple[float, ...] | None = None
     role: Role | None = None
     public_bounds: bool = field(default=False, repr=False, compare=False)
+    timeline: Timeline | None = None
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -201,6 +207,8 @@ class Column:
                 set_field(self, "upper", math.floor(edges[-1]) if whole else edges[-1])
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
+        if self.timeline is not None:
+            self._check_timeline()
         if self.categories is not None and self.kind in ("float", "integer"):
             for label in self.categories:
                 if (self.lower is not None and label < self.lower) or (
@@ -209,6 +217,22 @@ class Column:
                     raise DeclarationError(
                         f"'categories' of column {self.name!r} must lie within its bounds."
                     )
+
+    def _check_timeline(self) -> None:
+        numbers = self.kind == "integer" and self.categories is None and self.bins is None
+        if not numbers or self.lower is None or self.upper is None:
+            raise DeclarationError(
+                f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
+            )
+
+    @property
+    def noun(self) -> str:
+        """The kind of the column, or "date"."""
+        return self.kind if self.timeline is None else "date"
+
+    def end_text(self, end: float | int) -> str:
+        """A bound as a person writes it."""
+        return number_text(end) if self.timeline is None else self.timeline.text(end)
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
         if not _is_list(categories):
@@ -311,6 +335,12 @@ class Column:
         (18.0, 65.0)
         """
         self._refuse_identifier(method)
+        if self.timeline is not None and method not in DATE_METHODS:
+            raise DeclarationError(
+                f"{method!r} is for numbers, and column {self.name!r} holds dates.",
+                f"days since a date are numbers: private.assign(days=private[{self.name!r}] - "
+                f'"{self.end_text(self.lower or 0)}")',
+            )
         if self.lower is None or self.upper is None:
             reason = "is not numeric and has no bounds"
             if self.kind != "category":
@@ -338,6 +368,11 @@ class Column:
         (1, 2, 3)
         """
         self._refuse_identifier(method)
+        if self.timeline is not None:
+            raise DeclarationError(
+                f"{method!r} needs the cells of column {self.name!r}, which holds dates.",
+                f'make periods of it first: private.cut({self.name!r}, freq="M")',
+            )
         if self.bins is not None:
             edges = [number_text(edge) for edge in self.bins]
             last = len(edges) - 2
@@ -361,6 +396,8 @@ class Column:
         """
         if self.categories is not None:
             return self.categories
+        if self.timeline is not None:
+            return "holds dates"
         if self.kind != "integer" or self.lower is None or self.upper is None:
             return "has no categories"
         count = int(self.upper) - int(self.lower) + 1
@@ -393,6 +430,8 @@ class Column:
         parts.append(None if self.categories is None else [label(value) for value in self.categories])
         parts.append(None if self.bins is None else [repr(edge) for edge in self.bins])
         parts.append(self.role)
+        if self.timeline is not None:
+            parts.append(repr(self.timeline))
         return repr(parts)
 
 
@@ -406,7 +445,7 @@ def values_text(column: Column) -> str:
         shown = [repr(label) for label in column.categories[:6]]
         more = len(column.categories) - len(shown)
         return ", ".join(shown) + (f", ... ({more} more)" if more else "")
-    low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
+    low, high = ("" if end is None else column.end_text(end) for end in (column.lower, column.upper))
     if not low:
         return f"up to {high}" if high else ""
     return f"{low} to {high}" if high else f"{low} and up"
@@ -514,6 +553,11 @@ class Domain:
         new = {column.name: column for column in columns}
         return Domain(tuple(new.get(column.name, column) for column in self.columns))
 
+    @property
+    def counted(self) -> Domain:
+        """The same columns as engines hold them: numbers where dates are declared."""
+        return Domain(tuple(replace(column, timeline=None) for column in self.columns))
+
     def fingerprint(self) -> str:
         """A hash of the declaration: 32 hexadecimal digits, the same in every process.
 
@@ -531,7 +575,7 @@ class Domain:
             values = values_text(column)
             bins = "" if column.bins is None else ", ".join(number_text(edge) for edge in column.bins)
             nullable = "yes" if column.nullable else "no"
-            rows.append((printable(str(column.name)), column.kind, values, bins, nullable, column.role or ""))
+            rows.append((printable(str(column.name)), column.noun, values, bins, nullable, column.role or ""))
         return rows
 
     def __repr__(self) -> str:

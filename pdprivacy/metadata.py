@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
+from pdprivacy.timeline import times
 
 __all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
@@ -68,7 +69,8 @@ class Metadata:
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
         the released number, and under ``worst_case`` the largest within the bounds. Of sums and shares of
         bounded numbers they are None, and ``note`` says why.
-    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None.
+    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
+        these are dates.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : as `crosstab` was asked for them.
     filters : the conditions of ``query`` that the records meet.
@@ -135,9 +137,9 @@ class Metadata:
         self, name: str, shape: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
-        stored = getattr(self, name) or (None, None)
+        stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
         try:
-            pairs = np.broadcast_to(np.array(stored, np.float64), (*shape, 2))
+            pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
         except (TypeError, ValueError):
             raise MetadataError("The release metadata does not hold the bounds of each number.") from None
         return pairs[..., 0], pairs[..., 1]
@@ -351,6 +353,7 @@ def interval(released: Released) -> Released:
     a DataFrame gives the same with these four as the outer level of the columns. The interval
     covers the statistic of the data, not of a population, with probability ``error["level"]``. It ends where
     the statistic cannot be: at the declared bounds of a mean or a proportion, at -1 and 1 of a correlation.
+    Of dates the ends are dates, and the standard error is a time.
 
     Raises
     ------
@@ -367,8 +370,11 @@ def interval(released: Released) -> Released:
             "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
-    released, values = kept, kept.to_numpy(dtype=np.float64)
-    error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
+    released = kept
+    error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))
+    if "unit" in metadata.error:
+        return _interval_of_dates(released, error, half)
+    values = released.to_numpy(dtype=np.float64)
     lower, upper = metadata.ends_of_each(values, half)
     pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
     if isinstance(released, pd.Series):
@@ -378,3 +384,33 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
+
+
+def _interval_of_dates(
+    released: Released, error: NDArray[np.float64], half: NDArray[np.float64]
+) -> pd.DataFrame:
+    """`interval` of dates, with errors as times."""
+    table = released.to_frame() if isinstance(released, pd.Series) else released
+    columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}
+    for place, (spread, margin) in enumerate(
+        zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
+    ):
+        dates = table.iloc[:, place].dt.as_unit("us")
+        width, error_of = (pd.Series(times(seconds), index=dates.index) for seconds in (margin, spread))
+        found = (dates, error_of, _known_dates(dates - width), _known_dates(dates + width))
+        for name, values in zip(columns, found, strict=True):
+            columns[name].append(values)
+    if isinstance(released, pd.Series):
+        return pd.DataFrame({name: values[0].array for name, values in columns.items()}, index=released.index)
+    frames: dict[str, Any] = {
+        name: pd.concat(values, axis=1).set_axis(table.columns, axis=1) for name, values in columns.items()
+    }
+    together: pd.DataFrame = pd.concat(frames, axis=1)
+    return together
+
+
+def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates moved between the years 1 and 9999, of which Python knows no others."""
+    ends: list[Any] = [pd.Timestamp(day, tz=dates.dt.tz) for day in ("0001-01-02", "9999-12-30")]
+    found: pd.Series[Any] = dates.clip(*ends)
+    return found

@@ -24,6 +24,7 @@ from pdprivacy.noise.bits import RandomState
 from pdprivacy.privacy import Confidential
 from pdprivacy.privacy import Rational
 from pdprivacy.protection.column import ProtectedColumn
+from pdprivacy.protection.frame import End
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
@@ -66,8 +67,8 @@ class ProtectedMethods:
         bounding: Bounding | None = None
     ) -> Confidential: ...
     def clip(
-        self, lower: float | Mapping[Hashable, float] | None = None,
-        upper: float | Mapping[Hashable, float] | None = None, *, columns: Labels | None = None
+        self, lower: End | Mapping[Hashable, End] | None = None,
+        upper: End | Mapping[Hashable, End] | None = None, *, columns: Labels | None = None
     ) -> ProtectedFrame: ...
     def compare_sampling(
         self, /, statistic: str, columns: Labels | None = None, *args: Any,
@@ -122,8 +123,8 @@ class ProtectedMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def cut(
-        self, column: Hashable, bins: Sequence[float], *, right: bool = True,
-        labels: Sequence[Any] | None = None, include_lowest: bool = False
+        self, column: Hashable, bins: Sequence[float] | None = None, *, right: bool = True,
+        labels: Sequence[Any] | None = None, include_lowest: bool = False, freq: str | None = None
     ) -> ProtectedFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
@@ -150,7 +151,7 @@ class ProtectedMethods:
         self, value: Any
     ) -> ProtectedFrame: ...
     def groupby(
-        self, by: Labels
+        self, by: Labels | pd.Grouper, *, freq: str | None = None
     ) -> GroupBy: ...
     @overload
     def histogram(

@@ -401,6 +401,11 @@ def _read(released: Released) -> _Sets:
     number = stored.get("releases", 1)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise MetadataError("The release metadata does not hold the number of releases.")
+    if "unit" in view.error:
+        raise MetadataError(
+            "The release holds dates, and only numbers are combined.",
+            'a mean of private.assign(days=private["when"] - "2020-01-01"), which are numbers',
+        )
     try:
         flat = released.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):

@@ -29,6 +29,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"_version", "disk", "errors", "exact", "show", "show.markup"},
     {"checks", "distributions", "hints", "show.numbers", "show.progress", "show.tracebacks"},
+    {"timeline"},
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
     {"mechanism"},
@@ -92,6 +93,7 @@ THIRD_PARTIES = {
         "step",
         "storage",
         "synthesis",
+        "timeline",
     },
 }
 

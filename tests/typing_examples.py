@@ -17,6 +17,7 @@ from pdprivacy.protection import ProtectedColumn
 from pdprivacy.releases.batches import Batch, Pending
 from pdprivacy.releases.bundle import ReleasePlan
 from pdprivacy.releases.grouped import GroupBy
+from pdprivacy.timeline import Timeline
 
 domain = Domain(
     (
@@ -30,6 +31,9 @@ frame = pd.DataFrame(
 )
 
 private = pdprivacy.protect(frame, domain, epsilon=1000, delta=0.01)
+times = Domain((Column("when", "integer", lower=0, upper=400, timeline=Timeline(18262, "D")),))
+days = pd.DataFrame({"when": pd.to_datetime(["2020-02-29", "2020-12-31"])})
+dated = pdprivacy.protect(days, times, epsilon=1000)
 assert_type(private, ProtectedFrame)
 assert_type(private.dp, ProtectedDP)
 assert_type(private.dp.budget, Budget)
@@ -45,6 +49,12 @@ assert_type((private["age"] >= 18) & ~private["ill"], ProtectedColumn)
 assert_type(private[private["age"] >= 18], ProtectedFrame)
 assert_type(private[["age", "ill"]], ProtectedFrame)
 assert_type(private.query("age >= 18"), ProtectedFrame)
+assert_type(dated.cut("when", freq="M"), ProtectedFrame)
+assert_type(dated[dated["when"] >= "2020-06-01"], ProtectedFrame)
+assert_type(dated["when"] - "2020-01-01", ProtectedColumn)
+assert_type(dated["when"].dt.month, ProtectedColumn)
+assert_type(dated.clip(upper={"when": "2020-06-01"}), ProtectedFrame)
+assert_type(dated.dp.groupby("when", freq="M"), GroupBy)
 assert_type(private.dp.query("age >= 18"), ProtectedFrame)
 assert_type(private.assign(months=12 * private["age"]), ProtectedFrame)
 assert_type(private.dp.sample(frac=0.5), ProtectedFrame)
@@ -115,6 +125,7 @@ numbers: pd.DataFrame = mean.dp.to_frame()
 
 def wrong(private: ProtectedFrame, batch: Batch) -> None:
     """Calls that no protected frame has."""
+    private["when"].dt.weak  # wrong
     private.dp.mean("age", epsilom=0.1)  # wrong
     private.dp.mean("age")  # wrong
     private.dp.mean("age", 0.1)  # wrong

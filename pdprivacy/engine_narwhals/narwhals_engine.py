@@ -65,7 +65,7 @@ class NarwhalsEngine:
         refuse_other_types(self._held(types), domain)
         refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain)
         for column in domain.columns:
-            if column.role == "identifier":
+            if column.role == "identifier" or column.timeline is not None:
                 continue
             if column.lower is not None and column.upper is not None:
                 self._queries.column(column, "q0").number(quantity(column, "protect"))

@@ -5,7 +5,7 @@ and with arrays for its values. Nothing here knows protected frames: `pdprivacy.
 """
 
 from pdprivacy.expressions.arrays import dense, nulls
-from pdprivacy.expressions.assign import assign
+from pdprivacy.expressions.assign import assign, date_field
 from pdprivacy.expressions.labels import cut, recode
 from pdprivacy.expressions.reader import ExpressionReader
 from pdprivacy.expressions.refused import REFUSED, refusal
@@ -20,6 +20,7 @@ __all__ = [
     "assign",
     "clip",
     "cut",
+    "date_field",
     "dense",
     "dropna",
     "fillna",

@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "column_term",
     "combined",
     "constant",
+    "days_between",
     "filled",
     "negated",
     "raised",
@@ -72,6 +74,11 @@ def column_term(column: Column) -> Term:
             f"column {column.name!r} of kind 'category' is not numeric.",
             "a condition on it makes a number: assign(south=\"region == 'south'\")",
         )
+    if column.timeline is not None:
+        raise QueryError(
+            f"column {column.name!r} holds dates, of which only differences are numbers.",
+            f"days=\"{column.name} - '2020-01-31'\"; or a field such as {column.name}.dt.month",
+        )
     if column.kind != "float" and column.lower is not None and column.upper is not None:
         within: Range = (int(column.lower), int(column.upper))
         if _fits(within):
@@ -80,6 +87,42 @@ def column_term(column: Column) -> Term:
     high = math.inf if column.upper is None else float(column.upper)
     # cells without a bound are finite all the same
     return Term((low, high), False, True, column.nullable, column)
+
+
+def days_between(one: Column | float, other: Column | float) -> Term:
+    """The difference of two dates in days; whole where the dates of both columns are whole days.
+
+    Of a column of dates and a constant, this is the number of the constant on the timeline of the column.
+    """
+    timelines = [side.timeline for side in (one, other) if isinstance(side, Column) and side.timeline]
+    finest = min(timelines, key=lambda timeline: timeline.seconds)
+    parts: list[Term] = []
+    shift: list[Fraction] = []
+    for side in (one, other):
+        timeline = side.timeline if isinstance(side, Column) and side.timeline else timelines[0]
+        many = timeline.units(finest.unit)
+        origin = timeline.origin * many
+        if isinstance(side, Column):
+            numbers = column_term(replace(side, timeline=None))
+            parts.append(combined(OPERATIONS[ast.Mult], numbers, _known(int(many))))
+            shift.append(origin)
+        else:
+            parts.append(_known(0))
+            shift.append(origin + Fraction(side) * many)
+    apart = shift[0] - shift[1]
+    whole = combined(OPERATIONS[ast.Sub], parts[0], parts[1])
+    units = combined(
+        OPERATIONS[ast.Add], whole, _known(int(apart) if apart.denominator == 1 else float(apart))
+    )
+    if finest.unit == "D":
+        return units
+    return combined(OPERATIONS[ast.Div], units, _known(int(1 / finest.units("D"))))
+
+
+def _known(value: int | float) -> Term:
+    found = constant(value)
+    assert found is not None
+    return found
 
 
 def negated(term: Term) -> Term:

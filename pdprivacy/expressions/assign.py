@@ -14,7 +14,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain, plain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
-from pdprivacy.expressions.arrays import BLOCK, column_of
+from pdprivacy.expressions.arrays import BLOCK, column_of, whole
 from pdprivacy.expressions.constants import NUMERIC, number
 from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, ExpressionReader
 from pdprivacy.expressions.regions import possible
@@ -22,8 +22,9 @@ from pdprivacy.expressions.steps import Cells, Transform, clip, clipped_column, 
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.expressions.tree import Condition
 from pdprivacy.expressions.values import Read, numbers, truths
+from pdprivacy.timeline import FIELDS
 
-__all__ = ["assign"]
+__all__ = ["assign", "date_field"]
 
 
 def assign(
@@ -34,8 +35,10 @@ def assign(
     """New columns, each of one expression of declared columns and constants; like `DataFrame.assign`.
 
     An expression is arithmetic (``+ - * / // % **`` with a whole constant exponent, ``abs``, parentheses), a
-    condition as in `query`, or a column. It may use the columns before it in the same call; a name that is
-    declared is replaced. Nulls stay null; a condition is False of a null, as in `query`.
+    condition as in `query`, a column, a number of days between two dates (``left - joined``,
+    ``joined - '2020-01-31'``), or a field of dates (``joined.dt.month``; year, quarter, month, day,
+    dayofyear, dayofweek, hour). It may use the columns before it in the same call; a name that is declared
+    is replaced. Nulls stay null; a condition is False of a null, as in `query`.
 
     The bounds are those that the results have for cells within the declared bounds. Whole numbers stay whole
     where the bounds say that all of them fit 64 bits, save by ``/``; else the column is one of floats. A
@@ -182,10 +185,43 @@ def _copied(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | 
         case ast.Name():
             column = reader.column(node)
             return column, lambda read, _: read[column.name]
+        case ast.Attribute(value=ast.Attribute(attr="dt")):
+            return date_field(reader, node)
         case ast.Call(func=ast.Attribute(value=base, attr=method)) if method in METHODS:
             if (before := _copied(reader, base)) is not None:
                 return _moved(*before, method, reader.arguments(node))
     return None
+
+
+def date_field(reader: ExpressionReader, node: ast.Attribute) -> tuple[Column, Cells]:
+    """A field of a column of dates, such as the month, in the declared time zone.
+
+    Raises QueryError for a column of no dates, or a field that its dates do not have.
+    """
+    owner, field = getattr(node.value, "value", None), node.attr
+    if not isinstance(owner, ast.Name):
+        raise QueryError(f"'.dt' is for a column of dates, and {reader.show(node.value)!r} is none.")
+    column = reader.column(owner)
+    timeline, known = column.timeline, ["year", *FIELDS]
+    if timeline is None:
+        raise QueryError(f"'.dt' is for dates, and column {column.name!r} is of kind {column.kind!r}.")
+    if timeline.unit == "D":
+        known.remove("hour")
+    if field not in known:
+        raise QueryError(
+            f"column {column.name!r} has no field '.dt.{field}' (it has {', '.join(known)}).",
+            f'private.assign(month="{column.name}.dt.month")',
+        )
+    take = timeline.field(field)
+    ends = np.array([column.lower, column.upper], dtype=np.int64)
+    lower, upper = take(ends).tolist() if field == "year" else FIELDS[field]
+    made = replace(column, lower=lower, upper=upper, timeline=None)
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        numbers, null = whole(read[column.name], column)
+        return column_of(take(numbers), null, made, index)
+
+    return made, cells
 
 
 def _moved(column: Column, cells: Cells, method: str, constants: dict[str, Any]) -> tuple[Column, Cells]:

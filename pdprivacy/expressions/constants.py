@@ -32,10 +32,12 @@ def number(value: Any, column: Column, what: str) -> int | float:
     Raises
     ------
     ParameterError : no finite number, one made of confidential counts, or for a column of integers no
-        whole number, or one beyond 64 bits.
+        whole number, or one beyond 64 bits; for a column of dates no date.
     """
     if getattr(value, "confidential", False) is True:
         raise ParameterError(f"{what} is public, and this number was made of confidential counts.")
+    if column.timeline is not None:
+        return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
     found: Any = plain(value)
     real = isinstance(found, numbers.Real) and not isinstance(found, bool)
     if not real or not finite(found):

@@ -28,11 +28,12 @@ __all__ = ["cut", "recode"]
 def cut(
     domain: Domain,
     column: Hashable,
-    bins: Sequence[float],
+    bins: Sequence[float] | None = None,
     *,
     right: bool = True,
     labels: Sequence[str] | None = None,
     include_lowest: bool = False,
+    freq: str | None = None,
 ) -> Transform:
     """A numeric column as the interval that each number is in, as `pandas.cut` with edges.
 
@@ -46,6 +47,8 @@ def cut(
     bins : strictly increasing edges, of which the outer ones may be infinite. A number of bins is refused:
         pandas takes their edges from the least and the greatest value of the data.
     right, include_lowest : whether the right edges belong to the intervals, and the first left one.
+    freq : of dates in the place of ``bins``, the calendar's periods between the bounds: "D", "W" (that end
+        on Sundays), "M", "Q" or "Y".
 
     Raises
     ------
@@ -58,6 +61,8 @@ def cut(
     (('(17, 30]', '(30, 65]'), False)
     """
     declared = own(domain[column], "cut")
+    if declared.timeline is not None or freq is not None:
+        return _periods(domain, declared, bins, labels, freq)
     if declared.kind not in NUMERIC:
         raise DeclarationError(
             f"'cut' needs a numeric column, and column {column!r} is of kind {declared.kind!r}.",
@@ -91,8 +96,35 @@ def cut(
     return Transform(text, domain.replace(renewed), (column,), {column: placed})
 
 
+def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str | None) -> Transform:
+    """Dates as the period that each is in."""
+    timeline, lower, upper = declared.timeline, declared.lower, declared.upper
+    if timeline is None:
+        raise DeclarationError(
+            f"'freq' is for dates, and column {declared.name!r} is of kind {declared.kind!r}.",
+            f"private.cut({declared.name!r}, [LOWER, ..., UPPER])",
+        )
+    if bins is not None or labels is not None or freq is None:
+        raise ParameterError(
+            f"column {declared.name!r} holds dates, which 'cut' takes by 'freq' alone.",
+            f'private.cut({declared.name!r}, freq="M")',
+        )
+    texts, first = timeline.periods(freq, int(lower or 0), int(upper or 0))
+    renewed = Column(declared.name, "category", declared.nullable, categories=texts, role=declared.role)
+
+    def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        numbers, null = whole(read[declared.name], declared)
+        places = np.searchsorted(first[1:], numbers, side="right")
+        return labelled(places if null is None else np.where(null, -1, places), texts, index, ordered=True)
+
+    text = call("cut", declared.name, freq=freq)
+    return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
+
+
 def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
     """The edges as they were given, and as doubles."""
+    if bins is None:
+        raise ParameterError("'cut' needs 'bins'.", "private.dp.cut('age', [18, 30, 65])")
     single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
     if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
         raise ParameterError(

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain, finite
-from pdprivacy.errors import DeclarationError, QueryError
+from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.expressions.arithmetic import (
     OPERATIONS,
     absolute,
@@ -19,6 +19,7 @@ from pdprivacy.expressions.arithmetic import (
     column_term,
     combined,
     constant,
+    days_between,
     filled,
     negated,
     raised,
@@ -240,6 +241,8 @@ class ExpressionReader:
 
     def _leaf(self, column: Column, symbol: str, constants: tuple[Any, ...]) -> Condition:
         name = column.name
+        if column.timeline is not None:
+            constants = tuple(self._position(column, value) for value in constants)
         for value in constants:
             fits = {
                 "boolean": isinstance(value, bool),
@@ -264,6 +267,16 @@ class ExpressionReader:
         among = Comparison(name, "in", constants)
         return Negated(among) if symbol in ("!=", "not in") else among
 
+    def _position(self, column: Column, value: Any) -> int | float:
+        """The number of a date that a column of dates is compared with."""
+        refused = None
+        try:
+            assert column.timeline is not None
+            return column.timeline.position(value, f"what column {column.name!r} is compared with")
+        except ParameterError as error:
+            refused = QueryError(str(error.args[0]).split("\nHint:")[0], f"{column.name} >= '2020-01-31'")
+        raise refused  # outside the except block: one error, not two
+
     # ---------------------------------------------------------------- arithmetic
 
     def term(self, node: ast.expr) -> Term:
@@ -278,6 +291,8 @@ class ExpressionReader:
                 return number
             case ast.Name():
                 return column_term(self.column(node))
+            case ast.BinOp(left=left, op=ast.Sub(), right=right) if self._are_dates(left, right):
+                return self._days(left, right)
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.term(operand)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -293,6 +308,30 @@ class ExpressionReader:
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
                 return combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
         raise self._refusal(node, arithmetic=True)
+
+    def _dates(self, node: ast.expr) -> Column | None:
+        """The column of dates of a name; None for anything else."""
+        column = self.column(node) if isinstance(node, ast.Name) else None
+        return None if column is None or column.timeline is None else column
+
+    def _are_dates(self, left: ast.expr, right: ast.expr) -> bool:
+        """Whether the difference of these is one of dates: of two columns, or of a column and a constant."""
+        texts = [isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (left, right)]
+        held = [self._dates(side) is not None for side in (left, right)]
+        return any(held) and all(one or text for one, text in zip(held, texts, strict=True))
+
+    def _days(self, left: ast.expr, right: ast.expr) -> Term:
+        """The difference of two dates in days."""
+        columns = [self._dates(side) for side in (left, right)]
+        zones = {column.timeline.zone is None for column in columns if column is not None and column.timeline}
+        if len(zones) > 1:
+            raise QueryError("a date with a time zone and one without have no difference.")
+        known = next(column for column in columns if column is not None)
+        starts = [
+            column if column is not None else self._position(known, self._constant(side))
+            for side, column in zip((left, right), columns, strict=True)
+        ]
+        return days_between(starts[0], starts[1])
 
     def arguments(self, node: ast.Call) -> dict[str, Any]:
         """The constants that ``clip`` or ``fillna`` of a column is called with, by name."""
@@ -351,6 +390,9 @@ class ExpressionReader:
                 reason = "calls a function, of which only abs(x) is known"
             case ast.Call():
                 reason = "calls a function, and a filter has none"
+            case ast.Attribute(value=ast.Attribute(attr="dt"), attr=field):
+                reason = "is a field of a date, which a column has to hold first"
+                hint = f"private.assign({field}={shown!r}), and an expression of {field}"
             case ast.Attribute():
                 reason = "reads an attribute, and an expression reads columns only"
             case ast.Subscript():

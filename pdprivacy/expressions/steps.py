@@ -23,6 +23,7 @@ from pdprivacy.expressions.reader import SHAPE, ExpressionReader
 from pdprivacy.expressions.regions import Region, declared_in, narrowed
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.expressions.values import Read, truths
+from pdprivacy.timeline import timestamp
 
 __all__ = ["Transform", "call", "clip", "dropna", "fillna", "names", "own", "query", "select"]
 
@@ -249,8 +250,9 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
 
     Parameters
     ----------
-    lower, upper : a number for all columns, or a mapping from column to number.
-    columns : the columns that a number is for; by default all numeric ones but identifiers.
+    lower, upper : a number for all columns, or a mapping from column to number; dates for columns of dates.
+    columns : the columns that a number is for; by default all numeric ones but identifiers, for a date those
+        of dates.
 
     Raises
     ------
@@ -291,7 +293,12 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
             raise ParameterError(f"{what!r} names no column.", "private.dp.clip(upper={'age': 60})")
     else:
         if columns is None:
-            chosen = [one for one in domain.columns if one.kind in NUMERIC and one.role != "identifier"]
+            dates = timestamp(bound) is not None
+            chosen = [
+                one
+                for one in domain.columns
+                if one.kind in NUMERIC and one.role != "identifier" and (one.timeline is not None) == dates
+            ]
             if not chosen:
                 raise DeclarationError(
                     "'clip' needs a numeric column, and none is declared.",
@@ -299,7 +306,7 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
                 )
         else:
             chosen = [_numeric(domain[name]) for name in names(domain, columns, "clip")]
-        if not isinstance(plain(bound), int | float):
+        if not isinstance(plain(bound), int | float) and timestamp(bound) is None:
             raise ParameterError(
                 f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
                 "private.dp.clip(upper={'age': 60}); bounds that differ from row to row may hold cells.",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import keyword
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
-from pdprivacy.expressions import ExpressionReader, Syntax
+from pdprivacy.expressions import ExpressionReader, Syntax, date_field
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.protected import Protected
 from pdprivacy.show.tracebacks import short_tracebacks
+from pdprivacy.timeline import FIELDS
 
-__all__ = ["ProtectedColumn"]
+__all__ = ["DateFields", "ProtectedColumn"]
 
 _ENDS: dict[str, tuple[type[ast.cmpop], type[ast.cmpop]]] = {
     "both": (ast.LtE, ast.LtE),
@@ -154,7 +157,7 @@ class ProtectedColumn(Opaque):
         return found
 
     def _operand(self, value: Any) -> ast.expr:
-        """A column of the same frame, or a plain Python value, as a node."""
+        """A column of the same frame, a date or a plain Python value, as a node."""
         if isinstance(value, ProtectedColumn):
             if value._protected is not self._protected:
                 raise ParameterError(
@@ -162,10 +165,12 @@ class ProtectedColumn(Opaque):
                     'take each from the frame that is filtered: adults[adults["age"] < 65].',
                 )
             return value._node
+        if type(value) in (datetime.date, datetime.datetime):
+            return ast.Constant(str(value))
         if value is not None and type(value) not in (bool, int, float, str):
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
-                'private["age"] >= 18; of a released number x, float(x).',
+                'private["age"] >= 18, private["when"] >= "2020-01-31"; of a released number x, float(x).',
             )
         if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
             return ast.UnaryOp(ast.USub(), ast.Constant(-value))
@@ -256,6 +261,11 @@ class ProtectedColumn(Opaque):
         found._reader().arguments(call)
         return found
 
+    @property
+    def dt(self) -> DateFields:
+        """Fields of dates, as ``Series.dt``; for ``private.assign``."""
+        return DateFields(self)
+
     # ---------------------------------------------------------------- refusals
 
     def __bool__(self) -> NoReturn:
@@ -272,3 +282,63 @@ class ProtectedColumn(Opaque):
 
     def __hash__(self) -> int:
         raise self._refused("A hash", 'the label of the column, "age"')
+
+
+@short_tracebacks
+@dataclass(frozen=True, slots=True, repr=False)
+class DateFields:
+    """The fields of a column of dates as columns of whole numbers, in the declared time zone.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> when = pa.Column("datetime64[ns]", pa.Check.in_range("2020-01-01", "2021-12-31"), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"when": pd.to_datetime(["2020-02-29", "2021-07-14"])}).astype("datetime64[ns]")
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"when": when}), epsilon=1)
+    >>> private.assign(year=private["when"].dt.year).dp.domain["year"].labels("count")
+    (2020, 2021)
+    """
+
+    _column: ProtectedColumn
+
+    def __repr__(self) -> str:
+        return f"{self._column!r}.dt: year, {', '.join(FIELDS)}"
+
+    def _field(self, name: str) -> ProtectedColumn:
+        column = self._column
+        node = ast.Attribute(ast.Attribute(column._node, "dt"), name)
+        date_field(column._reader(), node)
+        return column._of(node)
+
+    @property
+    def year(self) -> ProtectedColumn:
+        """The year."""
+        return self._field("year")
+
+    @property
+    def quarter(self) -> ProtectedColumn:
+        """The quarter of the year, 1 to 4."""
+        return self._field("quarter")
+
+    @property
+    def month(self) -> ProtectedColumn:
+        """The month, 1 to 12."""
+        return self._field("month")
+
+    @property
+    def day(self) -> ProtectedColumn:
+        """The day of the month, 1 to 31."""
+        return self._field("day")
+
+    @property
+    def dayofyear(self) -> ProtectedColumn:
+        """The day of the year, 1 to 366."""
+        return self._field("dayofyear")
+
+    @property
+    def dayofweek(self) -> ProtectedColumn:
+        """The day of the week, 0 (Monday) to 6."""
+        return self._field("dayofweek")
+
+    @property
+    def hour(self) -> ProtectedColumn:
+        """The hour, 0 to 23."""
+        return self._field("hour")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
 
 import pandas as pd
@@ -27,6 +28,7 @@ ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "se
 """Methods of a protected frame that treat each record by itself."""
 
 Labels: TypeAlias = Hashable | Sequence[Hashable]
+End: TypeAlias = float | str | date
 
 
 @short_tracebacks
@@ -144,15 +146,15 @@ class ProtectedFrame(Opaque):
     @told
     def clip(
         self,
-        lower: float | Mapping[Hashable, float] | None = None,
-        upper: float | Mapping[Hashable, float] | None = None,
+        lower: End | Mapping[Hashable, End] | None = None,
+        upper: End | Mapping[Hashable, End] | None = None,
         *,
         columns: Labels | None = None,
     ) -> ProtectedFrame:
         """Numbers moved into public bounds, as `DataFrame.clip`, and bounds declared so.
 
-        ``lower``, ``upper``: a number for all numeric columns (or ``columns``), or a mapping from column to
-        number. Narrower bounds need less noise, and bias what lies outside.
+        ``lower``, ``upper``: a number for all numeric columns (or ``columns``), a date for those of dates,
+        or a mapping from column to either. Narrower bounds need less noise, and bias what lies outside.
 
         Raises ParameterError for bounds that leave nothing, or are not those of the column's kind.
 
@@ -173,9 +175,10 @@ class ProtectedFrame(Opaque):
 
         ``expressions``: per new column, such as ``private["gain"] - private["loss"]``, or the same as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
-        a condition gives truth values). Functions and Series are refused: they may look at other records.
-        The bounds of a new column follow from those of its columns; ``bounds`` states narrower public ones by
-        column, into which values are clipped, and is needed where a denominator may be zero.
+        a condition gives truth values). Of dates a difference is a number of days, and a field such as
+        ``private["joined"].dt.month`` a whole number. Functions and Series are refused: they may look at
+        other records. The bounds of a new column follow from those of its columns; ``bounds`` states narrower
+        public ones by column, into which values are clipped, and is needed where a denominator may be zero.
 
         Raises QueryError for an expression that looks at other records or at undeclared columns.
 
@@ -196,16 +199,20 @@ class ProtectedFrame(Opaque):
     def cut(
         self,
         column: Hashable,
-        bins: Sequence[float],
+        bins: Sequence[float] | None = None,
         *,
         right: bool = True,
         labels: Sequence[Any] | None = None,
         include_lowest: bool = False,
+        freq: str | None = None,
     ) -> ProtectedFrame:
         """The numbers of a column as the intervals that they are in, as `pandas.cut` with edges.
 
         Labels are texts such as ``"(18, 30]"``, or ``labels``. A number in no interval becomes null. A
         number of bins is refused, because pandas takes their edges from the data.
+
+        Of dates, ``freq`` ("D", "W", "M", "Q" or "Y") gives the calendar's periods between the bounds, the
+        empty ones too. Labels are the texts of periods of pandas, such as ``"2020-02"``.
 
         Raises ParameterError for edges that are not increasing, labels that do not fit, a column without
         numbers.
@@ -218,7 +225,13 @@ class ProtectedFrame(Opaque):
         ('(0, 40]', '(40, 120]')
         """
         made = steps.cut(
-            self._protected.domain, column, bins, right=right, labels=labels, include_lowest=include_lowest
+            self._protected.domain,
+            column,
+            bins,
+            right=right,
+            labels=labels,
+            include_lowest=include_lowest,
+            freq=freq,
         )
         return self._after(made)
 

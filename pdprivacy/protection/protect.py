@@ -25,6 +25,7 @@ from pdprivacy.errors import (
     got,
     warn,
 )
+from pdprivacy.expressions.date_cells import counted_columns
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.protection.budget_request import BudgetRequest
@@ -281,11 +282,20 @@ def _of_pandas(
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
     omitted, lineage = (dropped, len(frame)), asked.lineage
+    left = _counted(left, domain)
     records = copied(left, domain)
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
         Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
     )
+
+
+def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
+    """The frame with numbers in the place of dates, as statistics read them."""
+    found = frame.copy(deep=False)
+    for name, values in counted_columns(frame, domain).items():
+        found[name] = values.array  # by position: an index may hold a label twice
+    return found
 
 
 def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
@@ -335,6 +345,7 @@ def _of_engine(
     units = [] if asked.unit is None or asked.unit in names else [asked.unit]
     source = whole.select([*names, *units]).owned()
     source.check(domain)
+    source = _counted_elsewhere(source, domain)
     pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
     found = sum(pieces[1:], pieces[0])
     found.meet(domain, asked.on_invalid)
@@ -356,6 +367,20 @@ def _of_engine(
     return ProtectedFrame(
         Protected(source, domain, asked.whose, purse, scope, quality, omitted, lineage=asked.lineage)
     )
+
+
+def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
+    """The frame with numbers in the place of dates; what else it holds stays in the engine."""
+    from pdprivacy.engine_narwhals import Piecewise
+
+    dates = Domain(tuple(column for column in domain.columns if column.timeline is not None))
+    if not len(dates):
+        return source
+    found = source.then(
+        Piecewise(tuple(dates), dates.columns, lambda piece: (counted_columns(piece, dates), None))
+    )
+    found.check(domain.counted)
+    return found
 
 
 def _clipping(domain: Domain) -> Piecewise:

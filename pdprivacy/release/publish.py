@@ -19,6 +19,7 @@ from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
+from pdprivacy.release.date_release import bounds_as_text, dated, in_seconds, timelines_of
 from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
@@ -47,6 +48,7 @@ def release_of(
     DataFrame, whatever the type of one is. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
     risk to the metadata of a single release.
     """
+    timelines_of(call.columns, call.statistic)
     narrowed, request = _narrowed(statistic, call), call.request
     if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
@@ -71,6 +73,11 @@ def _narrowed(statistic: Statistic, call: Call) -> Statistic:
     """The statistic within the bounds of the call."""
     if call.bounds is None:
         return statistic
+    if any(column.timeline for column in call.columns):
+        raise ParameterError(
+            "'bounds' are for numbers, and the columns hold dates.",
+            'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
+        )
     if not isinstance(call.bounds, Mapping):
         return Narrowed(statistic, (pair_of(call.bounds),))
     names = [column.name for column in call.columns]
@@ -114,6 +121,8 @@ def published(
 ) -> tuple[R, float | None]:
     """The released object with its metadata, and the disclosure risk that was reached."""
     made: list[Made[Any]] = [*map(make, results)]
+    if timelines := timelines_of(call.columns, call.statistic):
+        made = [(dated(one, timelines), in_seconds(errors, timelines)) for one, errors in made]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
@@ -122,6 +131,9 @@ def published(
     error = errors.to_json(released.shape)
     if request.bounding and (call.margins or call.normalize or call.constraint not in (None, "psd")):
         error["note"] = SUMS
+    bounds = pairs_as_json(errors.lower, errors.upper, released.shape) if request.bounding else None
+    if timelines:
+        error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
     moved = [sensitivity_of(*pair) for pair in zip(price.parts, price.mechanisms, strict=True)]
     attach(
         facts,
@@ -136,7 +148,7 @@ def published(
         p=None if request.p is None else float(request.p),
         calibration=request.calibration,
         bounding=request.bounding,
-        bounds=pairs_as_json(errors.lower, errors.upper, released.shape) if request.bounding else None,
+        bounds=bounds,
         value_bounds=_value_bounds(call, results[0], released),
         normalize=call.normalize or None,
         margins=call.margins,
@@ -194,7 +206,7 @@ def _by_part(price: Price, numbers: Sequence[float]) -> Any:
 
 def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
-    if call.statistic not in ("mean", "proportion"):
+    if call.statistic not in ("mean", "proportion") or any(column.timeline for column in call.columns):
         return None
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)

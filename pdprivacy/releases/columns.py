@@ -28,7 +28,10 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
         chosen = tuple(
             column
             for column in domain.columns
-            if declared(protected, column.name) and column.lower is not None and column.upper is not None
+            if declared(protected, column.name)
+            and column.lower is not None
+            and column.upper is not None
+            and column.timeline is None
         )
         if not chosen:
             raise DeclarationError(

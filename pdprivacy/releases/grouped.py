@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 import pandas as pd
 
 from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
+from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
+from pdprivacy.protection.row_steps import transformed
 from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
@@ -182,8 +185,11 @@ class GroupBy(GroupMethods):
         return self._moments("var", columns, split, Call.of("var", epsilon, noise))
 
 
-def groupby(protected: Protected, by: Labels) -> GroupBy:
+def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:
     """Declared groups for ``count``, ``sum``, ``mean`` and ``var``, each charged once.
+
+    ``freq`` ("D", "W", "M", "Q" or "Y") groups by the periods of a column of dates, as ``private.cut`` makes
+    them, the empty ones too; ``by`` may be a `pandas.Grouper` with ``key`` and ``freq`` in its place.
 
     Raises DeclarationError for a key without declared cells.
 
@@ -198,6 +204,21 @@ def groupby(protected: Protected, by: Labels) -> GroupBy:
     False   54.0
     True    31.0
     """
+    if isinstance(by, pd.Grouper):
+        grouper: Any = by
+        if grouper.key is None or grouper.freq is None or freq is not None:
+            raise ParameterError("a Grouper needs 'key' and 'freq'.", 'private.dp.groupby("when", freq="M")')
+        by, freq = grouper.key, getattr(grouper.freq, "freqstr", grouper.freq)
+    if freq is not None:
+        protected = transformed(protected.admitted("cut"), _in_periods(protected, by, freq))
     keys = columns_of(protected, by, "groupby")
     check_cells(keys, "groupby")
     return GroupBy(protected, keys)
+
+
+def _in_periods(protected: Protected, by: Labels, freq: str) -> Transform:
+    """The step that makes periods of the one column of dates among the keys."""
+    dates = [key.name for key in columns_of(protected, by, "groupby") if key.timeline is not None]
+    if len(dates) != 1:
+        raise ParameterError("'freq' needs one column of dates among the keys.", 'groupby("when", freq="M")')
+    return cut(protected.domain, dates[0], freq=freq)

@@ -109,6 +109,11 @@ class _Asked:
             )
         whole = name == "count" and columns is None
         chosen = () if whole else columns_of(protected, columns, name)
+        if any(column.timeline is not None for column in chosen) and name != "count":
+            raise ParameterError(
+                f"{name!r} of dates is not compared, only that of numbers.",
+                f"days since a date are numbers: private.assign(days=private[{chosen[0].name!r}] - ...)",
+            )
         if STATISTICS[name].single and len(chosen) != 1:
             raise ParameterError(f"{name!r} is compared for one column.")
         return cls(name, columns, chosen, arguments, options)

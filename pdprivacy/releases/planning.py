@@ -22,6 +22,7 @@ from pdprivacy.releases import moments, tables
 from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
 from pdprivacy.show.view import View
+from pdprivacy.timeline import times
 
 __all__ = ["PLANS", "VERBS"]
 
@@ -58,6 +59,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
             fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
             try:
                 release = verb(facts, *args, epsilon=level, bounding=kind, **fitting)
+                if at is not None and any(column.timeline for column in release.call.columns):
+                    raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
                 released = _assumed(release, assumption)
             except ArithmeticError:
                 raise ParameterError(
@@ -174,6 +177,9 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
         name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
         for name, value in fields.items()
     }
+    if "unit" in error:  # dates, with errors that are times
+        spread = {name: times(value) for name, value in columns.items() if name != "scale"}
+        return pd.DataFrame({"scale": columns["scale"], **spread}, index=numbers.index)
     return pd.DataFrame(columns, index=numbers.index)
 
 

@@ -18,6 +18,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
+from pdprivacy.release.date_release import dated, timelines_of
 from pdprivacy.release.publish import attach
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
@@ -413,6 +414,7 @@ def _released(
         )
     # of which only the number of releases counts
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
+    timelines = timelines_of(columns, statistic)
     call = Call(
         statistic,
         request,
@@ -427,6 +429,7 @@ def _released(
             make([_found(choice, one) for choice, one in zip(choices, selected, strict=True)])
             for selected in zip(*drawn.outcomes, strict=True)
         ]
+        made = [dated(one, timelines) for one in made] if timelines else made
         together: Any = dict(enumerate(made, 1))
         released = made[0] if len(made) == 1 else pd.concat(together, axis=1, names=["release"])
         _attach(protected, call, choices, drawn, released)

@@ -35,11 +35,16 @@ End: TypeAlias = tuple[int | float, bool]
 
 def ends(check: Any) -> tuple[End | None, End | None]:
     """The lower and upper end that a built-in check declares; infinite ends declare nothing."""
-    statistics = check.statistics or {}
-    low, high = bounds_of(check)
-    closed_below = check.name != "greater_than" and bool(statistics.get("include_min", True))
-    closed_above = check.name != "less_than" and bool(statistics.get("include_max", True))
+    (low, high), (closed_below, closed_above) = bounds_of(check), closed(check)
     return _end(low, closed_below), _end(high, closed_above)
+
+
+def closed(check: Any) -> tuple[bool, bool]:
+    """Whether the lower and the upper end that a built-in check names belong to the interval."""
+    statistics = check.statistics or {}
+    below = check.name != "greater_than" and bool(statistics.get("include_min", True))
+    above = check.name != "less_than" and bool(statistics.get("include_max", True))
+    return below, above
 
 
 BOUNDS = {"in_range", "greater_than_or_equal_to", "greater_than", "less_than_or_equal_to", "less_than"}

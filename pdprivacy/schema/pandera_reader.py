@@ -14,11 +14,12 @@ from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
 from pdprivacy.schema.blanks import refuse_blanks
-from pdprivacy.schema.dates import refuse_dates
-from pdprivacy.schema.declared import allowed, bounds_of, check_text, ends, in_order, is_number
+from pdprivacy.schema.dates import Ends, date_column, refuse_dates
+from pdprivacy.schema.declared import allowed, bounds_of, check_text, closed, ends, in_order, is_number
 from pdprivacy.schema.opening import Schema, engine_of, opened
+from pdprivacy.timeline import Timeline
 
-_KEYS = ("role", "bins", "bounds", "categories")
+_KEYS = ("role", "bins", "bounds", "categories", "resolution")
 CONFIRMED = "public"
 """In place of a pair of bounds: those of the checks are known without the data."""
 
@@ -32,12 +33,14 @@ def read_schema(schema: Schema) -> Domain:
     - ``bins``: edges of the cells of a numeric column,
     - ``bounds``: the pair of lower and upper bound; or ``"public"``, which confirms that the bounds of the
       checks or bins are known without the data, also where they equal its minimum or maximum,
-    - ``categories``: the labels in order.
+    - ``categories``: the labels in order,
+    - ``resolution``: of dates, the unit of time that they are rounded down to.
 
     These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
     ``eq`` and ``isin``, all of them intersected; an open end of an integer column is moved to the next
     integer, an open end of a float column is kept as a closed one (a superset of what is declared).
-    Where only bins are given, their outer edges are the bounds. Categories come from ``isin`` and ``eq``,
+    Where only bins are given, their outer edges are the bounds. Bounds that are dates declare a column of
+    dates (docs/dates.md). Categories come from ``isin`` and ``eq``,
     from a categorical dtype (an ``Enum`` is one), and are ``(False, True)`` for truth values.
 
     Accepts a ``DataFrameSchema`` or ``DataFrameModel`` class of ``pandera.pandas``, ``pandera.polars`` or
@@ -48,7 +51,8 @@ def read_schema(schema: Schema) -> Domain:
     ------
     ParameterError : not a schema, or one of another engine.
     DeclarationError : no column is declared for release, the declaration contradicts itself, holds a blank
-        (``...``) or bounds that are dates or durations, or changes rows (parsers, ``drop_invalid_rows``).
+        (``...``), bounds that are durations, or dates on one side only, or changes rows (parsers,
+        ``drop_invalid_rows``).
 
     >>> import pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(18, 65), metadata={"dp": {"bins": [18, 30, 65]}})
@@ -111,6 +115,16 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     checks = [check for check in column.checks if check.groupby is None]
     kind = _kind(dtype, checks, given)
     declared = _declared_ends(dtype, checks, given)
+    dates = _dates(name, dtype, checks, given) if any(end is not None for end in declared) else None
+    if dates is not None:
+        timeline, last = dates
+        nullable, role = column.nullable, given.get("role")
+        return Column(name, "integer", nullable, lower=0, upper=last, role=role, timeline=timeline)
+    if "resolution" in given:
+        raise DeclarationError(
+            f'"resolution" of column {name!r} is for dates with a lower and an upper bound.',
+            f'{name!r}: pa.Column("datetime64[ns]", pa.Check.in_range(LOWER, UPPER), metadata=...)',
+        )
     refuse_dates(name, engine, declared, nullable=column.nullable)
     _refuse_unread(name, kind, declared, given)
     if kind not in ("float", "integer"):
@@ -202,6 +216,26 @@ def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list
     elif dtypes.is_timedelta(dtype):
         pair = [_of_text(end, pd.Timedelta) for end in pair]
     return pair
+
+
+def _dates(
+    name: Hashable, dtype: Any, checks: list[Any], given: dict[str, Any]
+) -> tuple[Timeline, int] | None:
+    """The dates of a column that is bounded by dates on both sides; None for any other."""
+    from pandera import dtypes
+
+    days = str(dtype).lower().startswith("date")
+    if "bins" in given or not (dtype is None or days or dtypes.is_datetime(dtype)):
+        return None
+    lows: list[Ends] = []
+    highs: list[Ends] = []
+    if "bounds" in given:
+        lows, highs = ([(end, True)] for end in given["bounds"])
+    for check in [] if "bounds" in given else checks:
+        for side, end, whole in zip((lows, highs), bounds_of(check), closed(check), strict=True):
+            if end is not None:
+                side.append((end, whole))
+    return date_column(name, dtype, lows, highs, given.get("resolution"))
 
 
 def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], given: dict[str, Any]) -> None:

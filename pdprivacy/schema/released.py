@@ -51,10 +51,10 @@ def released_schema(released: Released) -> ReleasedSchema:
         )
     released = _bare(kept)
     labels = _labels_check(released)
-    index, bounds = _index_of(released.index), facts.bounds
+    index, bounds = _index_of(released.index), None if "unit" in facts.error else facts.bounds
     if isinstance(released, pd.Series):
         return pa.SeriesSchema(
-            released.dtype,
+            _dtype(released.dtype),
             [*_within(bounds), labels],
             index=index,
             nullable=bool(released.isna().any()),
@@ -63,7 +63,7 @@ def released_schema(released: Released) -> ReleasedSchema:
         )
     by_column = [_of_column(bounds, place) for place in range(released.shape[1])]
     parts = [
-        pa.Column(column.dtype, list(_within(pairs)), nullable=bool(column.isna().any()))
+        pa.Column(_dtype(column.dtype), list(_within(pairs)), nullable=bool(column.isna().any()))
         for (_, column), pairs in zip(released.items(), by_column, strict=True)
     ]
     names = released.columns.tolist()
@@ -99,6 +99,15 @@ def violations(released: Any, schema: ReleasedSchema) -> tuple[str, ...]:
         except (SchemaError, TypeError) as error:
             return (type(error).__name__,)
     return ()
+
+
+def _dtype(dtype: Any) -> Any:
+    """The dtype of a column of the schema: of dates without a time zone pandera takes the unit by itself."""
+    from pandera.engines import pandas_engine
+
+    of_pandera: Any = pandas_engine.DateTime
+    dates = isinstance(dtype, np.dtype) and dtype.kind == "M"
+    return of_pandera(unit=np.datetime_data(dtype)[0]) if dates else dtype
 
 
 def _bare(released: Any) -> Any:

@@ -16,6 +16,9 @@ from pdprivacy.show.markup import MOST_TEXT, printable
 
 __all__ = [
     "cost",
+    "dated",
+    "duration",
+    "duration_span",
     "half_width",
     "joined",
     "label",
@@ -101,6 +104,50 @@ def span(halves: NDArray[np.float64], whole: bool = False) -> str:
     if not known.size:
         return ""
     low, high = half_width(float(known.min()), whole), half_width(float(known.max()), whole)
+    return f"± {low}" if low == high else f"± {low} to {high}"
+
+
+TIMES = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+DAY, HOUR, MINUTE = (size for size, _ in TIMES[:3])
+
+
+def duration(seconds: float) -> str:
+    """Format a margin of error that is a time, rounded up, in the largest unit of which it is two at least.
+
+    >>> duration(447_000.0), duration(5.03), duration(0.0)
+    ('5.3 days', '5.1 seconds', '0 seconds')
+    """
+    size, unit = next((one for one in TIMES if seconds >= 2 * one[0]), TIMES[-1])
+    return f"{half_width(seconds / size)} {unit}"
+
+
+def dated(value: Any, seconds: float) -> tuple[str, str]:
+    """Format a date and its margin of error, rounded so that the interval shown contains the exact one.
+
+    >>> dated(pd.Timestamp("2020-06-03 20:28:30"), 947_000.0), dated(pd.Timestamp("2020-06-03"), math.nan)
+    (('2020-06-04', '12 days'), ('2020-06-03 00:00:00', ''))
+    """
+    if pd.isna(value) or not math.isfinite(seconds):
+        return label(value), ""
+    if seconds >= 10 * DAY:  # an hour more where clocks are changed
+        day = value.tz_localize(None) + pd.Timedelta(hours=12)
+        return f"{day.date()}", duration(seconds + (0.0 if value.tzinfo is None else HOUR))
+    if seconds < 2 * MINUTE:
+        return str(value), duration(seconds)
+    timespec, rounding = ("minutes", "30s") if seconds >= 2 * HOUR else ("seconds", "500ms")
+    return (value + pd.Timedelta(rounding)).isoformat(sep=" ", timespec=timespec), duration(seconds)
+
+
+def duration_span(seconds: NDArray[np.float64]) -> str:
+    """Format the margins of error of several dates: one, or the smallest to the largest.
+
+    >>> duration_span(np.array([447_000.0, math.nan]))
+    '± 5.3 days'
+    """
+    known = seconds[np.isfinite(seconds)]
+    if not known.size:
+        return ""
+    low, high = duration(float(known.min())), duration(float(known.max()))
     return f"± {low}" if low == high else f"± {low} to {high}"
 
 

@@ -18,6 +18,9 @@ from pdprivacy.show.cell_grid import ShownCells, grid
 from pdprivacy.show.markup import Table, printable
 from pdprivacy.show.numbers import (
     cost,
+    dated,
+    duration,
+    duration_span,
     half_width,
     joined,
     label,
@@ -223,6 +226,11 @@ class View:
         """The numbers as a frame."""
         return self.released.to_frame() if isinstance(self.released, pd.Series) else self.released
 
+    @property
+    def dates(self) -> bool:
+        """Whether the numbers are dates, with errors in seconds."""
+        return all(dtype.kind == "M" for dtype in self.table.dtypes)
+
     @cached_property
     def whole(self) -> bool:
         """Whether all numbers are whole by their dtype, so that their rounding moves nothing."""
@@ -237,6 +245,8 @@ class View:
         ]
 
     def _pair(self, value: Any, row: int, column: int) -> tuple[str, str]:
+        if isinstance(value, pd.Timestamp):
+            return dated(value, float(self.half[row, column]))
         if self.facts.statistic in LABELS or isinstance(value, bool) or not isinstance(value, int | float):
             return label(value), ""
         return paired(value, float(self.half[row, column]))
@@ -265,7 +275,7 @@ class View:
     @property
     def span(self) -> str:
         """The margins of error of all numbers; empty if none is known."""
-        return span(self.half, self.whole)
+        return duration_span(self.half) if self.dates else span(self.half, self.whole)
 
     @property
     def error(self) -> str:
@@ -327,13 +337,24 @@ class View:
             return ""
         if "note" in error:
             return str(error["note"])
-        if (here := _largest(error.get("bias"))) is None:
+        if (here := self._largest(error.get("bias"))) is None:
             return "not known"
-        rmse, worst = _largest(error.get("rmse")), error.get("worst_case")
+        rmse, worst = self._largest(error.get("rmse")), error.get("worst_case")
         told = f"at most {here}" + (f" (root mean squared error {rmse})" if rmse else "")
         told += " if the true numbers are the released ones"
-        most = _largest(worst.get("bias")) if isinstance(worst, Mapping) else None
+        most = self._largest(worst.get("bias")) if isinstance(worst, Mapping) else None
         return told if most is None else f"{told}; at most {most} for any data"
+
+    def _largest(self, numbers: Any) -> str | None:
+        """Format the largest size of several numbers; None if none is known."""
+        try:
+            found = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
+        except (TypeError, ValueError):
+            return None
+        known = found[np.isfinite(found)]
+        if not known.size:
+            return None
+        return duration(float(known.max())) if self.dates else half_width(float(known.max()), whole=True)
 
     @property
     def budget(self) -> str:
@@ -387,13 +408,3 @@ def _by_name(stored: Any, form: Callable[[float], str] = _of_records) -> str:
     if len(set(known.values())) == 1 and len(known) == len(stored):
         return next(iter(known.values()))
     return listed(f"{number} ({name})" for name, number in known.items())
-
-
-def _largest(numbers: Any) -> str | None:
-    """Format the largest size of several numbers; None if none is known."""
-    try:
-        found = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
-    except (TypeError, ValueError):
-        return None
-    known = found[np.isfinite(found)]
-    return half_width(float(known.max()), whole=True) if known.size else None

@@ -1,4 +1,4 @@
-"""Bounds that are dates or durations are refused by `protect`, and what the hint says works."""
+"""Bounds that are dates declare a column of dates; durations are refused, and what the hint says works."""
 
 from __future__ import annotations
 
@@ -45,33 +45,146 @@ def test_a_bound_that_is_no_number_is_refused_in_every_schema(name, check, end):
     dtype = importlib.import_module("pyspark.sql.types").DateType() if name == "pyspark" else None
     with pytest.raises(DeclarationError, match=r"the bounds of column 't' are (dates|durations)") as caught:
         pdprivacy.read_schema(schema_of(schemas, dtype, getattr(schemas.Check, check)(end)))
-    assert "declared as pa.Column(" in caught.value.hint
+    assert "pa.Column(" in caught.value.hint
+    assert "in_range(" in caught.value.hint
 
 
 @pytest.mark.parametrize(
-    "dtype", ["datetime64[ns]", "datetime64[ns, UTC]", "timedelta64[ns]", None, float, int]
+    ("dtype", "ends"),
+    [
+        ("timedelta64[ns]", ("1 day", "3 days")),
+        ("timedelta64[ns]", (pd.Timedelta("1D"), pd.Timedelta("3D"))),
+        (None, (pd.Timedelta("1D"), pd.Timedelta("3D"))),
+        (float, (LOW, HIGH)),
+        (int, (LOW, HIGH)),
+        ("datetime64[ns]", (LOW, None)),
+    ],
 )
-def test_protect_refuses_it_before_the_data_is_read_or_a_budget_opened(dtype):
-    """Whatever the dtype; a bound of a text column of dates may be text."""
-    span = "timedelta" in str(dtype)
-    ends = ("1 day", "3 days") if span else ("2020-01-01", "2020-12-31")
-    pairs = [tuple(map(pd.Timedelta if span else pd.Timestamp, ends))]
-    pairs += [ends] if dtype is None or "64[" in str(dtype) else []
-    for low, high in pairs:
-        schema = schema_of(pa, dtype, pa.Check.in_range(low, high))
-        budget = Budget(1)
-        for frame in (pd.DataFrame({"t": pd.to_datetime(["1999-01-01"])}), pd.DataFrame({"t": ["x"]})):
-            with pytest.raises(DeclarationError, match="only numbers are bounds"):
-                frame.dp.protect(schema, budget=budget)
-        assert len(budget.entries) == 0
+def test_protect_refuses_it_before_the_data_is_read_or_a_budget_opened(dtype, ends):
+    low, high = ends
+    check = pa.Check.ge(low) if high is None else pa.Check.in_range(low, high)
+    schema, budget = schema_of(pa, dtype, check), Budget(1)
+    for frame in (pd.DataFrame({"t": pd.to_datetime(["1999-01-01"])}), pd.DataFrame({"t": ["x"]})):
+        with pytest.raises(DeclarationError, match=r"the bounds of column 't' are (durations|dates)"):
+            frame.dp.protect(schema, budget=budget)
+    assert len(budget.entries) == 0
 
 
-@pytest.mark.parametrize("dp", [{"bounds": [LOW, HIGH]}, {"bins": [LOW, LOW + pd.Timedelta(days=9), HIGH]}])
-@pytest.mark.parametrize("dtype", ["datetime64[ns]", None, float])
-def test_bounds_and_bins_of_the_metadata_are_no_dates_either(dtype, dp):
-    with pytest.raises(DeclarationError, match="are dates") as caught:
+@pytest.mark.parametrize(
+    ("dtype", "dp"),
+    [
+        (None, {"bins": [LOW, LOW + pd.Timedelta(days=9), HIGH]}),
+        ("datetime64[ns]", {"bins": [LOW, LOW + pd.Timedelta(days=9), HIGH]}),
+        (float, {"bounds": [LOW, HIGH]}),
+    ],
+)
+def test_bins_of_dates_and_bounds_of_numbers_that_are_dates_are_refused(dtype, dp):
+    with pytest.raises(DeclarationError, match="are dates: a column of dates has a dtype of dates") as caught:
         pdprivacy.read_schema(schema_of(pa, dtype, None, dp))
-    assert "pa.Check.in_range(0, 365)" in caught.value.hint
+    assert f"pa.Check.in_range({LOW!r}, {HIGH!r})" in caught.value.hint
+
+
+# ------------------------------------------------------------------ columns of dates
+
+
+def declared(dtype: Any, check: Any, dp: Any = None, **options: Any) -> pdprivacy.Column:
+    return pdprivacy.read_schema(schema_of(pa, dtype, check, dp, **options))["t"]
+
+
+def ends(column: pdprivacy.Column) -> tuple[str, str]:
+    return column.end_text(column.lower), column.end_text(column.upper)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "unit"),
+    [
+        ("datetime64[ns]", LOW, HIGH, "s"),
+        ("datetime64[ns]", "2020-01-01", "2020-12-31", "s"),
+        ("datetime64[ns]", LOW, HIGH + pd.Timedelta("1ms"), "ms"),
+        ("datetime64[ns]", LOW, HIGH + pd.Timedelta("3us"), "us"),
+        ("datetime64[ns]", LOW, LOW + pd.Timedelta("3ns"), "ns"),
+        ("datetime64[ns]", LOW.date(), HIGH.date(), "s"),
+        (pa.Date, LOW.date(), HIGH.date(), "D"),
+        (None, LOW.date(), HIGH.date(), "D"),
+        (None, LOW.to_numpy(), HIGH.to_numpy(), "s"),
+        (None, pd.Period("2020-01"), pd.Period("2020-03"), "s"),
+    ],
+)
+def test_dates_are_counted_in_the_coarsest_unit_that_tells_the_bounds(dtype, low, high, unit):
+    column = declared(dtype, pa.Check.in_range(low, high))
+    assert (column.timeline.unit, column.timeline.zone) == (unit, None)
+    known = [one.start_time if isinstance(one, pd.Period) else pd.Timestamp(one) for one in (low, high)]
+    assert (known[1] - known[0]) / pd.Timedelta(1, column.timeline.unit) == column.upper - column.lower
+    assert column.timeline.dates([column.lower, column.upper]).tolist() == known
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "min", "s", "ms", "us", "ns"])
+def test_a_declared_resolution_rounds_the_bounds_down(unit):
+    high = LOW + pd.Timedelta("2D 3h 4min 5s 6ms 7us 8ns")
+    column = declared("datetime64[ns]", pa.Check.in_range(LOW, high), {"resolution": unit})
+    assert column.timeline.unit == unit
+    assert column.timeline.instants(np.array([column.upper]))[0] == high.floor(unit)
+
+
+def test_all_bounds_are_intersected_and_an_open_upper_end_is_not_reached():
+    checks = [
+        pa.Check.ge(LOW),
+        pa.Check.lt(HIGH),
+        pa.Check.le(HIGH),
+        pa.Check.in_range("2020-02-01", "2021-01-01"),
+    ]
+    assert ends(declared("datetime64[ns]", checks)) == ("2020-02-01", "2020-12-30 23:59:59")
+    assert ends(declared(pa.Date, [pa.Check.ge(LOW.date()), pa.Check.lt(HIGH.date())])) == (
+        "2020-01-01",
+        "2020-12-30",
+    )
+    assert ends(declared("datetime64[ns]", None, {"bounds": [LOW, HIGH]})) == ("2020-01-01", "2020-12-31")
+    one = declared("datetime64[ns]", pa.Check.in_range(LOW, LOW))
+    assert (one.lower, one.upper) == (0, 0)
+
+
+def test_the_time_zone_is_that_of_the_dtype_or_of_the_bounds():
+    paris, utc = "Europe/Paris", "UTC"
+    low, high = (end.tz_localize(utc) for end in (LOW, HIGH))
+    typed = declared(pd.DatetimeTZDtype(tz=paris), pa.Check.in_range(low, high))
+    assert (typed.timeline.zone, ends(typed)[0]) == (paris, "2020-01-01 01:00:00+01:00")
+    assert declared(None, pa.Check.in_range(low, high)).timeline.zone == utc
+    mixed = declared(None, pa.Check.in_range(low.tz_convert(paris), high))
+    assert mixed.timeline.zone == paris
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "dp", "message"),
+    [
+        (pd.DatetimeTZDtype(tz="UTC"), LOW, HIGH, None, "need a time zone"),
+        (None, LOW, HIGH.tz_localize("UTC"), None, "need a time zone"),
+        (None, LOW.tz_localize("UTC"), HIGH.tz_localize("UTC"), {"resolution": "D"}, "finer than days"),
+        ("datetime64[ns]", LOW, HIGH, {"resolution": "M"}, "must be one of 'D', 'h', 'min'"),
+        ("datetime64[ns]", LOW, HIGH, {"resolution": "ns"}, "more than 2\\*\\*52 units"),
+        ("datetime64[ns]", LOW, HIGH, {"bounds": [HIGH, LOW]}, "leave no date"),
+        (int, 0, 9, {"resolution": "s"}, '"resolution" of column'),
+    ],
+)
+def test_a_declaration_of_dates_that_contradicts_itself_is_refused(dtype, low, high, dp, message):
+    with pytest.raises(DeclarationError, match=message):
+        declared(dtype, [pa.Check.ge(low), pa.Check.le(high)], dp)
+
+
+def test_the_declaration_of_dates_has_a_fingerprint_of_its_own():
+    schemas = [
+        schema_of(pa, "datetime64[ns]", pa.Check.in_range(low, low + pd.Timedelta("9D")), dp)
+        for low in (LOW, HIGH)
+        for dp in ({}, {"resolution": "h"})
+    ]
+    assert len({pdprivacy.read_schema(schema).fingerprint() for schema in schemas}) == 4
+
+
+@pytest.mark.parametrize("name", ["polars", "pyspark"])
+def test_schemas_of_other_engines_declare_the_same_dates(name):
+    schemas = flavour(name)
+    for low, high in ((LOW.date(), HIGH.date()), (LOW.to_pydatetime(), HIGH.to_pydatetime())):
+        other = schema_of(schemas, None, schemas.Check.in_range(low, high))
+        assert pdprivacy.read_schema(other)["t"] == declared(None, pa.Check.in_range(low, high))
 
 
 def test_a_duration_of_numpy_is_no_integer():
@@ -108,10 +221,7 @@ def test_no_bound_is_read_and_forgotten(dtype, check):
     assert '"t": pa.Column(float, pa.Check.in_range(LOWER, UPPER)' in caught.value.hint
 
 
-# ------------------------------------------------------------------ the way out
-
-DAYS = [0, 5, 364, 365]  # since the public day, of these:
-CELLS = [LOW, LOW + pd.Timedelta("5D 23h"), LOW + pd.Timedelta("364D"), HIGH]
+# ------------------------------------------------------------------ the way out of durations
 
 
 def run_hint(error: DeclarationError, frame: Any, names: dict[str, Any]) -> tuple[Any, Any]:
@@ -137,56 +247,26 @@ def released(frame: Any, column: Any, schemas: Any, count: int) -> float:
     return float(private.dp.sum("t", epsilon=10**6, rng=1)["t"])
 
 
-MADE = {
-    "times": lambda: pd.Series(CELLS),
-    "dates of Python": lambda: pd.Series([cell.date() for cell in CELLS], dtype=object),
-    "text": lambda: pd.Series([str(cell) for cell in CELLS]),
-}
-
-
 @pytest.mark.parametrize("nullable", [False, True])
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize(
-    "ends",
-    [(LOW, HIGH), (LOW.date(), HIGH.date()), (LOW.to_numpy(), HIGH.to_numpy())],
-    ids=["pandas", "Python", "NumPy"],
-)
-def test_days_since_a_public_day_can_be_released_in_pandas(ends, made, nullable):
-    cells = MADE[made]()
-    frame = pd.DataFrame(
-        {"t": pd.concat([cells, pd.Series([None], dtype=cells.dtype)]) if nullable else cells}
-    )
-    error = refused(schema_of(pa, None, pa.Check.in_range(*ends), nullable=nullable), frame)
-    days, column = run_hint(error, frame.reset_index(drop=True), {"pa": pa, "pd": pd})
-    assert released(days, column, pa, 4) == pytest.approx(sum(DAYS), abs=0.5)
-
-
-def test_days_in_a_time_zone_and_durations_can_be_released_in_pandas():
-    zoned = pd.DataFrame({"t": pd.Series(CELLS).dt.tz_localize("UTC")})
-    check = pa.Check.in_range(LOW.tz_localize("UTC"), HIGH.tz_localize("UTC"))
-    days, column = run_hint(refused(schema_of(pa, None, check), zoned), zoned, {"pa": pa, "pd": pd})
-    assert released(days, column, pa, 4) == pytest.approx(sum(DAYS), abs=0.5)
+def test_durations_can_be_released_in_pandas(nullable):
     for low, high in (
         (np.timedelta64(0, "h"), np.timedelta64(96, "h")),
         (pd.Timedelta(0), pd.Timedelta("4D")),
     ):
-        spans = pd.DataFrame({"t": pd.to_timedelta([12, 36], unit="h")})
-        error = refused(schema_of(pa, None, pa.Check.in_range(low, high)), spans)
+        spans = pd.DataFrame({"t": pd.to_timedelta([12, 36, *([None] if nullable else [])], unit="h")})
+        error = refused(schema_of(pa, None, pa.Check.in_range(low, high), nullable=nullable), spans)
         made, column = run_hint(error, spans, {"pa": pa, "pd": pd})
         assert released(made, column, pa, 2) == pytest.approx(2, abs=0.01)
 
 
-@pytest.mark.parametrize("nullable", [False, True])
-@pytest.mark.parametrize("dates", [False, True])
-def test_days_and_durations_can_be_released_in_polars(dates, nullable):
+def test_durations_can_be_released_in_polars():
     pl, schemas = pytest.importorskip("polars"), flavour("polars")
-    cells = [cell.date() if dates else cell.to_pydatetime() for cell in CELLS]
-    frame = pl.DataFrame({"t": [*cells, None] if nullable else cells})
-    low, high = (cell.date() if dates else cell.to_pydatetime() for cell in (LOW, HIGH))
-    error = refused(schema_of(schemas, None, schemas.Check.in_range(low, high), nullable=nullable), frame)
-    days, column = run_hint(error, frame, {"pa": schemas, "pl": pl})
-    assert released(days, column, schemas, 4) == pytest.approx(sum(DAYS), abs=0.5)
     spans = pl.DataFrame({"t": [datetime.timedelta(hours=12), datetime.timedelta(hours=36)]})
     check = schemas.Check.in_range(datetime.timedelta(0), datetime.timedelta(days=4))
     made, column = run_hint(refused(schema_of(schemas, None, check), spans), spans, {"pa": schemas, "pl": pl})
     assert released(made, column, schemas, 2) == pytest.approx(2, abs=0.01)
+
+
+def test_one_bound_alone_is_asked_for_the_other():
+    error = refused(schema_of(pa, None, pa.Check.ge(LOW)), pd.DataFrame({"t": [LOW]}))
+    assert f"in_range({LOW!r}, UPPER)" in error.hint

@@ -258,7 +258,7 @@ def test_bins_give_the_bounds_that_are_missing():
 @pytest.mark.parametrize(
     ("dtype", "dp", "message"),
     [
-        (int, {"bound": [1, 2]}, 'unknown key \'bound\' (allowed: "role", "bins", "bounds", "categories")'),
+        (int, {"bound": [1, 2]}, 'unknown key \'bound\' (allowed: "role", "bins", "bounds", "categories"'),
         (int, {"bounds": [2, 1]}, "must be below the upper"),
         (int, {"bounds": [1]}, "must be a pair of numbers"),
         (int, {"bounds": "12"}, "must be a pair of numbers"),

@@ -830,7 +830,9 @@ def test_the_public_edition_holds_nothing_confidential(ledger, counted):
     ]
     for secret in secrets:
         assert secret not in unescape(public), secret
-    assert not exact_numbers(counted) & set(re.findall(r"[\d,]+", page_.text))
+    # digits within a hash, and noisy counts, are exact numbers by chance at times
+    by_chance = {text for count in released["table"].to_numpy().flat for text in (str(count), f"{count:,}")}
+    assert not exact_numbers(counted) & set(re.findall(r"\b[\d,]+\b", page_.text)) - by_chance
     times = ledger.entries("wombat-name")["time"]
     assert not any(f"{time:%H:%M}" in page_.text for time in times)
     rows = {row[0]: row[1:] for row in page_.tables["Total cost"][1:]}

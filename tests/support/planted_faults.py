@@ -1596,6 +1596,39 @@ FAULTS = (
         "    return np.asarray(result.to_numpy(dtype=bool, na_value=True), dtype=bool)",
         ("tests/expressions/test_query.py::test_every_null_has_one_fate",),
     ),
+    PlantedFault(
+        "dates after the upper bound count as it",
+        "timeline.py",
+        "np.where(above, upper + 1, found)",
+        "np.where(above, upper, found)",
+        (
+            "tests/test_timeline.py::test_stored_dates_are_counted_as_by_exact_integers",
+            "tests/release/test_date_release.py::test_dates_out_of_bounds_have_their_declared_fate",
+        ),
+    ),
+    PlantedFault(
+        "a period begins in UTC",
+        "timeline.py",
+        '            begin = begin.tz_localize(self.zone, nonexistent="shift_forward", ambiguous=early)',
+        '            begin = begin.tz_localize("UTC", ambiguous=early)',
+        ("tests/test_timeline.py::test_periods_are_those_of_pandas_and_each_date_is_in_its_own",),
+    ),
+    PlantedFault(
+        "margins of error of dates in their resolution",
+        "release/date_release.py",
+        "        plus_minus=(np.asarray(errors.plus_minus) + rounding) * seconds,",
+        "        plus_minus=np.asarray(errors.plus_minus) + rounding,",
+        ("tests/release/test_date_release.py::test_errors_are_times_and_intervals_are_dates",),
+    ),
+    PlantedFault(
+        "sums of dates are released as numbers",
+        "domain.py",
+        "        if self.timeline is not None and method not in DATE_METHODS:",
+        "        if False:",
+        (
+            "tests/release/test_date_release.py::test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing",
+        ),
+    ),
 )
 
 

@@ -20,6 +20,7 @@ from pdprivacy.show.plots.cube import Cube
 from pdprivacy.show.plots.heat import draw_matrix, draw_table
 from pdprivacy.show.plots.plan_plot import draw_plan
 from pdprivacy.show.plots.points import draw_numbers
+from pdprivacy.show.plots.time_plot import are_periods, draw_series
 from pdprivacy.show.recognition import recognized
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
         within ``ax``, because their units differ. Selected numbers have no margin of error.
     counts of one column : bars with their margins of error; bins at their edges. If the widths of bins
         differ, the areas are the counts.
+    numbers by period : (`groupby` and counts by the ``freq`` of dates) a line over time with margins of
+        error, the columns one below the other.
     counts of several columns : a heat map with the counts and their margins of error.
     corr, cov : a heat map around 0; of correlations from -1 to 1.
     plan : root mean squared error and bias against epsilon, by bounding.
@@ -87,6 +90,8 @@ def _released(cube: Cube, ax: Axes | None) -> Any:
     if statistic in MATRICES:
         return draw_matrix(cube, ax)
     counted = statistic in COUNTS or (statistic == "count" and cube.view.by)
+    if (counted or cube.view.by) and are_periods(cube.rows, cube.view.facts.lineage):
+        return draw_series(cube, ax)
     if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):
         return draw_table(cube, ax)
     return draw_counts(cube, ax) if counted else draw_numbers(cube, ax)

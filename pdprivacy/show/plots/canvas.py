@@ -330,10 +330,18 @@ class Canvas:
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter(NullFormatter())
 
-    def scale(self, low: float, high: float, at: Sequence[float] = (), labels: Sequence[str] = ()) -> None:
+    def scale(
+        self,
+        low: float,
+        high: float,
+        at: Sequence[float] = (),
+        labels: Sequence[str] = (),
+        dates: Callable[[float, float, int], tuple[Floats, list[str]]] | None = None,
+    ) -> None:
         """Set a horizontal axis from ``low`` to ``high``, with as many ticks as there is room for.
 
-        ``at``: preferred ticks, such as the edges of bins, with their labels.
+        ``at``: preferred ticks, such as the edges of bins, with their labels. ``dates``: what gives ticks in
+        the place of round numbers.
         """
         self.ax.set_xlim(low, high)
         size = 0.9 * self.points
@@ -341,7 +349,7 @@ class Canvas:
         trials = [(np.array(at), list(labels))] if len(at) else []
         for most in range(7, 0, -1):
             ticks = linear_ticks(low, high, most)
-            trials.append((ticks, _numbered(ticks)))
+            trials.append((ticks, _numbered(ticks)) if dates is None else dates(low, high, most))
         for ticks, texts in trials:
             widths = np.array([self.size_of(text, size)[0] + 9 for text in texts])
             places = self.ax.transData.transform(np.column_stack([ticks, np.zeros(len(ticks))]))[:, 0]

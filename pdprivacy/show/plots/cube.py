@@ -32,6 +32,8 @@ BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
 class Cube:
     """Released numbers, (R, C, M): by row, column (one if ``columns`` is None) and release.
 
+    Dates are seconds since 1970, of the clock of their time zone.
+
     ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
     ``bounds``: the lower and upper limits of each number, as far as they were kept or are declared of the
     values of a mean; NaN for none.
@@ -65,7 +67,7 @@ class Cube:
                 "private.dp.value_counts(column, epsilon=...).dp.plot() draws counts, at their own cost.",
             )
         try:
-            values = view.table.to_numpy(dtype=np.float64)
+            values = seconds_of(view.table) if view.dates else view.table.to_numpy(dtype=np.float64)
         except (TypeError, ValueError):
             raise MetadataError("The release holds labels or objects, so it has no picture.") from None
         if not values.size:
@@ -100,6 +102,10 @@ class Cube:
 
     def text(self, value: float, half: float, error: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""
+        if self.view.dates and np.isfinite(value):
+            date = pd.Timestamp(np.datetime64(round(value), "s"))
+            pair = numbers.dated(date, float(half))
+            return numbers.joined(pair) if error else pair[0]
         whole = self.view.whole and bool(np.isfinite(value))
         pair = numbers.paired(int(value) if whole else float(value), float(half))
         return numbers.joined(pair) if error else pair[0]
@@ -116,6 +122,13 @@ class Cube:
             f"errors are those before constraint={facts.constraint!r}" if facts.constraint else "",
             SEEDED if facts.seeded else "",
         ]
+
+
+def seconds_of(table: pd.DataFrame) -> Floats:
+    """Return dates as seconds since 1970, of the clock of their time zone; NaN for NaT."""
+    columns = [table.iloc[:, place].dt.tz_localize(None).dt.as_unit("us") for place in range(table.shape[1])]
+    found = np.stack([column.to_numpy().astype(np.int64) / 1e6 for column in columns], axis=-1)
+    return np.where(table.isna().to_numpy(), np.nan, found)
 
 
 def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:

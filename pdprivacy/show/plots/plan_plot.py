@@ -56,7 +56,9 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
     if list(plan.index.names[:2]) != ["epsilon", "bounding"] or not {"bias", "rmse"} <= set(plan.columns):
         raise _altered(wanted)
     try:
-        numbers = plan[["rmse", "bias"]].to_numpy(dtype=np.float64)
+        table: Any = plan[["rmse", "bias"]]
+        days = table / pd.Timedelta(days=1) if _of_dates(plan) else table
+        numbers = days.to_numpy(dtype=np.float64)
         epsilon = plan.index.get_level_values(0).to_numpy(dtype=np.float64)
         cells = np.broadcast_to(np.asarray(plan.get("cells", 1), dtype=np.int64), len(plan))
     except (TypeError, ValueError):
@@ -86,6 +88,11 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
     ]
 
 
+def _of_dates(plan: pd.DataFrame) -> bool:
+    """Whether the errors of a plan are times."""
+    return all(plan[name].dtype.kind == "m" for name in ("rmse", "bias"))
+
+
 def _altered(wanted: str) -> MetadataError:
     return changed("a plan", wanted, "private.dp.plan.mean(...).dp.plot(), or a choice of its rows.")
 
@@ -112,7 +119,8 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
     handles: dict[str, Any] = {}
     for part, (curve, what) in zip(parts, asked, strict=True):
         part.frame("y")
-        part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
+        unit = " in days" if _of_dates(plan) else ""
+        part.name(f"{what}{unit} of {curve.name}" if len(curves) > 1 else what + unit)
         handles |= _draw(part, curve.drawn(what), what == RMSE)
     canvas.settle()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.show.plots.canvas import POINTS, Canvas
 from pdprivacy.show.plots.cube import Cube, label_of
+from pdprivacy.show.plots.date_ticks import date_ticks
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def draw_numbers(cube: Cube, ax: Axes | None) -> Any:
     align()
     for part, panel in zip(parts, panels, strict=True):
         if panel.known.any():
-            part.scale(*panel.limits)
+            part.scale(*panel.limits, dates=date_ticks if cube.view.dates else None)
         else:
             part.ax.set_xticks([])
     align()

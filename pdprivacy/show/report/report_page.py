@@ -222,7 +222,7 @@ def _declared(column: Column) -> str:
     if column.categories is not None:
         told.append(_first([label(one, None) for one in column.categories], "labels"))
     elif column.lower is not None or column.upper is not None:
-        low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
+        low, high = ("" if end is None else column.end_text(end) for end in (column.lower, column.upper))
         told.append(f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}")
     if column.bins is not None:
         told.append(f"bins at {_first([number_text(edge) for edge in column.bins], 'edges')}")

@@ -1,0 +1,340 @@
+"""Dates as whole numbers: units of time since an origin, and numbers as dates again.
+
+A column of dates is read as a bounded column of whole numbers, so that statistics, sensitivities and noise
+know of numbers only. Dates become numbers by `Timeline.counted`, and numbers dates by `Timeline.dates`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy.errors import ParameterError, got, kind
+
+__all__ = [
+    "DATE_UNITS",
+    "FIELDS",
+    "MOST_UNITS",
+    "Freq",
+    "TimeUnit",
+    "Timeline",
+    "nanoseconds",
+    "times",
+    "timestamp",
+    "zone_of",
+]
+
+Integers: TypeAlias = NDArray[np.int64]
+TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
+Freq: TypeAlias = Literal["D", "W", "M", "Q", "Y"]
+
+SECOND = 10**9
+DAY = 86_400 * SECOND
+DATE_UNITS: dict[str, int] = {
+    "D": DAY,
+    "h": 3600 * SECOND,
+    "min": 60 * SECOND,
+    "s": SECOND,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+}
+
+MOST_UNITS = 2**52
+"""Units between the bounds, so that doubles tell them and their halves apart."""
+
+MOST_PERIODS = 100_000
+
+FREQS: dict[str, Freq] = {
+    **{name: name for name in get_args(Freq)},
+    "W-SUN": "W",
+    **dict.fromkeys(("ME", "MS"), "M"),
+    **dict.fromkeys(("QE", "QS", "Q-DEC", "QE-DEC", "QS-JAN", "QS-OCT"), "Q"),
+    **dict.fromkeys(("YE", "YS", "Y-DEC", "YE-DEC", "YS-JAN"), "Y"),
+}
+"""Frequencies of pandas by name: calendar periods; weeks end on Sundays."""
+
+FIELDS: dict[str, tuple[int, int]] = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "dayofyear": (1, 366),
+    "dayofweek": (0, 6),
+    "hour": (0, 23),
+}
+"""The least and the greatest value of each field of a date but the year, as ``Series.dt`` has them."""
+
+FIRST, LAST = np.datetime64("0001-01-02", "D"), np.datetime64("9999-12-30", "D")
+"""The days between which every time zone has dates."""
+
+LONGEST = 1e12
+"""Seconds of a time, about 30,000 years."""
+
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}([T ].*)?)?)?\Z")
+
+
+def timestamp(value: Any) -> pd.Timestamp | None:
+    """A date, a time or a text of one as a Timestamp; None for anything else.
+
+    >>> timestamp("2020-02-29"), timestamp("now"), timestamp(5)
+    (Timestamp('2020-02-29 00:00:00'), None, None)
+    """
+    if isinstance(value, pd.Period):
+        value = value.start_time
+    dates = datetime.date | np.datetime64
+    if not isinstance(value, dates) and not (isinstance(value, str) and DATE.match(value)):
+        return None
+    try:
+        found: Any = pd.Timestamp(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if pd.isna(found) else found
+
+
+def nanoseconds(instant: pd.Timestamp) -> int:
+    """Nanoseconds since 1970, of UTC, or of the clock where there is no time zone.
+
+    >>> nanoseconds(pd.Timestamp("1970-01-01 00:00:01"))
+    1000000000
+    """
+    stored = instant.to_datetime64()
+    return int(stored.astype(np.int64)) * DATE_UNITS[np.datetime_data(stored.dtype)[0]]
+
+
+def zone_of(instant: pd.Timestamp) -> str | None:
+    """The name of the time zone.
+
+    Raises ParameterError for a zone without a name.
+    """
+    if instant.tzinfo is None:
+        return None
+    name = str(instant.tzinfo)
+    try:
+        same = pd.Timestamp(0, tz=name).utcoffset() == pd.Timestamp(0, tz=instant.tzinfo).utcoffset()
+    except Exception:
+        same = False
+    if not same:
+        raise ParameterError("a time zone must have a name.", 'pd.Timestamp("2020-01-01", tz="Europe/Paris")')
+    return name
+
+
+def times(seconds: Any) -> pd.TimedeltaIndex:
+    """Seconds as times, rounded up to microseconds and cut off at 30,000 years; NaT for NaN.
+
+    >>> times([1.5, float("nan")]).tolist()
+    [Timedelta('0 days 00:00:01.500000'), NaT]
+    """
+    whole = np.ceil(np.minimum(np.asarray(seconds, dtype=np.float64), LONGEST) * 1e6)
+    known = np.where(np.isnan(whole), np.iinfo(np.int64).min, np.nan_to_num(whole).astype(np.int64))
+    return pd.TimedeltaIndex(known.view("timedelta64[us]"))
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The dates that whole numbers from 0 on stand for.
+
+    Attributes
+    ----------
+    origin : the date of 0, in units since 1970-01-01; of UTC where there is a time zone.
+    unit : the resolution, to which dates are rounded down: "D", "h", "min", "s", "ms", "us" or "ns".
+    zone : the name of the time zone in which dates are published, and their periods and fields are taken.
+
+    >>> days = Timeline(18262, "D")
+    >>> days.position("2020-01-31"), str(days.dates(30.0)[0])
+    (30, '2020-01-31 00:00:00')
+    """
+
+    origin: int
+    unit: TimeUnit
+    zone: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The length of a unit."""
+        return DATE_UNITS[self.unit] / SECOND
+
+    def units(self, unit: str) -> Fraction:
+        """How many of another unit make one."""
+        return Fraction(DATE_UNITS[self.unit], DATE_UNITS[unit])
+
+    # ------------------------------------------------------------ dates as numbers
+
+    def position(self, value: Any, what: str = "a date") -> int | float:
+        """The number of a constant; one that lies between two units has the number in the middle.
+
+        A date without a time zone is one of the declared zone.
+
+        Raises
+        ------
+        ParameterError : no date, one with a time zone where none is declared, or one that the clocks of the
+            declared zone skip or show twice.
+        """
+        instant = timestamp(value)
+        if instant is None:
+            raise ParameterError(
+                f"{what} must be a date (got {kind(value)}).",
+                'pd.Timestamp("2020-01-31")',
+            )
+        if instant.tzinfo is not None and self.zone is None:
+            raise ParameterError(f"{what} has a time zone, and the declared dates have none.")
+        if instant.tzinfo is None and self.zone is not None:
+            try:
+                instant = instant.tz_localize(self.zone)
+            except Exception:
+                instant = None
+        if instant is None:
+            raise ParameterError(
+                f"{what} is not one instant in the time zone {self.zone!r}.",
+                'state its offset: pd.Timestamp("2020-10-25 02:30+02:00")',
+            )
+        units, rest = divmod(nanoseconds(instant), DATE_UNITS[self.unit])
+        return units - self.origin + 0.5 if rest else units - self.origin
+
+    def counted(self, stored: Integers, unit: str, lower: int, upper: int) -> Integers:
+        """The numbers of dates stored as integers since 1970, rounded down.
+
+        A date whose number is below ``lower`` is ``lower - 1``, one above ``upper`` is ``upper + 1``.
+        """
+        size, step = DATE_UNITS[unit], DATE_UNITS[self.unit]
+        first, last = self.origin + lower, self.origin + upper
+        if size <= step:
+            units = stored // (step // size)  # and no product that may overflow
+            below, above = units < first, units > last
+        else:
+            many = size // step
+            below, above = stored < -(-first // many), stored > last // many
+            units = np.where(below | above, 0, stored) * many
+        found = np.where(below | above, self.origin, units) - self.origin
+        return np.where(below, lower - 1, np.where(above, upper + 1, found)).astype(np.int64)
+
+    # ------------------------------------------------------------ numbers as dates
+
+    @property
+    def stored_unit(self) -> str:
+        """The unit in which dates are published: that of the resolution, or seconds."""
+        return "s" if DATE_UNITS[self.unit] >= SECOND else self.unit
+
+    def dates(self, numbers: Any) -> pd.DatetimeIndex:
+        """Numbers as dates, rounded to `stored_unit`; NaT for NaN, and none before year 1 or after 9999."""
+        unit = self.stored_unit
+        many = int(self.units(unit))
+        ends = [int(day.astype(f"datetime64[{unit}]").astype(np.int64)) for day in (FIRST, LAST)]
+        if unit == "ns":
+            ends = [-(2**63) + DAY, 2**63 - DAY]
+        origin, missing = self.origin * many, np.iinfo(np.int64).min
+        low, high = ends[0] - origin, ends[1] - origin
+        values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
+        stored = [
+            missing if number != number else origin + round(min(max(number * many, low), high))
+            for number in values.tolist()
+        ]
+        return self._index(np.array(stored, dtype=np.int64), unit)
+
+    def instants(self, numbers: Integers) -> pd.DatetimeIndex:
+        """Whole numbers between declared bounds as dates, exactly."""
+        return self._index((numbers + self.origin) * int(self.units(self.stored_unit)), self.stored_unit)
+
+    def _index(self, stored: Integers, unit: str) -> pd.DatetimeIndex:
+        found = pd.DatetimeIndex(stored.view(f"datetime64[{unit}]"))
+        return found if self.zone is None else found.tz_localize("UTC").tz_convert(self.zone)
+
+    def text(self, number: int | float) -> str:
+        """A number as the text of its date; a whole day without a time.
+
+        >>> Timeline(0, "s", "UTC").text(90)
+        '1970-01-01 00:01:30+00:00'
+        """
+        return str(self.dates(number)[0]).removesuffix(" 00:00:00")
+
+    # ------------------------------------------------------------ the calendar
+
+    def field(self, name: str) -> Callable[[Integers], Integers]:
+        """From numbers to a field of their dates, such as the month, in the declared time zone."""
+        known = name.replace("dayof", "day_of_")  # as all supported versions of pandas have it
+        return lambda numbers: np.asarray(getattr(self.instants(numbers), known), dtype=np.int64)
+
+    def periods(self, freq: Any, lower: int, upper: int) -> tuple[tuple[str, ...], Integers]:
+        """The calendar's periods between two numbers, by the names of pandas, and the first number of each.
+
+        A period begins at the first instant of its first day, in the declared time zone.
+
+        Raises ParameterError for another frequency than days, weeks, months, quarters and years.
+
+        >>> names, first = Timeline(18262, "D").periods("M", 0, 60)
+        >>> names, first.tolist()
+        (('2020-01', '2020-02', '2020-03'), [0, 31, 60])
+        """
+        known = FREQS.get(freq) if isinstance(freq, str) else None
+        if known is None:
+            raise ParameterError(
+                f"'freq' must be one of {', '.join(map(repr, get_args(Freq)))} (got {got(freq)}).", 'freq="M"'
+            )
+        # as the clock shows them
+        ends = self.instants(np.array([lower, upper])).tz_localize(None).to_numpy().astype("datetime64[D]")
+        first, last = (_start(day, known) for day in ends)
+        many = _later(first, last, known)
+        if many > MOST_PERIODS:
+            raise ParameterError(
+                f"the bounds hold {many} periods of freq={freq!r}, more than {MOST_PERIODS}.",
+                "a longer period, or narrower bounds by private.clip(...)",
+            )
+        starts = _starts(first, many, known)
+        names = tuple(_names(starts, known))
+        begin = pd.DatetimeIndex(starts.astype("datetime64[s]"))
+        if self.zone is not None:
+            # a midnight that clocks skip is the instant when they skip it, one that they show twice the first
+            early = np.ones(len(begin), dtype=bool)
+            begin = begin.tz_localize(self.zone, nonexistent="shift_forward", ambiguous=early)
+        seconds = begin.as_unit("s").asi8
+        if DATE_UNITS[self.unit] > SECOND:
+            numbers = -(-seconds // (DATE_UNITS[self.unit] // SECOND)) - self.origin
+        else:
+            numbers = seconds * (SECOND // DATE_UNITS[self.unit]) - self.origin
+        numbers[0] = lower
+        return names, np.asarray(numbers, dtype=np.int64)
+
+
+def _start(day: Any, freq: Freq) -> Any:
+    """The first day of the period of a day."""
+    if freq == "W":  # 1970-01-01 was a Thursday
+        return day - (day.astype(np.int64) + 3) % 7
+    if freq == "Q":
+        month = day.astype("datetime64[M]")
+        return (month - month.astype(np.int64) % 3).astype("datetime64[D]")
+    return day.astype(f"datetime64[{freq}]").astype("datetime64[D]")
+
+
+def _later(first: Any, last: Any, freq: Freq) -> int:
+    """How many periods begin from the first to the last of these days."""
+    if freq in ("D", "W"):
+        return int((last - first).astype(np.int64)) // (7 if freq == "W" else 1) + 1
+    months = int((last.astype("datetime64[M]") - first.astype("datetime64[M]")).astype(np.int64))
+    return months // {"M": 1, "Q": 3, "Y": 12}[freq] + 1
+
+
+def _starts(first: Any, many: int, freq: Freq) -> Any:
+    """The first days of so many periods."""
+    steps = np.arange(many)
+    if freq in ("D", "W"):
+        return first + steps * (7 if freq == "W" else 1)
+    return (first.astype("datetime64[M]") + steps * {"M": 1, "Q": 3, "Y": 12}[freq]).astype("datetime64[D]")
+
+
+def _names(starts: Any, freq: Freq) -> list[str]:
+    """Periods as pandas names them."""
+    if freq == "W":
+        return [f"{start}/{start + 6}" for start in starts]
+    if freq == "Q":
+        months = starts.astype("datetime64[M]")
+        years = months.astype("datetime64[Y]")
+        quarters = (months - years.astype("datetime64[M]")).astype(np.int64) // 3 + 1
+        return [f"{year}Q{quarter}" for year, quarter in zip(years, quarters, strict=True)]
+    return list(map(str, starts.astype(f"datetime64[{freq}]")))
