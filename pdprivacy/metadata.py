@@ -75,6 +75,11 @@ class Metadata:
     rows : the number of records where it is public, or None.
     release_id : the id that the release was given, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
+    regression : of coefficients, made of the same noisy numbers: ``records``, ``degrees_of_freedom``,
+        ``residual_variance``, ``r_squared``, ``ridge``, ``weights`` (a column, the last of ``columns``), and
+        ``interval_of``, which is "population" because ``error`` counts the sample and the noise, or None
+        where ``note`` says why there is no interval; of several releases a list. None of other statistics,
+        whose ``error`` is of the noise alone.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -113,6 +118,7 @@ class Metadata:
     rows: int | None = None
     release_id: str | None = None
     dr_ha: dict[str, Any] | None = None
+    regression: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -265,6 +271,8 @@ def check(facts: Metadata) -> None:
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None
         or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(one)) for one in RISKS)),
+        "regression": facts.regression is None
+        or all(isinstance(one, dict) for one in np.atleast_1d(facts.regression).tolist()),
     }
     wrong = [name for name, right in known.items() if not right]
     if wrong:
@@ -309,7 +317,8 @@ def interval(released: Released) -> Released:
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval
-    covers the statistic of the data, not of a population, with probability ``error["level"]``.
+    covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
+    regression, the coefficients of the population.
 
     Raises
     ------

@@ -141,6 +141,7 @@ def published(
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
+        **_regression(results),
         **found,
     )
     return cast("R", released), reached
@@ -201,6 +202,14 @@ def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, released.shape)
+
+
+def _regression(results: Sequence[Result]) -> dict[str, Any]:
+    """What is published of regressions beside the coefficients: of one, or a list of several."""
+    each = [result.answer.regression for result in results]
+    if each[0] is None:
+        return {}
+    return {"regression": each[0] if len(each) == 1 else each}
 
 
 def _rows(facts: Protected, call: Call) -> int | None:

@@ -179,6 +179,8 @@ class Answer:
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
     is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
+    ``regression``: of coefficients, what else is published of the same noisy numbers; their errors count the
+    sample, too.
     """
 
     values: Any
@@ -187,6 +189,7 @@ class Answer:
     lower: Any = -math.inf
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
+    regression: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
