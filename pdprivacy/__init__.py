@@ -39,10 +39,12 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "chi2_contingency",
     "combine",
     "errors",
     "load_ipython_extension",
     "mechanism",
+    "pearsonr",
     "postprocess",
     "protect",
     "read_release",
@@ -52,6 +54,7 @@ __all__ = [
     "risk",
     "sensitivity",
     "suppression",
+    "ttest_ind",
     "unload_ipython_extension",
 ]
 
@@ -59,15 +62,19 @@ if _typing.TYPE_CHECKING:
     from pdprivacy import risk
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
+    from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import read_release, release_step
     from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
+        "chi2_contingency": "significance",
         "combine": "synthesis",
         "load_ipython_extension": "show.notebook",
+        "pearsonr": "significance",
         "read_release": "step",
         "release_step": "step",
         "report": "show.report",
+        "ttest_ind": "significance",
         "unload_ipython_extension": "show.notebook",
     }
 

@@ -102,7 +102,9 @@ def ols(
         made = _roots(weighing[0], quantities)
         facts = replace(protected, derived=lambda facts: transformed(facts, made))
         weighted = tuple(_weighted(column) for column in made.domain.columns)
-        statistic = LeastSquares(weighted, protected.scope, ranges, penalty, str(weighing[0].name))
+        statistic = LeastSquares(
+            weighted, protected.scope, ranges, penalty, (str(weighing[0].name), weighing[0].bounds("ols")[1])
+        )
     else:
         facts, statistic = protected, LeastSquares(quantities, protected.scope, ranges, penalty)
     labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)

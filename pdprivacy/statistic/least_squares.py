@@ -60,14 +60,14 @@ class LeastSquares:
         times this root, in units of half ranges from the middle.
     ranges : the middle and half the range of each regressor, and of the response.
     ridge : what the squared coefficients but the intercept are multiplied with, in the units of the columns.
-    weights : the name of the column of the weights, or None.
+    weights : the name of the column of the weights and the largest one, which counts 1; or None.
     """
 
     quantities: tuple[Quantity, ...]
     scope: Scope
     ranges: tuple[tuple[float, float], ...]
     ridge: float = 0.0
-    weights: str | None = None
+    weights: tuple[str, float] | None = None
 
     @property
     def weighted(self) -> bool:
@@ -101,6 +101,7 @@ class LeastSquares:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         fit = _Fit(self._moments(noisy), self._penalty(), self._back())
         center, half = self.ranges[-1]
+        name, largest = self.weights or (None, 1.0)
         values = fit.back @ fit.coefficients
         values[0] += center
         error, excess = fit.errors()
@@ -115,10 +116,10 @@ class LeastSquares:
         regression = {
             "records": float(fit.moments.rows),
             "degrees_of_freedom": float(fit.freedom),
-            "residual_variance": fit.variance * half**2,
+            "residual_variance": fit.variance * half**2 * largest,
             "r_squared": fit.r_squared,
             "ridge": self.ridge,
-            "weights": self.weights,
+            "weights": name,
             "interval_of": "population" if fit.known else None,
             "note": None if fit.known else NO_INTERVAL,
         }
@@ -126,7 +127,8 @@ class LeastSquares:
 
     def _penalty(self) -> Floats:
         """What the penalty adds to the moments of the regressors, in units of half ranges."""
-        return np.diag([0.0, *(self.ridge / half**2 for _, half in self.ranges[:-1])])
+        ridge = self.ridge if self.weights is None else self.ridge / self.weights[1]
+        return np.diag([0.0, *(ridge / half**2 for _, half in self.ranges[:-1])])
 
     def _back(self) -> Floats:
         """The matrix that takes coefficients of half ranges to those of the units of the columns."""
