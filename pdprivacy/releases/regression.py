@@ -171,16 +171,26 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
 
         return made
 
-    nullable = weight.nullable
-    columns = {"weight": Column("weight", "float", nullable, lower=math.sqrt(low / high), upper=1.0)}
-    makers: dict[Hashable, Cells] = {"weight": lambda read, index: pd.Series(root(read), index=index)}
-    for place, number in enumerate(quantities):
-        name = str(number.column.name)
-        name = name if name not in columns else f"{name} ({place})"
-        columns[name] = Column(name, "float", nullable or number.column.nullable, lower=-1.0, upper=1.0)
-        makers[name] = cells(number)
     reads = (weight.name, *(number.column.name for number in quantities))
-    return Transform("weighted", Domain(tuple(columns.values())), reads, makers)
+    # names of their own: a step reads what it made under the name of a column in place of the column
+    roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
+    columns = [Column(roots, "float", weight.nullable, lower=math.sqrt(low / high), upper=1.0)]
+    makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
+    for name, number in zip(names, quantities, strict=True):
+        nullable = weight.nullable or number.column.nullable
+        columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
+        makers[name] = cells(number)
+    return Transform("weighted", Domain(tuple(columns)), reads, makers)
+
+
+def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
+    """Names that differ from each other and from those that are taken."""
+    found: list[str] = []
+    for name in names:
+        while name in taken or name in found:
+            name += "'"
+        found.append(name)
+    return found
 
 
 def _weighted(column: Column) -> Quantity:

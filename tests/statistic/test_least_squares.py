@@ -141,6 +141,20 @@ def test_with_little_noise_coefficients_are_those_of_lstsq(ridge, weights):
         np.testing.assert_allclose(released.dp.interval()["standard_error"], errors, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "names", [{"w": "weight"}, {"w": "x", "x": "weighted x"}, {"w": "root of x", "y": "w"}]
+)
+def test_names_of_columns_do_not_matter(names):
+    """The columns that weighted least squares makes have names of their own."""
+    words = {"weights": "w", "epsilon": 1, "rng": 1}
+    released = protected(FRAME).dp.ols("y", ["x", "flag"], **words)
+    columns = tuple(replace(one, name=names.get(one.name, one.name)) for one in DOMAIN.columns)
+    renamed = protected(FRAME.rename(columns=names), Domain(columns))
+    y, x, w = (names.get(name, name) for name in "yxw")
+    again = renamed.dp.ols(y, [x, "flag"], **{**words, "weights": w})
+    assert again.tolist() == released.tolist()
+
+
 def test_the_share_of_explained_variance_is_that_of_the_textbook():
     released = protected(FRAME).dp.ols("y", ["x"], epsilon=10**6, rng=1)
     kept = FRAME.dropna()

@@ -72,13 +72,13 @@ MOMENTS: dict[str, Spec] = {
     "cov": spec(verb, "cov", ["x", "y", "n"]),
     "cov y m, psd": spec(verb, "cov", ["y", "m"], constraint="psd"),
     "corr": spec(verb, "corr", ["y", "m"]),
-    "ols": spec(verb, "ols", "y", ["m", "e"]),
-    "ols with nulls": spec(verb, "ols", "x", ["n"], ridge=2),
-    "ols, weights": spec(verb, "ols", "y", ["x", "e"], weights="m"),
     "pooled_var x": spec(verb, "pooled_var", "x", by="k"),
     "pooled_var y": spec(verb, "pooled_var", ["y", "m"], by=["k", "e"]),
     "pooled_cov": spec(verb, "pooled_cov", ["y", "m"], by="k"),
     "pooled_cov with nulls": spec(verb, "pooled_cov", ["x", "n"], by=["g"]),
+    "ols": spec(verb, "ols", "y", ["m", "e"]),
+    "ols with nulls": spec(verb, "ols", "x", ["n"], ridge=2),
+    "ols, weights": spec(verb, "ols", "y", ["x", "e"], weights="m"),
 }
 TABLES: dict[str, Spec] = {
     "count": spec(verb, "count"),
