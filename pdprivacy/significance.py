@@ -187,8 +187,8 @@ def ttest_ind(
         facts, scales = _noises(released, ("describe",), "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
-        place = released.columns.get_loc(column)
-        rows, mean, std = (float(one) for one in released.iloc[:, place])
+        place = list(released.columns).index(column)
+        rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
         errors = facts.error_of_each("standard_error", released.shape)[:, place]
         if not (rows > 10 and std > 0 and errors[0] < rows / 5 and errors[2] < LARGEST_NOISE * std):
             return Significance(
@@ -248,8 +248,8 @@ def pearsonr(
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
     records = _records(facts, rows)
-    place = released.index.get_loc(x), released.columns.get_loc(y)
-    found = float(released.iloc[place])
+    place = list(released.index).index(x), list(released.columns).index(y)
+    found = float(released.to_numpy(dtype=np.float64)[place])
     error = float(facts.error_of_each("standard_error", released.shape)[place])
     if not (math.isfinite(found) and error <= LARGEST_NOISE):
         return Significance(found, math.nan, 0, "no p-value: the noise of the correlation is too large")
@@ -321,7 +321,7 @@ def _deviation(mechanism: str, scale: float) -> float:
 def _standard(mechanism: str, size: int, generator: np.random.Generator) -> Floats:
     """Noise of standard deviation 1."""
     scale = 1 / _deviation(mechanism, 1.0)
-    return noise_sums(mechanism, scale, 1, (1, size), generator)[0]
+    return np.asarray(noise_sums(mechanism, scale, 1, (1, size), generator)[0])
 
 
 def _result(found: float, simulated: Floats, counted: str) -> Significance:
