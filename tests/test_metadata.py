@@ -40,6 +40,7 @@ RELEASES = {
     "gaussian crosstab": lambda p: p.dp.crosstab(
         "region", "health", epsilon=0.5, delta=1e-6, mechanism="gaussian", rng=1
     ),
+    "ols": lambda p: p.dp.ols("income", ["age"], epsilon=0.5, rng=1),
     "pooled_var": lambda p: p.dp.pooled_var("family", by="region", epsilon=0.5, rng=1),
     "pooled_cov": lambda p: p.dp.pooled_cov(["family", "age"], by="region", epsilon=0.5, rng=1),
     "groupby count": lambda p: p.dp.groupby("region").count(epsilon=0.5, rng=1),
@@ -95,8 +96,8 @@ def test_the_typed_view_is_what_is_stored(private, release):
     view = result.dp.metadata
     assert type(view) is Metadata
     stored = result.attrs["dp"]
-    assert {name: getattr(view, name) for name in KEYS} == {"dr_ha": None, **stored}
-    assert view.to_dict() == {"dr_ha": None, **stored}
+    assert {name: getattr(view, name) for name in KEYS} == {"dr_ha": None, "regression": None, **stored}
+    assert view.to_dict() == {"dr_ha": None, "regression": None, **stored}
     assert view == metadata.read(result)
     with pytest.raises(dataclasses.FrozenInstanceError):
         view.epsilon = 1
