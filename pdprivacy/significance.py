@@ -187,7 +187,7 @@ def ttest_ind(
         facts, scales = _noises(released, ("describe",), "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
-        place = list(released.columns).index(column)
+        place = released.columns.tolist().index(column)
         rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
         errors = facts.error_of_each("standard_error", released.shape)[:, place]
         if not (rows > 10 and std > 0 and errors[0] < rows / 5 and errors[2] < LARGEST_NOISE * std):
@@ -248,7 +248,7 @@ def pearsonr(
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
     records = _records(facts, rows)
-    place = list(released.index).index(x), list(released.columns).index(y)
+    place = released.index.tolist().index(x), released.columns.tolist().index(y)
     found = float(released.to_numpy(dtype=np.float64)[place])
     error = float(facts.error_of_each("standard_error", released.shape)[place])
     if not (math.isfinite(found) and error <= LARGEST_NOISE):

@@ -98,6 +98,7 @@ class LeastSquares:
     def exact(self, found: Sequence[Any]) -> list[Whole]:
         return self.covariance.exact(found)
 
+    @np.errstate(over="ignore", invalid="ignore")  # noise may be as large as doubles
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         fit = _Fit(self._moments(noisy), self._penalty(), self._back())
         center, half = self.ranges[-1]
@@ -195,7 +196,7 @@ class _Moments:
         return math.sqrt(float((own * crossed).sum() + by_count))
 
     def noise_of(self, weights: Floats, along: Floats) -> tuple[Floats, Floats]:
-        """The variance and the fourth cumulant of the noise in each row of ``weights @ moments @ along``.
+        """The variance and the excess kurtosis of the noise in each row of ``weights @ moments @ along``.
 
         ``weights``: a row each of weights of the regressors; the moments with the response have none.
         """
@@ -212,7 +213,9 @@ class _Moments:
             ],
             axis=1,
         )
-        return (own**2).sum(axis=1), self.kurtosis * (own**4).sum(axis=1)
+        variance = (own**2).sum(axis=1)
+        shares = own**2 / np.where(variance > 0, variance, 1.0)[:, np.newaxis]
+        return variance, self.kurtosis * (shares**2).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -263,14 +266,14 @@ class _Fit:
         roots = (vectors / np.sqrt(np.maximum(values, self.moments.floor))).T
         moved = float(self.moments.noise_of(roots, self.along)[0].sum())
         squares = float(self.along @ self.moments.values @ self.along)
-        return min(max((squares + moved) / self.freedom, 0.0), 1.0)
+        return min(1.0, max(0.0, (squares + moved) / self.freedom))  # 0 and not NaN beyond doubles
 
     @property
     def r_squared(self) -> float | None:
         """The share of the variance of the response that is explained; None if that is not positive."""
         moments = self.moments.values
         total = moments[-1, -1] - moments[0, -1] ** 2 / max(moments[0, 0], 1.0)
-        return None if total <= 0 else float(min(max(1 - self.variance * self.freedom / total, 0.0), 1.0))
+        return None if total <= 0 else float(min(1.0, max(0.0, 1 - self.variance * self.freedom / total)))
 
     @cached_property
     def known(self) -> bool:
@@ -285,10 +288,10 @@ class _Fit:
             none = np.full(len(self.coefficients), np.nan)
             return none, none
         weights = self.back @ self.inverse
-        noise, cumulants = self.moments.noise_of(weights, self.along)
+        noise, kurtosis = self.moments.noise_of(weights, self.along)
         squares = np.einsum("ij,jk,ik->i", weights, self.moments.values[:-1, :-1], weights)
         sample = self.variance * np.maximum(squares, 0.0)
         total = noise + sample
-        # the kurtosis of Student's t
-        cumulants = cumulants + 6 / (self.freedom - 4) * sample**2
-        return np.sqrt(total), cumulants / np.where(total > 0, total, 1.0) ** 2
+        shares = np.stack([noise, sample]) / np.where(total > 0, total, 1.0)
+        # that of the sample is the excess kurtosis of Student's t
+        return np.sqrt(total), kurtosis * shares[0] ** 2 + 6 / (self.freedom - 4) * shares[1] ** 2
