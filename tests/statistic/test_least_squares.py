@@ -338,6 +338,9 @@ def test_the_interval_says_that_it_is_of_the_population():
     assert "the noise and the sample, for a population" in repr(released.dp)
     assert released.dp.verify()
     assert "Regression of y on x" in repr(released.dp)
+    text = pytest.importorskip("matplotlib.text").Text
+    texts = " ".join(one.get_text() for one in released.dp.plot().figure.findobj(text))
+    assert "margin of error, noise and sample" in texts
     with pytest.raises(ParameterError, match="count the sample already"):
         pdprivacy.combine(released)
 
