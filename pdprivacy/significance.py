@@ -187,7 +187,7 @@ def ttest_ind(
         facts, scales = _noises(released, ("describe",), "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
-        place = released.columns.tolist().index(column)
+        place = _place(released.columns, column)
         rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
         errors = facts.error_of_each("standard_error", released.shape)[:, place]
         if not (rows > 10 and std > 0 and errors[0] < rows / 5 and errors[2] < LARGEST_NOISE * std):
@@ -248,7 +248,7 @@ def pearsonr(
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
     records = _records(facts, rows)
-    place = released.index.tolist().index(x), released.columns.tolist().index(y)
+    place = _place(released.index, x), _place(released.columns, y)
     found = float(released.to_numpy(dtype=np.float64)[place])
     error = float(facts.error_of_each("standard_error", released.shape)[place])
     if not (math.isfinite(found) and error <= LARGEST_NOISE):
@@ -271,6 +271,11 @@ def _records(facts: Metadata, rows: Any) -> float:
     if found.shape != (1,) or not 10 <= found[0] < math.inf:
         raise ParameterError("'rows' must be one number, at least 10.")
     return float(found[0])
+
+
+def _place(labels: pd.Index[Any], label: Hashable) -> int:
+    """The place of a label that is there."""
+    return [*labels].index(label)
 
 
 def _draws(draws: Any) -> int:
