@@ -173,7 +173,7 @@ def ttest_ind(
 
     >>> import pandas as pd, pdprivacy
     >>> columns = pdprivacy.Column("age", "integer", lower=0, upper=99), pdprivacy.Column("ill", "boolean")
-    >>> frame = pd.DataFrame({"age": [30, 50, 70, 40] * 500, "ill": [False, False, True, False] * 500})
+    >>> frame = pd.DataFrame({"age": [10, 20, 90, 60] * 500, "ill": [False, True, True, False] * 500})
     >>> private = pdprivacy.protect(frame, pdprivacy.Domain(columns), epsilon=2)
     >>> ill, others = (private.query(one).dp.describe("age", epsilon=1) for one in ("ill", "not ill"))
     >>> ttest_ind(ill, others, "age", rng=1).pvalue
@@ -236,7 +236,7 @@ def pearsonr(
         simulated, several releases.
 
     >>> import pandas as pd, pdprivacy
-    >>> columns = (pdprivacy.Column(name, "float", lower=0, upper=1) for name in ("a", "b"))
+    >>> columns = (pdprivacy.Column(name, "float", lower=-1, upper=2) for name in ("a", "b"))
     >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 2000, "b": [0.0, 1.0] * 2000})
     >>> private = pdprivacy.protect(frame, pdprivacy.Domain(tuple(columns)), epsilon=2)
     >>> pearsonr(private.dp.corr(epsilon=1), "a", "b", rows=private.dp.count(epsilon=1), rng=1).pvalue

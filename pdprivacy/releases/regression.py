@@ -73,12 +73,12 @@ def ols(
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"x": [i / 999 for i in range(1000)] * 20}).eval("y = 0.2 + 0.5 * x")
+    >>> frame = pd.DataFrame({"x": [i / 1001 for i in range(1, 1001)] * 20}).eval("y = 0.2 + 0.5 * x")
     >>> private = frame.dp.protect(pa.DataFrameSchema({"x": share, "y": share}), epsilon=1)
-    >>> private.dp.ols("y", ["x"], epsilon=1, rng=1).dp.interval().round(2)
+    >>> private.dp.ols("y", ["x"], epsilon=1, rng=1).dp.interval().round(3)
                released  standard_error  lower  upper
-    Intercept      0.20            0.00   0.20   0.21
-    x              0.49            0.01   0.48   0.51
+    Intercept       0.2           0.001  0.199  0.202
+    x               0.5           0.001  0.497  0.502
     """
     call = Call.of("ols", epsilon, noise)
     if call.request.bounding is not None:
