@@ -40,10 +40,12 @@ __all__ = [
     "__version__",
     "accounting",
     "check",
+    "chi2_contingency",
     "combine",
     "errors",
     "load_ipython_extension",
     "mechanism",
+    "pearsonr",
     "postprocess",
     "protect",
     "read_release",
@@ -53,6 +55,7 @@ __all__ = [
     "risk",
     "sensitivity",
     "suppression",
+    "ttest_ind",
     "unload_ipython_extension",
 ]
 
@@ -61,17 +64,21 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.releases.declaration_check import check
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
+    from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
     from pdprivacy.storage import read_release
     from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
         "check": "releases.declaration_check",
+        "chi2_contingency": "significance",
         "combine": "synthesis",
         "load_ipython_extension": "show.notebook",
+        "pearsonr": "significance",
         "read_release": "storage",
         "release_step": "step",
         "report": "show.report",
+        "ttest_ind": "significance",
         "unload_ipython_extension": "show.notebook",
     }
 

@@ -38,10 +38,10 @@ __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
 
 R = TypeVar("R")
 
-RELEASING = {"clustering", "moments", "selection", "tables"}
+RELEASING = {"clustering", "moments", "regression", "selection", "tables"}
 """The modules of `pdprivacy.releases` whose functions make a release that is executed."""
 
-PLANNED = (*releases.MODULES["moments"], *releases.MODULES["tables"])
+PLANNED = tuple(name for module in ("moments", "regression", "tables") for name in releases.MODULES[module])
 """The releases that can be planned."""
 
 
@@ -148,7 +148,9 @@ class _Result(_Accessor):
         return metadata.verify(self._frame)
 
     def interval(self) -> Any:
-        """Each released number with its standard error and 95 % interval (of the noise alone).
+        """Each released number with its standard error and 95 % interval.
+
+        They are of the noise alone; of a regression, of the sample and the noise.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -400,8 +402,9 @@ class PlanDP(PlanMethods):
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
     ``rows``: the number of records, where it is not public: a guess of yours. ``at``: the value that the
     statistic is assumed to have (of a sum, the mean of its terms; of a table, the count of every cell; of a
-    description, the standard deviation); by default the middle of the bounds, the variance of uniform
-    values, and even tables. ``bounds`` and ``calibration="published"`` count where there is bounding, or
+    description, the standard deviation; not of a regression); by default the middle of the bounds, the
+    variance of uniform values, unrelated columns, and even tables.
+    ``bounds`` and ``calibration="published"`` count where there is bounding, or
     truncation. Releases by group cannot be planned.
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are

@@ -49,6 +49,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                 "groupby": '("region").mean("age", epsilon=0.1)',
                 "partition": '("region", epsilon=0.1)',
                 "marginals": '(["region", "health"], epsilon=0.1)',
+                "ols": '("income", ["age"], epsilon=0.1)',
                 "pooled_var": '("age", by="region", epsilon=0.1)',
                 "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
                 "kmeans": '(["age", "income"], 3, epsilon=0.1)',
@@ -90,6 +91,7 @@ _WORDS = MappingProxyType(
         **dict.fromkeys(("stddev", "sd"), "std"),
         **dict.fromkeys(("total",), "sum"),
         **dict.fromkeys(("correlation", "corrwith"), "corr"),
+        **dict.fromkeys(("regression", "linregress", "lstsq", "OLS", "fit"), "ols"),
         **dict.fromkeys(("group_by", "by"), "groupby"),
         **dict.fromkeys(("where", "isin", "between"), "query"),
     }

@@ -81,6 +81,11 @@ class Metadata:
     weights : the column of the weights that records count by, or None.
     effective_rows : of weighted means and tables, the least effective number of records behind the numbers
         that the released sums of weights and the declared bounds allow; one for all, or one each, or None.
+    regression : of coefficients, made of the same noisy numbers: ``records``, ``degrees_of_freedom``,
+        ``residual_variance``, ``r_squared``, ``ridge``, ``weights`` (a column, the last of ``columns``), and
+        ``interval_of``, which is "population" because ``error`` counts the sample and the noise, or None
+        where ``note`` says why there is no interval; of several releases a list. None of other statistics,
+        whose ``error`` is of the noise alone.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -121,6 +126,7 @@ class Metadata:
     dr_ha: dict[str, Any] | None = None
     weights: str | None = None
     effective_rows: Any = None
+    regression: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -292,6 +298,8 @@ def check(facts: Metadata) -> None:
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None
         or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(one)) for one in RISKS)),
+        "regression": facts.regression is None
+        or all(isinstance(one, dict) for one in np.atleast_1d(facts.regression).tolist()),
     }
     wrong = [name for name, right in known.items() if not right]
     if wrong:
@@ -351,9 +359,10 @@ def interval(released: Released) -> Released:
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval
-    covers the statistic of the data, not of a population, with probability ``error["level"]``. It ends where
-    the statistic cannot be: at the declared bounds of a mean or a proportion, at -1 and 1 of a correlation.
-    Of dates the ends are dates, and the standard error is a time.
+    covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
+    regression, the coefficients of the population. It ends where the statistic cannot be: at the declared
+    bounds of a mean or a proportion, at -1 and 1 of a correlation. Of dates the ends are dates, and the
+    standard error is a time.
 
     Raises
     ------

@@ -254,6 +254,24 @@ class ProtectedMethods:
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def partition(
         self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
     ) -> dict[Hashable, ProtectedFrame]: ...
@@ -547,6 +565,13 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def count(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
@@ -704,6 +729,24 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...

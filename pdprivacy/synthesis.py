@@ -391,6 +391,11 @@ def _checked(released: Released) -> metadata.Metadata:
             "The numbers are not those that were released, so their errors are not known.",
             "combine the released frames before changing them.",
         )
+    if view.regression is not None:
+        raise ParameterError(
+            "The standard errors of a regression count the sample already, so it cannot be combined.",
+            "released.dp.interval() is for the population.",
+        )
     return view
 
 

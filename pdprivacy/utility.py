@@ -27,7 +27,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk.compositions import whole_numbers
 
-__all__ = ["batches", "distances", "marginals", "total_variation"]
+__all__ = ["LAWS", "batches", "distances", "marginals", "noise_sums", "total_variation"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def distances(
         size = min(each, draws - start)
         noise = np.concatenate(
             [  # of one draw in pieces, too: an interrupt waits for no more
-                _sums(name, scale, int(pieces), (size, min(NUMBERS, len(margin) - cell)), generator)
+                noise_sums(name, scale, int(pieces), (size, min(NUMBERS, len(margin) - cell)), generator)
                 for cell in range(0, len(margin), NUMBERS)
             ],
             axis=1,
@@ -149,7 +149,7 @@ def _law(mechanism: Any) -> tuple[str, float]:
     return str(name), float(mechanism.scale)
 
 
-def _sums(
+def noise_sums(
     name: str, scale: float, pieces: int, shape: tuple[int, int], generator: np.random.Generator
 ) -> Floats:
     """Sums of ``pieces`` independent draws of the noise."""

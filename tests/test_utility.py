@@ -119,7 +119,7 @@ def test_sums_have_the_variance_of_their_pieces(name, pieces):
     # 200,000 draws: the sample variance has a relative standard error below 0.005 (excess kurtosis at
     # most 3.3 here). 6 comparisons at 5 of these: one false alarm in 300,000 choices of the seed.
     mechanism = NOISE[name](0.7)
-    drawn = utility._sums(name, mechanism.scale, pieces, (100, 2000), utility.simulator(6))
+    drawn = utility.noise_sums(name, mechanism.scale, pieces, (100, 2000), utility.simulator(6))
     assert np.var(drawn) == pytest.approx(pieces * mechanism.std**2, rel=0.027)
     assert abs(drawn.mean()) < 5 * math.sqrt(pieces / 200_000) * mechanism.std
     assert (name == "geometric") == (drawn == np.rint(drawn)).all()

@@ -68,6 +68,8 @@ assert_type(
 )
 assert_type(private.dp.mean(["age"], epsilon=1, releases=5), pd.DataFrame)
 assert_type(private.dp.describe("age", epsilon=1), pd.DataFrame)
+assert_type(private.dp.ols("age", ["ill"], epsilon=1), "pd.Series[Any]")
+assert_type(private.dp.ols("age", "ill", epsilon=1, releases=2), pd.DataFrame)
 assert_type(private.dp.count(epsilon=1), "pd.Series[Any]")
 assert_type(private.dp.count(epsilon=1, releases=2), pd.DataFrame)
 assert_type(private.dp.value_counts("region", epsilon=1, normalize=True), "pd.Series[Any]")
@@ -94,6 +96,7 @@ assert_type(private.dp.proportion("ill", weights="age", epsilon=1), "pd.Series[A
 
 assert_type(private.dp.split(1, into=2), list[Fraction])
 assert_type(pdprivacy.combine(mean, within=0), pd.DataFrame)
+assert_type(pdprivacy.chi2_contingency(private.dp.crosstab("region", "ill", epsilon=1)).pvalue, float)
 for part in private.dp.partition("region", epsilon=1).values():
     assert_type(part, ProtectedFrame)
 

@@ -4,7 +4,7 @@ An expression is read into one tree, walked with regions and intervals for what 
 and with arrays for its values. Nothing here knows protected frames: `pdprivacy.protection` applies the steps.
 """
 
-from pdprivacy.expressions.arrays import dense, nulls
+from pdprivacy.expressions.arrays import dense, floats, nulls
 from pdprivacy.expressions.assign import assign, date_field
 from pdprivacy.expressions.labels import cut, recode
 from pdprivacy.expressions.reader import ExpressionReader
@@ -24,6 +24,7 @@ __all__ = [
     "dense",
     "dropna",
     "fillna",
+    "floats",
     "nulls",
     "query",
     "recode",

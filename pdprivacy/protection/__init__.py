@@ -5,6 +5,7 @@ from pdprivacy.protection.frame import ROW_STEPS, Labels, ProtectedFrame, find, 
 from pdprivacy.protection.parts import divide, draw
 from pdprivacy.protection.protect import protect
 from pdprivacy.protection.protected import Protected, Step, declared, lineage
+from pdprivacy.protection.row_steps import transformed
 
 __all__ = [
     "ROW_STEPS",
@@ -19,5 +20,6 @@ __all__ = [
     "find",
     "lineage",
     "protect",
+    "transformed",
     "unprotected",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -59,7 +59,8 @@ class Protected:
     ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
     here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
     ``keeper``: of the releases, where they are a step's. ``omitted``: how many records were left out when the
-    frame was protected, and of how many, for the curator.
+    frame was protected, and of how many, for the curator. ``derived``: what makes the facts that a release
+    reads of these, once it is charged; None where it reads these.
     """
 
     records: pd.DataFrame | EngineFrame = field(repr=False)
@@ -74,6 +75,7 @@ class Protected:
     secret: Secret | None = None
     seeded: bool = False
     keeper: Keeper | None = field(default=None, repr=False)
+    derived: Callable[[Protected], Protected] | None = field(default=None, repr=False)
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise ParameterError(
@@ -117,6 +119,8 @@ class Protected:
     @property
     def engine(self) -> PandasEngine | NarwhalsEngine:
         """The exact sufficient statistics of the records."""
+        if self.derived is not None:
+            return self.derived(replace(self, derived=None)).engine
         if self.source is not None:
             return self.source.statistics()
         from pdprivacy.engine import PandasEngine

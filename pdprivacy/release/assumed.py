@@ -62,7 +62,10 @@ class Assumption:
         """The mean square about the centre, in steps."""
         if self.at is not None:
             _check(self.at, 0.0, (quantity.upper - quantity.lower) ** 2 / 2)
-        variance = (quantity.high - quantity.low) ** 2 / 12 if self.at is None else self.at / quantity.grid**2
+        middle = (quantity.high + quantity.low) / 2  # about 0, unless the quantity is not centred
+        variance = (quantity.high - quantity.low) ** 2 / 12 + middle**2
+        if self.at is not None:
+            variance = self.at / quantity.grid**2
         return round(min(variance, quantity.reach**2))
 
     def _moments(self, quantities: Sequence[Quantity]) -> Moments:

@@ -154,6 +154,7 @@ def published(
         margins=call.margins,
         constraint=call.constraint,
         effective_rows=_effective_rows(results, released),
+        **_regression(results),
         **found,
     )
     return cast("R", released), reached
@@ -227,6 +228,14 @@ def _effective_rows(results: Sequence[Result], released: Released) -> Any:
     else:
         rows = each[0] if len(each) == 1 else np.column_stack(each)
     return numbers_as_json(rows, released.shape)
+
+
+def _regression(results: Sequence[Result]) -> dict[str, Any]:
+    """What is published of regressions beside the coefficients: of one, or a list of several."""
+    each = [result.answer.regression for result in results]
+    if each[0] is None:
+        return {}
+    return {"regression": each[0] if len(each) == 1 else each}
 
 
 def _rows(facts: Protected, call: Call) -> int | None:

@@ -31,6 +31,7 @@ MODULES = {
         "var",
     ),
     "omission": ("compare_sampling", "compare_suppression"),
+    "regression": ("ols",),
     "secret_parts": ("sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "spending": ("partition", "remaining", "split"),

@@ -100,7 +100,10 @@ class ReleasePlan:
             self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
         )
         answers = self._facts.engine.collect(
-            read for release, _ in self._releases for read in release.task.reads
+            read
+            for release, _ in self._releases
+            if release.facts.derived is None
+            for read in release.task.reads
         )
         made = [
             measured(release, price, entry, source, answers, release_id)

@@ -18,7 +18,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import moments, tables
+from pdprivacy.releases import moments, regression, tables
 from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
 from pdprivacy.show.view import View
@@ -35,7 +35,7 @@ TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
-VERBS = {name: getattr(module, name) for module in (moments, tables) for name in module.__all__}
+VERBS = {name: getattr(module, name) for module in (moments, regression, tables) for name in module.__all__}
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
@@ -91,6 +91,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
     held = _rows(facts, rows)
+    if at is not None and statistic == "ols":
+        raise ParameterError("'at' is one number, and a regression has several.", "leave at out.")
     value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
     if value is not None and shares:
         raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")

@@ -158,6 +158,7 @@ def _shared_axes(view: View) -> int | tuple[int, ...] | None:
         return (0, 1)
     names = set(map(str, facts.columns))
     rows = len(released) <= len(names) and set(map(str, released.index)) <= names
+    rows = rows or facts.statistic == "ols"  # each coefficient has a unit of its own
     columns = (
         isinstance(released, pd.DataFrame)
         and {str(one[-1] if isinstance(one, tuple) else one) for one in released.columns} <= names

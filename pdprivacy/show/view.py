@@ -93,6 +93,8 @@ def title_of(
     ('Mean of hours by income', 'Correlation of age and hours')
     """
     names = [printable(name, None) for name in columns]
+    if statistic == "ols":
+        return f"Regression of {names[0]} on {listed(names[1:], MOST_NAMES)}"
     of = [name for name in names if name not in by]
     text = TITLES.get(statistic, statistic.replace("_", " "))
     text += f" of {listed(of, MOST_NAMES)}" if of else ""
@@ -174,9 +176,11 @@ class View:
     @property
     def title(self) -> str:
         """What was released, such as "Mean of hours by region"."""
-        facts = self.facts
-        title = title_of(facts.statistic, facts.columns, self.by, facts.normalize)
-        return title if facts.weights is None else f"{title}, weighted by {printable(facts.weights, None)}"
+        facts, columns, weights = self.facts, self.facts.columns, self.facts.weights
+        if any(one.get("weights") for one in self.regressions):
+            *columns, weights = columns
+        title = title_of(facts.statistic, columns, self.by, facts.normalize)
+        return title if weights is None else f"{title}, weighted by {printable(weights, None)}"
 
     @property
     def cost(self) -> str:
@@ -282,11 +286,31 @@ class View:
         """What is known of the error, in a sentence."""
         if self.selected:
             return self._selection_error()
+        regression = self.regressions
         if not self.span:
-            return "not known"
+            return str(regression[0].get("note")) if regression else "not known"
         more = "" if np.isfinite(self.half).all() else "; not known of all numbers"
-        each = f"{self.level} margin of error of each number, of the noise and not of a population"
+        each = f"{self.level} margin of error of each number, of the noise and "
+        each += "the sample, for a population" if regression else "not of a population"
         return f"{self.span}: {each}{more}"
+
+    @property
+    def regressions(self) -> list[Mapping[str, Any]]:
+        """What was published of each regression beside its coefficients; empty for other statistics."""
+        stored = self.facts.regression
+        return [] if stored is None else list(stored) if isinstance(stored, list) else [stored]
+
+    @property
+    def regression(self) -> str:
+        """The fit of a regression; empty for other statistics."""
+        fits = self.regressions
+        if len(fits) != 1:
+            return ""
+        records, variance, share = (
+            fits[0].get(name) for name in ("records", "residual_variance", "r_squared")
+        )
+        told = f"about {plain(round(float(records or 0)))} records, residual variance {plain(variance)}"
+        return told if share is None else f"{told}, R squared {share:.2f}"
 
     def _selection_error(self) -> str:
         error, statistic = self.facts.error, self.facts.statistic
@@ -381,6 +405,7 @@ class View:
         facts = self.facts
         rows = [
             ("error", self.error),
+            ("fit", self.regression),
             ("cost", self.cost),
             ("mechanism", self.mechanism),
             ("neighbors", neighbors_text(facts.neighbors, facts.unit)),

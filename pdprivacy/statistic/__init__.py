@@ -30,6 +30,7 @@ from pdprivacy.statistic.interface import (
     Whole,
     Window,
 )
+from pdprivacy.statistic.least_squares import LeastSquares
 from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
@@ -47,6 +48,7 @@ __all__ = [
     "GroupedMoments",
     "GroupedSums",
     "Labels",
+    "LeastSquares",
     "Means",
     "Medians",
     "Moments",

@@ -181,6 +181,8 @@ class Answer:
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
     ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
     ``largest_term``: the most that one record adds to a cell.
+    ``regression``: of coefficients, what else is published of the same noisy numbers; their errors count the
+    sample, too.
     """
 
     values: Any
@@ -191,6 +193,7 @@ class Answer:
     interval: Callable[[float], Ends] | None = None
     effective_rows: Any = None
     largest_term: float = 1.0
+    regression: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -437,11 +437,13 @@ def covariance(
 class Covariance:
     """A covariance matrix by noisy sums: one count, d sums and d(d+1)/2 sums of products, equal shares.
 
-    Records with a null in any of the columns are left out of all entries.
+    Records with a null in any of the columns are left out of all entries. ``summed``: whether the sums of the
+    quantities themselves are among the parts; a covariance needs them.
     """
 
     quantities: tuple[Quantity, ...]
     scope: Scope
+    summed: bool = True
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -449,11 +451,11 @@ class Covariance:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        size = len(self.quantities)
-        share = Fraction(1, 1 + size + len(self._pairs))
+        summed = self.quantities if self.summed else ()
+        share = Fraction(1, 1 + len(summed) + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
         found = [scalar("count", share, self.scope.count(), Fraction(1), counts=True, lower=Fraction(0))]
-        for q in self.quantities:
+        for q in summed:
             moved = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(0, q.low, q.high, q.unit)
             found.append(scalar(named("sum", q.column), share, moved, q.unit, limits=limits))
@@ -475,7 +477,8 @@ class Covariance:
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
         (moments,) = found
-        numbers: list[Whole] = [[moments.rows], *([total] for total in moments.sums)]
+        sums = moments.sums if self.summed else ()
+        numbers: list[Whole] = [[moments.rows], *([total] for total in sums)]
         for i, j in self._pairs:
             shift = half_square(self.quantities[i].reach) if i == j else 0
             numbers.append([moments.products[i][j] - moments.rows * shift])

@@ -43,6 +43,7 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("describe", ("y",), {}),
             ("cov", (["y", "m"],), {}),
             ("corr", (["y", "m"],), {}),
+            ("ols", ("y", ["m"]), {}),
             ("proportion", ("e",), {}),
             ("pooled_var", ("y",), {"by": "e"}),
             ("pooled_cov", (["y", "m"],), {"by": "e"}),

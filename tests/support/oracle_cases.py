@@ -76,6 +76,9 @@ MOMENTS: dict[str, Spec] = {
     "pooled_var y": spec(verb, "pooled_var", ["y", "m"], by=["k", "e"]),
     "pooled_cov": spec(verb, "pooled_cov", ["y", "m"], by="k"),
     "pooled_cov with nulls": spec(verb, "pooled_cov", ["x", "n"], by=["g"]),
+    "ols": spec(verb, "ols", "y", ["m", "e"]),
+    "ols with nulls": spec(verb, "ols", "x", ["n"], ridge=2),
+    "ols, weights": spec(verb, "ols", "y", ["x", "e"], weights="m"),
 }
 TABLES: dict[str, Spec] = {
     "count": spec(verb, "count"),

@@ -328,6 +328,22 @@ FAULTS = (
         ("tests/accounting/test_rules.py::test_a_refusal_leaves_room_for_less",),
     ),
     PlantedFault(
+        "sums among the parts of moments without a share",
+        "statistic/sums.py",
+        "        share = Fraction(1, 1 + len(summed) + len(self._pairs))",
+        "        share = Fraction(1, 1 + len(self._pairs))",
+        (
+            "tests/statistic/test_least_squares.py::test_no_neighbour_moves_weighted_moments_further_than_claimed",
+        ),
+    ),
+    PlantedFault(
+        "interval of a regression without the sample",
+        "statistic/least_squares.py",
+        "        total = noise + sample",
+        "        total = noise",
+        ("tests/statistic/test_least_squares.py::test_errors_are_those_of_many_samples",),
+    ),
+    PlantedFault(
         "interval of a deviation not the root of the variance's",
         "statistic/sums.py",
         "        return np.sqrt(np.maximum(moved[0], 0.0)), np.sqrt(np.maximum(moved[1], 0.0))",

@@ -98,7 +98,8 @@ class Cube:
     @property
     def noise(self) -> str:
         """What the margins of error cover."""
-        return f"{self.view.level} margin of error, noise only"
+        counted = "noise and sample" if self.view.regressions else "noise only"
+        return f"{self.view.level} margin of error, {counted}"
 
     def text(self, value: float, half: float, error: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""

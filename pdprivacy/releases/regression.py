@@ -1,0 +1,198 @@
+"""Least squares regressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.expressions import Transform, floats
+from pdprivacy.privacy import Rational, rational
+from pdprivacy.protection import Protected, transformed
+from pdprivacy.release.publish import Made, release_of, series
+from pdprivacy.release.result import Result
+from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.columns import Labels, columns_of
+from pdprivacy.request import Options
+from pdprivacy.statistic import LeastSquares, Quantity, quantity
+
+__all__ = ["ols"]
+
+Cells: TypeAlias = "Callable[[Any, pd.Index[Any]], pd.Series[Any]]"
+
+INTERCEPT = "Intercept"
+"""The label of the intercept, as in statsmodels."""
+
+
+@noised("laplace")
+def ols(
+    protected: Protected,
+    y: Hashable,
+    X: Labels,
+    *,
+    weights: Hashable | None = None,
+    ridge: Rational = 0,
+    epsilon: Rational,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Coefficients of a least squares regression of ``y`` on the columns ``X`` and an intercept.
+
+    Values are clamped to their bounds; a Boolean column is 1 or 0; a record with a null in any of the columns
+    is left out. What gets noise, with equal shares of ``epsilon``, is a count, the sums and the sums of
+    products of all columns, each measured from the middle of its bounds. The noisy moments are made positive
+    semi-definite: the eigenvalues of those of the regressors are at least the size of their noise, and the
+    residual sum of squares is at least 0.
+
+    Unlike those of other releases, the standard errors and intervals are for the coefficients of the
+    population that the records are an independent sample of: they count the sample and the noise. They assume
+    residuals of equal variance (with ``weights``, of variance in inverse proportion to them), because moments
+    do not tell another one, and hold to first order in the noise. Where the noise is too large for that, the
+    released coefficients have no interval: NaN. See docs/regression.md.
+
+    y : the label of the response. X : a label or a list of labels.
+    weights : a numeric column with bounds of at least 0: weighted least squares.
+    ridge : what the squared coefficients but the intercept are multiplied with in the sum that is minimised,
+        in the units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for
+        the penalised coefficients and do not count how far the penalty moves them.
+
+    Returns a Series labelled "Intercept" and by column. ``interval()`` has standard errors and intervals.
+    ``attrs["dp"]["regression"]`` holds the noisy number of records, the degrees of freedom, the residual
+    variance and the R squared, at no further cost.
+
+    Raises
+    ------
+    DeclarationError : a column without bounds, such as one of categories, or weights that may be negative.
+    ParameterError : a column twice, a regressor that cannot vary, ``bounding``, or a negative ``ridge``.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"x": [i / 1001 for i in range(1, 1001)] * 20}).eval("y = 0.2 + 0.5 * x")
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"x": share, "y": share}), epsilon=1)
+    >>> private.dp.ols("y", ["x"], epsilon=1, rng=1).dp.interval().round(3)
+               released  standard_error  lower  upper
+    Intercept       0.2           0.001  0.199  0.202
+    x               0.5           0.001  0.497  0.502
+    """
+    call = Call.of("ols", epsilon, noise)
+    if call.request.bounding is not None:
+        raise ParameterError(
+            "'ols' takes no 'bounding', which would bias the moments.", "leave bounding out."
+        )
+    response, regressors = columns_of(protected, [y], "ols"), columns_of(protected, _listed(X), "ols")
+    weighing = () if weights is None else columns_of(protected, [weights], "ols")
+    chosen = (*regressors, *response)
+    if len({column.name for column in (*chosen, *weighing)}) < len(chosen) + len(weighing):
+        raise ParameterError("'ols' needs different columns as 'y', 'X' and 'weights'.")
+    if any(column.name == INTERCEPT for column in regressors):
+        raise ParameterError(
+            f"'ols' adds the column {INTERCEPT!r} itself.", "leave it out, or rename the column."
+        )
+    call = replace(call, columns=(*response, *regressors, *weighing))
+    quantities = tuple(map(_quantity, chosen))
+    ranges = tuple(_range(one) for one in quantities)
+    penalty = float(_penalty(ridge))
+    if weighing:
+        made = _roots(weighing[0], quantities)
+        facts = replace(protected, derived=lambda facts: transformed(facts, made))
+        weighted = tuple(_weighted(column) for column in made.domain.columns)
+        statistic = LeastSquares(
+            weighted, protected.scope, ranges, penalty, (str(weighing[0].name), weighing[0].bounds("ols")[1])
+        )
+    else:
+        facts, statistic = protected, LeastSquares(quantities, protected.scope, ranges, penalty)
+    labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        return series(result, labels)
+
+    return release_of(facts, call, statistic, make)
+
+
+def _listed(X: Labels) -> Any:
+    if X is None:
+        raise ParameterError("'ols' needs the columns of the regressors.", 'X=["age"].')
+    return X
+
+
+def _penalty(ridge: Rational) -> Fraction:
+    found = rational(ridge, "ridge")
+    if found < 0:
+        raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
+    return found
+
+
+def _quantity(column: Column) -> Quantity:
+    """The number that is read of a column, whose bounds must differ."""
+    if column.kind == "category":
+        raise DeclarationError(
+            f"'ols' needs numbers, and column {column.name!r} has labels; make an indicator of each but one.",
+            f'private.assign(indicator="{column.name} == {column.labels("ols")[0]!r}").',
+        )
+    found = quantity(column, "ols", products=True)
+    if found.lower == found.upper:
+        raise ParameterError(
+            f"Column {column.name!r} has equal bounds, so that it cannot be told from the intercept.",
+            "leave it out.",
+        )
+    return found
+
+
+def _range(quantity: Quantity) -> tuple[float, float]:
+    """The middle and half the range."""
+    return quantity.center, (quantity.upper - quantity.lower) / 2
+
+
+def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
+    """The root of the weights, and the other numbers times it, in half ranges from the middle."""
+    low, high = weight.bounds("ols")
+    if low < 0 or high <= 0:
+        raise DeclarationError(
+            f"The weights of column {weight.name!r} may be negative or are all 0: its bounds are {low:g} and "
+            f"{high:g}.",
+            f"private.clip(lower={{{weight.name!r}: 0}}).",
+        )
+
+    def root(read: Any) -> Any:
+        return np.sqrt(floats(read[weight.name], weight) / high)
+
+    def cells(number: Quantity) -> Cells:
+        center, half = _range(number)
+
+        def made(read: Any, index: pd.Index[Any]) -> pd.Series[Any]:
+            centered = (floats(read[number.column.name], number.column) - center) / half
+            return pd.Series(np.clip(centered, -1.0, 1.0) * root(read), index=index)
+
+        return made
+
+    reads = (weight.name, *(number.column.name for number in quantities))
+    # names of their own: a step reads what it made under the name of a column in place of the column
+    roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
+    columns = [Column(roots, "float", weight.nullable, lower=math.sqrt(low / high), upper=1.0)]
+    makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
+    for name, number in zip(names, quantities, strict=True):
+        nullable = weight.nullable or number.column.nullable
+        columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
+        makers[name] = cells(number)
+    return Transform("weighted", Domain(tuple(columns)), reads, makers)
+
+
+def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
+    """Names that differ from each other and from those that are taken."""
+    found: list[str] = []
+    for name in names:
+        while name in taken or name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
+def _weighted(column: Column) -> Quantity:
+    """A number times the root of its weight."""
+    return quantity(column, "ols", centered=False, products=True)

@@ -1,0 +1,297 @@
+"""Least squares by noisy moments, with intervals that count the noise and the sample together.
+
+The residuals at the coefficients b of the population are uncorrelated with the regressors. So the noisy sums
+of residuals times regressors are sampling error plus a linear combination of the noise of the moments, with
+known weights. To first order, the covariance of the coefficients is that of these sums between two inverses
+of the moments A of the regressors: s^2 A^-1 + A^-1 V(b) A^-1, with the residual variance s^2 and the
+covariance V(b) of the noise. Noise that is not normal has the quantile of Cornish and Fisher (1938), by its
+fourth cumulant.
+
+The expansion holds while the noise N in the moments of the regressors is small beside them. Its size is the
+root of the expected squared Frobenius norm of A^-1/2 N A^-1/2; beyond `NOISE_LIMIT` no interval is stated. It
+depends on released numbers and on the scale of the noise alone.
+
+Sources: Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction &
+estimation in unbounded domain" (2018), for the release of noisy moments; Fuller, "Measurement error models"
+(1987), for the covariance of coefficients whose moments have errors of known covariance; Ferrando, Wang,
+Sheldon, "Parametric bootstrap for differentially private confidence intervals" (2022), for intervals of a
+population that count the noise and the sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy.statistic.confidence import NO_NOISE, Ends
+from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Scope, Whole, pairs
+from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.sums import Covariance, half_square
+
+__all__ = ["LeastSquares"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+NOISE_LIMIT = 0.3
+"""The largest size of the noise, in units of the moments of the regressors, that leaves an interval."""
+
+FEWEST = 10
+"""The fewest degrees of freedom that leave an interval."""
+
+NO_INTERVAL = (
+    "no interval: the noise is too large beside the moments of the regressors; more records, a larger "
+    "epsilon, fewer regressors or narrower bounds help"
+)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Coefficients of least squares, made of the noisy parts of `Covariance`.
+
+    Parameters
+    ----------
+    quantities : the regressors, then the response. With weights, the root of the weights, and the others
+        times this root, in units of half ranges from the middle.
+    ranges : the middle and half the range of each regressor, and of the response.
+    ridge : what the squared coefficients but the intercept are multiplied with, in the units of the columns.
+    weights : the name of the column of the weights and the largest one, which counts 1; or None.
+    """
+
+    quantities: tuple[Quantity, ...]
+    scope: Scope
+    ranges: tuple[tuple[float, float], ...]
+    ridge: float = 0.0
+    weights: tuple[str, float] | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records have weights."""
+        return self.weights is not None
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """The statistic whose parts get the noise. The first of weighted products are the sums."""
+        return Covariance(self.quantities, self.scope, summed=not self.weighted)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.covariance.parts
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return -math.inf, math.inf
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.covariance.reads
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        return self.covariance.exact(found)
+
+    @np.errstate(over="ignore", invalid="ignore")  # noise may be as large as doubles
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        fit = _Fit(self._moments(noisy), self._penalty(), self._back())
+        center, half = self.ranges[-1]
+        name, largest = self.weights or (None, 1.0)
+        values = fit.back @ fit.coefficients
+        values[0] += center
+        error, excess = fit.errors()
+
+        def interval(level: float) -> Ends:
+            from scipy.special import ndtri
+
+            z = float(ndtri((1 + level) / 2))
+            width = error * (z + excess * (z**3 - 3 * z) / 24)
+            return values - width, values + width
+
+        regression = {
+            "records": float(fit.moments.rows),
+            "degrees_of_freedom": float(fit.freedom),
+            "residual_variance": fit.variance * half**2 * largest,
+            "r_squared": fit.r_squared,
+            "ridge": self.ridge,
+            "weights": name,
+            "interval_of": "population" if fit.known else None,
+            "note": None if fit.known else NO_INTERVAL,
+        }
+        return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression)
+
+    def _penalty(self) -> Floats:
+        """What the penalty adds to the moments of the regressors, in units of half ranges."""
+        ridge = self.ridge if self.weights is None else self.ridge / self.weights[1]
+        return np.diag([0.0, *(ridge / half**2 for _, half in self.ranges[:-1])])
+
+    def _back(self) -> Floats:
+        """The matrix that takes coefficients of half ranges to those of the units of the columns."""
+        half = self.ranges[-1][1]
+        back = np.diag([half, *(half / width for _, width in self.ranges[:-1])])
+        back[0, 1:] = [-half * center / width for center, width in self.ranges[:-1]]
+        return back
+
+    def _moments(self, noisy: Sequence[Noisy]) -> _Moments:
+        """The noisy moments as a matrix."""
+        first = 0 if self.weighted else 1  # the place of the first quantity in the matrix
+        units = np.ones(first + len(self.quantities))
+        if not self.weighted:
+            units[1:] = [half for _, half in self.ranges]
+        values, std = np.zeros((2, len(units), len(units)))
+        shares = np.zeros(len(units))
+        count, *others = noisy
+        rows = float(count.values[0])
+        if not self.weighted:
+            values[0, 0], shares[0] = rows, 1.0
+        places = [(0, place + 1) for place in range(len(self.quantities) if first else 0)]
+        places += [(i + first, j + first) for i, j in pairs(len(self.quantities))]
+        for (i, j), part in zip(places, others, strict=True):
+            unit = units[i] * units[j]
+            values[i, j] = values[j, i] = part.values[0] / unit
+            std[i, j] = std[j, i] = part.std / unit
+            if i == j:
+                q = self.quantities[i - first]
+                shares[i] = half_square(q.reach) * float(q.unit) ** 2 / unit
+                values[i, i] += shares[i] * rows
+        law = count.tail.law
+        kurtosis = 0.0 if law.std < NO_NOISE else 2 * law.half_moment(4) / law.std**4 - 3
+        return _Moments(values, std, shares, rows, count.std, kurtosis)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """The noisy moments of (1, regressors, response), in units of half ranges.
+
+    ``std``: deviation of the noise that an entry has by itself. ``shares``: how much of the noise of the
+    count, of deviation ``count_std``, is in each entry of the diagonal. ``kurtosis``: of the noise, beyond
+    that of the normal law.
+    """
+
+    values: Floats
+    std: Floats
+    shares: Floats
+    rows: float
+    count_std: float
+    kurtosis: float
+
+    @property
+    def floor(self) -> float:
+        """The size of the noise in the moments of the regressors, as an eigenvalue."""
+        noise = self.std[:-1, :-1] ** 2 + np.diag((self.shares[:-1] * self.count_std) ** 2)
+        return float(np.sqrt(noise.sum(axis=1).max()))
+
+    def noise_size(self, inverse: Floats) -> float:
+        """The root of the expected squared Frobenius norm of the noise between two roots of ``inverse``."""
+        own, diagonal, shares = self.std[:-1, :-1] ** 2, np.diagonal(inverse), self.shares[:-1]
+        crossed = inverse**2 + np.outer(diagonal, diagonal)
+        np.fill_diagonal(crossed, diagonal**2)
+        by_count = self.count_std**2 * (np.outer(shares, shares) * inverse**2).sum()
+        return math.sqrt(float((own * crossed).sum() + by_count))
+
+    def noise_of(self, weights: Floats, along: Floats) -> tuple[Floats, Floats]:
+        """The variance and the excess kurtosis of the noise in each row of ``weights @ moments @ along``.
+
+        ``weights``: a row each of weights of the regressors; the moments with the response have none.
+        """
+        rows = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
+        crossed = rows[:, :, np.newaxis] * along
+        crossed = crossed + np.swapaxes(crossed, 1, 2)
+        i, j = np.triu_indices(len(along), 1)
+        diagonal = rows * along
+        own = np.concatenate(
+            [
+                crossed[:, i, j] * self.std[i, j],
+                diagonal * np.diagonal(self.std),
+                (diagonal @ self.shares)[:, np.newaxis] * self.count_std,
+            ],
+            axis=1,
+        )
+        variance = (own**2).sum(axis=1)
+        shares = own**2 / np.where(variance > 0, variance, 1.0)[:, np.newaxis]
+        return variance, self.kurtosis * (shares**2).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The least squares of noisy moments, and how far off they may be.
+
+    ``penalty``: added to the moments of the regressors. ``back``: takes coefficients to the units of the
+    columns.
+    """
+
+    moments: _Moments
+    penalty: Floats
+    back: Floats
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        values, vectors = np.linalg.eigh(self.moments.values[:-1, :-1] + self.penalty)
+        return values, vectors
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverse of the moments of the regressors; their eigenvalues are at least those of the noise."""
+        values, vectors = self._spectrum
+        return np.asarray((vectors / np.maximum(values, self.moments.floor)) @ vectors.T)
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """In units of half ranges."""
+        return np.asarray(self.inverse @ self.moments.values[:-1, -1])
+
+    @property
+    def along(self) -> Floats:
+        """What the moments are multiplied with to give those with the residuals."""
+        return np.append(-self.coefficients, 1.0)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom."""
+        return max(self.moments.rows - len(self.coefficients), 1.0)
+
+    @cached_property
+    def variance(self) -> float:
+        """The residual variance: between 0 and the largest within the range of the response.
+
+        The sum of squared residuals is too small by what the noise moved the coefficients, on average.
+        """
+        values, vectors = self._spectrum
+        roots = (vectors / np.sqrt(np.maximum(values, self.moments.floor))).T
+        moved = float(self.moments.noise_of(roots, self.along)[0].sum())
+        squares = float(self.along @ self.moments.values @ self.along)
+        return min(1.0, max(0.0, (squares + moved) / self.freedom))  # 0 and not NaN beyond doubles
+
+    @property
+    def r_squared(self) -> float | None:
+        """The share of the variance of the response that is explained; None if that is not positive."""
+        moments = self.moments.values
+        total = moments[-1, -1] - moments[0, -1] ** 2 / max(moments[0, 0], 1.0)
+        return None if total <= 0 else float(min(1.0, max(0.0, 1 - self.variance * self.freedom / total)))
+
+    @cached_property
+    def known(self) -> bool:
+        """Whether the noise is small enough for errors to first order."""
+        enough = self.moments.rows - len(self.coefficients) >= FEWEST
+        clear = float(self._spectrum[0][0]) > self.moments.floor
+        return enough and clear and self.moments.noise_size(self.inverse) <= NOISE_LIMIT
+
+    def errors(self) -> tuple[Floats, Floats]:
+        """The standard error and the excess kurtosis of each coefficient in the units of the columns."""
+        if not self.known:
+            none = np.full(len(self.coefficients), np.nan)
+            return none, none
+        weights = self.back @ self.inverse
+        noise, kurtosis = self.moments.noise_of(weights, self.along)
+        squares = np.einsum("ij,jk,ik->i", weights, self.moments.values[:-1, :-1], weights)
+        sample = self.variance * np.maximum(squares, 0.0)
+        total = noise + sample
+        shares = np.stack([noise, sample]) / np.where(total > 0, total, 1.0)
+        # that of the sample is the excess kurtosis of Student's t
+        return np.sqrt(total), kurtosis * shares[0] ** 2 + 6 / (self.freedom - 4) * shares[1] ** 2
