@@ -45,6 +45,7 @@ CALLS = [
     ("describe", (["age", "income"],), {"epsilon": 0.5, "rng": 1, "split": {"age": 1, "income": 3}}),
     ("cov", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
     ("corr", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
+    ("ols", ("income", ["age"]), {"epsilon": 0.5, "rng": 1}),
     ("proportion", ("health", "yes"), {"epsilon": 0.5, "rng": 1}),
     ("quantile", (["age", "income"], [0.25, 0.75]), {"epsilon": 0.5, "rng": 1}),
     ("median", ("income",), {"epsilon": 0.5, "rng": 1}),

@@ -124,7 +124,7 @@ class LeastSquares:
             "interval_of": "population" if fit.known else None,
             "note": None if fit.known else NO_INTERVAL,
         }
-        return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression)
+        return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression=regression)
 
     def _penalty(self) -> Floats:
         """What the penalty adds to the moments of the regressors, in units of half ranges."""

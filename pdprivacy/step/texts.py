@@ -102,5 +102,10 @@ def argument_texts(arguments: Mapping[str, Any], *, arrays: bool = False) -> dic
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the names whose values differ, in order."""
-    return [name for name in dict.fromkeys([*before, *now]) if before.get(name) != now.get(name)]
+    """Return the names whose values differ, in order; a name that one of them lacks stands for None.
+
+    An argument that an earlier version did not have is None by default.
+    """
+    none = text_of(None, "")
+    names = dict.fromkeys([*before, *now])
+    return [name for name in names if before.get(name, none) != now.get(name, none)]
