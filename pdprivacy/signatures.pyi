@@ -27,6 +27,8 @@ from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.releases.aggregates import Aggregate
+from pdprivacy.releases.aggregates import Aggregates
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
 from pdprivacy.releases.bundle import ReleasePlan
@@ -50,8 +52,37 @@ from typing import Literal
 from typing import overload
 
 class ProtectedMethods:
+    @overload
+    def agg(
+        self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def agg(
+        self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def assign(
         self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+    ) -> ProtectedFrame: ...
+    def astype(
+        self, dtype: Any
     ) -> ProtectedFrame: ...
     def batch(
         self, *, delta: Rational | None = None, accounting: Method = 'basic', release_id: str | None = None
@@ -246,9 +277,33 @@ class ProtectedMethods:
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def partition(
         self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
     ) -> dict[Hashable, ProtectedFrame]: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def plan_releases(
         self, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = 'best'
     ) -> ReleasePlan: ...
@@ -323,6 +378,9 @@ class ProtectedMethods:
     def remaining(
         self, delta: Rational = 0
     ) -> float: ...
+    def rename(
+        self, columns: Mapping[Hashable, Hashable]
+    ) -> ProtectedFrame: ...
     def repeated_risk(
         self, publications: Sequence[Mapping[str, Any]], *, average: risk.Average = 'cells',
         spent: bool = False, progress: bool | None = None, measure: risk.Measure = 'local',
@@ -432,7 +490,7 @@ class ProtectedMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
@@ -441,7 +499,7 @@ class ProtectedMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
@@ -465,6 +523,21 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
 
 class PlanMethods:
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -557,9 +630,16 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
@@ -567,6 +647,40 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
+    @overload
+    def agg(
+        self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def agg(
+        self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -732,9 +846,25 @@ class BatchMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
@@ -743,7 +873,7 @@ class BatchMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
@@ -863,4 +993,150 @@ class GroupMethods:
         bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable = None, value: Any = True, *, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def mode(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+
+class GroupPlanMethods:
+    def count(
+        self, *, epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable = None, value: Any = True, *, epsilon: Levels, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
     ) -> pd.DataFrame: ...

@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
 import pandas as pd
 
+from pdprivacy import accounting
 from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of
+from pdprivacy.release.publish import Made, counts, release_of, series
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.aggregates import Aggregates, asked_of, chosen_of, moments_of, refuse_bounds
 from pdprivacy.releases.columns import (
     Labels,
     Split,
     cell_index,
     check_cells,
+    check_flag,
     columns_of,
     name_index,
     refuse_shared,
     weights_of,
 )
+from pdprivacy.releases.selection import (
+    QuantileOptions,
+    SelectionOptions,
+    of_labels,
+    of_numbers,
+    quantiles,
+    selected,
+    shares_asked,
+)
+from pdprivacy.releases.tables import shares_of, without_nulls
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_tracebacks
-from pdprivacy.statistic import Cells, GroupedMoments, quantity
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
+from pdprivacy.statistic import Cells, GroupedMoments, indicator
+from pdprivacy.statistic import Labels as Candidates
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
 else:
     GroupMethods = object
 
-__all__ = ["GroupBy", "groupby"]
+__all__ = ["VERBS_BY_GROUP", "GroupBy", "groupby"]
 
 _GROUPS = 'private.dp.groupby("region")'
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _told(function: Callable[P, R]) -> Callable[P, R]:
-    return told(function, _GROUPS)
 
 
 @short_tracebacks
@@ -69,105 +80,373 @@ class GroupBy(GroupMethods):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'GroupBy' has no attribute {name!r}")
-            raise unknown("GroupBy", name, ("count", "sum", "mean", "var"), _GROUPS)
+            raise unknown("GroupBy", name, tuple(VERBS_BY_GROUP), _GROUPS)
 
     def __repr__(self) -> str:
-        return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
+        return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
 
-    if not TYPE_CHECKING:  # what it returns depends on an argument
+    def _asked(self, columns: Labels | None) -> Labels | None:
+        return self.selected if columns is None else columns
 
-        @_told
-        @executed
-        @noised("geometric")
-        def count(
-            self,
-            *,
-            epsilon: Rational,
-            **noise: Unpack[Options],
-        ) -> Release[pd.Series[Any]]:
-            """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-            call = Call.of("count", epsilon, noise, (), self.keys)
-            statistic = Cells(self.keys, self._protected.scope, "groupby")
-            index = cell_index(self.keys, "groupby")
-            return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
+    def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
+        """The columns of a release, none of which is a key."""
+        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
+        refuse_shared(chosen, self.keys, method)
+        return chosen
 
     def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> Release[pd.DataFrame]:
-        names = {key.name for key in self.keys}
-        columns = self.selected if columns is None else columns
-        chosen = columns_of(self._protected, columns, kind)
-        if columns is None:
-            chosen = tuple(column for column in chosen if column.name not in names)
-        refuse_shared(chosen, self.keys, kind)
-        quantities = tuple(
-            quantity(column, kind, centered=kind != "sum", products=kind == "var") for column in chosen
-        )
-        statistic = GroupedMoments(
-            kind, quantities, weights_of(chosen, split), self.keys, self._protected.scope
-        )
-        call = replace(call, columns=chosen, by=self.keys)
-        index, labels = cell_index(self.keys, "groupby"), name_index(chosen)
+        chosen = self._chosen(columns, kind)
+        kinds = ((kind,),) * len(chosen)
+        statistic = moments_of(self._protected, chosen, kinds, split, self.keys, kind)
+        return self._table(statistic, replace(call, columns=chosen), name_index(chosen))
+
+    def _table(self, statistic: GroupedMoments, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
+        """The release of a table of keys by the numbers of each group."""
+        call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
 
         def make(result: Result) -> Made[pd.DataFrame]:
             return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
 
         return release_of(self._protected, call, statistic, make)
 
-    @_told
-    @executed
-    @noised("laplace")
-    def sum(
+    def _ranked(
         self,
-        columns: Labels | None = None,
-        *,
+        statistic: str,
+        columns: Labels | None,
+        q: Any,
         epsilon: Rational,
-        split: Split = None,
-        **noise: Unpack[Options],
+        split: Split,
+        options: QuantileOptions,
     ) -> Release[pd.DataFrame]:
-        """Sums per key: a DataFrame of keys by columns.
+        """The release of numbers by their rank in each group."""
+        chosen = self._chosen(columns, statistic)
+        shares, named, several = shares_asked(q)
+        choices = quantiles(self._protected, statistic, chosen, shares, split, self.keys)
+        index, names = cell_index(self.keys, "groupby"), name_index(chosen)
+        if several:
+            pairs = [(*(key if len(self.keys) > 1 else (key,)), one) for key in index for one in named]
+            index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
-        """
-        return self._moments("sum", columns, split, Call.of("sum", epsilon, noise))
+        def make(numbers: list[list[Any]]) -> pd.DataFrame:
+            values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
+            return pd.DataFrame(values.T.reshape(-1, len(chosen)), index=index, columns=names)
 
-    @_told
-    @executed
-    @noised("laplace")
-    def mean(
-        self,
-        columns: Labels | None = None,
-        *,
-        epsilon: Rational,
-        split: Split = None,
-        **noise: Unpack[Options],
-    ) -> Release[pd.DataFrame]:
-        """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
+        return selected(self._protected, statistic, chosen, choices, epsilon, dict(options), make)
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
-        """
-        return self._moments("mean", columns, split, Call.of("mean", epsilon, noise))
 
-    @_told
-    @executed
-    @noised("laplace")
-    def var(
-        self,
-        columns: Labels | None = None,
-        *,
-        epsilon: Rational,
-        split: Split = None,
-        **noise: Unpack[Options],
-    ) -> Release[pd.DataFrame]:
-        """Sample variances per key by noisy sums, a DataFrame of keys by columns.
+@noised("geometric")
+def count(groups: GroupBy, *, epsilon: Rational, **noise: Unpack[Options]) -> Release[pd.Series[Any]]:
+    """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
+    call = Call.of("count", epsilon, noise, (), groups.keys)
+    statistic = Cells(groups.keys, groups._protected.scope, "groupby")
+    index = cell_index(groups.keys, "groupby")
+    return release_of(groups._protected, call, statistic, partial(counts, call, index, "count"))
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
-        """
-        return self._moments("var", columns, split, Call.of("var", epsilon, noise))
+
+@noised("laplace")
+def sum(  # noqa: A001
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Sums per key: a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    """
+    return groups._moments("sum", columns, split, Call.of("sum", epsilon, noise))
+
+
+@noised("laplace")
+def mean(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    """
+    return groups._moments("mean", columns, split, Call.of("mean", epsilon, noise))
+
+
+@noised("laplace")
+def var(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Sample variances per key by noisy sums, a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    """
+    return groups._moments("var", columns, split, Call.of("var", epsilon, noise))
+
+
+@noised("laplace")
+def std(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Standard deviations per key: square roots of released variances, 0 where one is negative.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`. Returns a DataFrame
+    of keys by columns.
+    """
+    return groups._moments("std", columns, split, Call.of("std", epsilon, noise))
+
+
+@noised("laplace")
+def proportion(
+    groups: GroupBy,
+    column: Hashable = None,
+    value: Any = True,
+    *,
+    epsilon: Rational,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """The share per key of records whose ``column`` holds the declared label ``value``, nulls left out.
+
+    Each is a noisy count over a noisy count. Returns a DataFrame of keys by one column, labelled by ``value``
+    under the column's name.
+    """
+    chosen = columns_of(groups._protected, groups._asked(column), "proportion")
+    if len(chosen) != 1:
+        raise ParameterError("'proportion' takes one column and one label.")
+    refuse_shared(chosen, groups.keys, "proportion")
+    statistic = GroupedMoments(
+        (("mean",),),
+        (indicator(chosen[0], "proportion", value),),
+        accounting.shares([1]),
+        groups.keys,
+        groups._protected.scope,
+    )
+    labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
+    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen), labels)
+
+
+@noised("laplace")
+def describe(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Counts without nulls, means and standard deviations per key, as `DataFrameGroupBy.describe` begins.
+
+    All are made of one set of noisy numbers, as in `df.dp.describe`. Returns a DataFrame of keys by columns
+    and "count", "mean" and "std".
+    """
+    call = Call.of("describe", epsilon, noise)
+    return _several(groups, call, ["count", "mean", "std"], columns, split)
+
+
+@noised("laplace")
+def agg(
+    groups: GroupBy,
+    func: Aggregates,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
+
+    ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
+    and "std". All of a column are made of one set of noisy numbers, as in `df.dp.agg`. ``columns`` (all
+    numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+
+    Returns a DataFrame of keys by columns where each column has one statistic, given by name; else by columns
+    and statistics.
+    """
+    return _several(groups, Call.of("agg", epsilon, noise), func, columns, split)
+
+
+def _several(
+    groups: GroupBy, call: Call, func: Any, columns: Labels | None, split: Split
+) -> Release[pd.DataFrame]:
+    """The release of several statistics per key."""
+    facts, method, keys = groups._protected, call.statistic, groups.keys
+    own = None if isinstance(func, dict) and columns is None else groups._asked(columns)
+    chosen, kinds, by_name = asked_of(facts, func, own, keys, method)
+    statistic = moments_of(facts, chosen, kinds, split, keys, method)
+    call = replace(call, columns=chosen)
+    if by_name and len(set(kinds)) == 1:
+        call = replace(call, statistic=kinds[0][0])
+    else:
+        refuse_bounds(call)
+    labels = name_index(chosen)
+    if not by_name:
+        labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
+    return groups._table(statistic, call, labels)
+
+
+@noised("geometric")
+def value_counts(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    normalize: bool = False,
+    sort: bool = True,
+    dropna: bool = False,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
+
+    ``normalize``: shares of the noisy total of each group. ``sort``: largest released count of each group
+    first. ``dropna``: without the null labels of ``columns``. Every declared combination is there, the empty
+    ones too.
+
+    Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
+    `df.dp.value_counts`.
+    """
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
+    asked = groups._asked(columns)
+    if asked is None:
+        raise ParameterError(
+            "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
+        )
+    chosen, keys = columns_of(groups._protected, asked, "value_counts"), groups.keys
+    refuse_shared(chosen, keys, "value_counts")
+    call = Call.of("value_counts", epsilon, noise, chosen, keys)
+    scope = groups._protected.scope
+    chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
+    check_cells((*keys, *chosen), "value_counts")
+    call = replace(call, normalize="index" if normalize else None)
+    statistic = Cells((*keys, *chosen), scope, "value_counts")
+    index = cell_index((*keys, *chosen), "value_counts")
+    shape = len(cell_index(keys, "value_counts")), -1
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        if not normalize:
+            return counts(call, index, "count", result)
+        shares = shares_of(result.reshaped(shape), axis=1, total=None)
+        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
+        return series(flat, index, "proportion")
+
+    def arrange(made: Made[Any]) -> Made[Any]:
+        released, errors = made
+        values = released if isinstance(released, pd.Series) else released.mean(axis=1)
+        table = values.to_numpy().reshape(shape)
+        first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
+        order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
+        return released.iloc[order], errors.reordered(order)
+
+    return release_of(groups._protected, call, statistic, make, arrange=arrange if sort else None)
+
+
+@of_labels
+def mode(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[SelectionOptions],
+) -> Release[pd.DataFrame]:
+    """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
+
+    One selection per group for one charge: a record more or less moves the counts of one group alone. Of a
+    group without records any label is equally likely. Returns a DataFrame of keys by columns.
+    """
+    facts, keys = groups._protected, groups.keys
+    asked = groups._asked(columns)
+    if asked is None:
+        raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
+    chosen = columns_of(facts, asked, "mode")
+    refuse_shared(chosen, keys, "mode")
+    choices = []
+    for column, weight in zip(chosen, weights_of(chosen, split), strict=True):
+        check_cells((*keys, column), "mode")
+        choices.append(Candidates(column, facts.scope, "mode", weight, keys=keys))
+    index = cell_index(keys, "groupby")
+
+    def make(labels: list[list[Any]]) -> pd.DataFrame:
+        found = [pd.Series(one, index=index, name=place) for place, one in enumerate(labels)]
+        return pd.concat(found, axis=1).set_axis(name_index(chosen), axis=1)
+
+    return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
+
+
+@of_numbers
+def quantile(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    q: Rational | Sequence[Rational] = 0.5,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
+
+    One selection per group for one charge: a record more or less moves the ranks of one group alone. Of a
+    group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove"; twice
+    that under "replace_one", where a record may leave a group and come to another one.
+
+    ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `df.dp.quantile`. Returns a
+    DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
+
+    On frames of other engines than pandas all groups are read by one query, which takes memory for each
+    different number that a group has.
+    """
+    return groups._ranked("quantile", columns, q, epsilon, split, options)
+
+
+@of_numbers
+def median(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """Medians of numeric columns per key: the `quantile` of 1/2, with all that is said there.
+
+    Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
+    columns, as `DataFrameGroupBy.median`.
+    """
+    return groups._ranked("median", columns, Fraction(1, 2), epsilon, split, options)
+
+
+VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
+    verb.__name__: verb
+    for verb in (
+        count, sum, mean, var, std, proportion, describe, agg, value_counts, mode, quantile, median,
+    )
+}  # fmt: skip
+"""The releases per key by name; each is a method of `GroupBy`."""
+
+for _name, _verb in VERBS_BY_GROUP.items():
+    # a pipeline keeps what it released under the name of the method
+    _verb.__qualname__ = f"GroupBy.{_name}"
+    setattr(GroupBy, _name, short_traceback(told(executed(_verb), _GROUPS)))
 
 
 def groupby(protected: Protected, by: Labels) -> GroupBy:
-    """Declared groups for ``count``, ``sum``, ``mean`` and ``var``, each charged once.
+    """Declared groups, for statistics of each that are charged once.
 
-    Raises DeclarationError for a key without declared cells.
+    Its methods are ``count``, ``sum``, ``mean``, ``var``, ``std``, ``proportion``, ``describe``, ``agg``,
+    ``value_counts``, ``mode``, ``quantile`` and ``median``. Raises DeclarationError for a key without
+    declared cells.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})

@@ -18,7 +18,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
-from pdprivacy.release.publish import attach
+from pdprivacy.release.publish import attach, public_rows
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
@@ -30,7 +30,6 @@ from pdprivacy.statistic import Labels, Quantile, ladder, share
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
-End: TypeAlias = Literal["lower", "upper"]
 R = TypeVar("R")
 
 DRAW = 10**4
@@ -126,7 +125,7 @@ def mode(
     def make(labels: list[list[Any]]) -> pd.Series[Any]:
         return pd.Series([one[0] for one in labels], index=name_index(chosen), dtype=dtype)
 
-    return _released(protected, "mode", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "mode", chosen, choices, epsilon, dict(options), make)
 
 
 @of_labels
@@ -184,7 +183,7 @@ def top_k(
             return series[0]
         return pd.concat(series, axis=1).set_axis(name_index(chosen), axis=1)
 
-    return _released(protected, "top_k", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "top_k", chosen, choices, epsilon, dict(options), make)
 
 
 @of_numbers
@@ -230,29 +229,9 @@ def quantile(
     0.25  31.0
     0.75  54.0
     """
-    if isinstance(q, np.ndarray) and q.ndim == 0:
-        q = q[()]
-    several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
-    asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
-    if not asked:
-        raise ParameterError("'q' must not be empty.")
-    shares = [share(one, q) for one in asked]
-    if len(set(shares)) < len(shares):
-        raise ParameterError("'q' must be different numbers.")
-    named = [float(rational(one, "q")) for one in asked]
     chosen = columns_of(protected, columns, "quantile")
-    weights = weights_of(chosen, split)
-    choices = [
-        Quantile(
-            ladder(column, "quantile"),
-            one,
-            protected.scope,
-            weight / len(shares),
-            "lower" if one == 0 else "upper" if one == 1 else None,
-        )
-        for column, weight in zip(chosen, weights, strict=True)
-        for one in shares
-    ]
+    shares, named, several = shares_asked(q)
+    choices = quantiles(protected, "quantile", chosen, shares, split)
 
     def make(numbers: list[list[Any]]) -> Any:
         values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
@@ -261,7 +240,44 @@ def quantile(
             return pd.Series(values[0], index=names, name=named[0])
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
-    return _released(protected, "quantile", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "quantile", chosen, choices, epsilon, dict(options), make)
+
+
+def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
+    """The shares below the quantiles that are asked for, their labels, and whether ``q`` lists them."""
+    if isinstance(q, np.ndarray) and q.ndim == 0:
+        q = q[()]
+    several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
+    asked: list[Any] = list(q) if several else [q]
+    if not asked:
+        raise ParameterError("'q' must not be empty.")
+    shares = [share(one, q) for one in asked]
+    if len(set(shares)) < len(shares):
+        raise ParameterError("'q' must be different numbers.")
+    return shares, [float(rational(one, "q")) for one in asked], several
+
+
+def quantiles(
+    protected: Protected,
+    statistic: str,
+    chosen: Sequence[Column],
+    shares: Sequence[Fraction],
+    split: Split,
+    keys: tuple[Column, ...] = (),
+) -> list[Quantile]:
+    """The quantiles of each column, one column after the other; per group where there are keys."""
+    return [
+        Quantile(
+            ladder(column, statistic),
+            one,
+            protected.scope,
+            weight / len(shares),
+            "lower" if one == 0 else "upper" if one == 1 else None,
+            keys,
+        )
+        for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
+        for one in shares
+    ]
 
 
 @of_numbers
@@ -285,7 +301,7 @@ def median(
     40
     """
     chosen = columns_of(protected, columns, "median")
-    return _one_each(protected, "median", chosen, None, epsilon, split, options)
+    return _one_each(protected, "median", chosen, Fraction(1, 2), epsilon, split, options)
 
 
 @of_numbers
@@ -322,7 +338,7 @@ def min(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
-    return _one_each(protected, "min", chosen, "lower", epsilon, split, options)
+    return _one_each(protected, "min", chosen, Fraction(0), epsilon, split, options)
 
 
 @of_numbers
@@ -345,32 +361,27 @@ def max(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "max")
-    return _one_each(protected, "max", chosen, "upper", epsilon, split, options)
+    return _one_each(protected, "max", chosen, Fraction(1), epsilon, split, options)
 
 
 def _one_each(
     protected: Protected,
     statistic: str,
     chosen: Sequence[Column],
-    end: End | None,
+    q: Fraction,
     epsilon: Rational,
     split: Split,
     options: QuantileOptions,
 ) -> Release[pd.Series[Any]]:
-    weights = weights_of(chosen, split)
-    q = Fraction(1, 2) if end is None else Fraction(int(end == "upper"))
-    choices = [
-        Quantile(ladder(column, statistic), q, protected.scope, weight, end)
-        for column, weight in zip(chosen, weights, strict=True)
-    ]
+    choices = quantiles(protected, statistic, chosen, [q], split)
 
     def make(numbers: list[list[Any]]) -> pd.Series[Any]:
         return pd.Series([one[0] for one in numbers], index=name_index(chosen), dtype=np.float64)
 
-    return _released(protected, statistic, chosen, choices, epsilon, dict(options), make)
+    return selected(protected, statistic, chosen, choices, epsilon, dict(options), make)
 
 
-def _released(
+def selected(
     protected: Protected,
     statistic: str,
     columns: Sequence[Column],
@@ -379,7 +390,7 @@ def _released(
     options: dict[str, Any],
     make: Callable[[list[list[Any]]], R],
 ) -> Release[R]:
-    """The release of selections; ``make`` makes the released object of what was selected."""
+    """The release of selections; ``make`` makes the released object of what was selected, per choice."""
     asked = Choosing(
         epsilon,
         options["delta"],
@@ -390,7 +401,7 @@ def _released(
     if isinstance(choices[0], Quantile) and asked.mechanism != "exponential":
         raise ParameterError(f"{statistic!r} is drawn by mechanism='exponential' (got {asked.mechanism!r}).")
     each = (one.candidates * one.count if isinstance(one, Labels) else DRAW for one in choices)
-    work = sum(each) * asked.releases
+    work = sum(each) * choices[0].groups * asked.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
@@ -403,6 +414,7 @@ def _released(
         request,
         rng=options["rng"],
         columns=tuple(columns),
+        by=choices[0].keys,
         release_id=options["release_id"],
     )
 
@@ -448,7 +460,7 @@ def _attach(
         scale=_by_choice(choices, [mechanism.scale for mechanism in drawn.price.mechanisms]),
         split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
         error=error,
-        rows=None if any(column.nullable for column in call.columns) else protected.scope.held()[1],
+        rows=public_rows(protected, call),
     )
 
 

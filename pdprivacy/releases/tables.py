@@ -34,10 +34,10 @@ from pdprivacy.releases.columns import (
 )
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, Cells, Rows, Statistic, TreeCells
+from pdprivacy.statistic import Answer, Cells, Distinct, Rows, Scope, Statistic, TreeCells
 from pdprivacy.statistic.confidence import Ends, of_shares
 
-__all__ = ["count", "crosstab", "histogram", "value_counts"]
+__all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 
 MOST_BINS = 10**6
 
@@ -91,6 +91,7 @@ def value_counts(
     epsilon: Rational,
     normalize: bool = False,
     sort: bool = True,
+    dropna: bool = False,
     constraint: Constraint | None = None,
     branching: int = 2,
     **noise: Unpack[Options],
@@ -98,8 +99,8 @@ def value_counts(
     """Records per declared label, every declared label included, a null label where declared.
 
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
-    public). ``sort``: largest released count first, as pandas.
-    ``constraint``, ``branching``: as in `crosstab`.
+    public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
+    without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
     "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one".
@@ -116,13 +117,14 @@ def value_counts(
     True     49
     Name: count, dtype: int64
     """
-    check_flag("normalize", normalize)
-    check_flag("sort", sort)
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
     chosen = columns_of(protected, columns, "value_counts")
-    check_cells(chosen, "value_counts")
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
     call = replace(call, normalize="all" if normalize else None)
-    cells = Cells(chosen, protected.scope, "value_counts")
+    chosen, scope = without_nulls(chosen, protected.scope) if dropna else (chosen, protected.scope)
+    check_cells(chosen, "value_counts")
+    cells = Cells(chosen, scope, "value_counts")
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -131,6 +133,47 @@ def value_counts(
         return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
     return release_of(protected, call, statistic, make, arrange=_largest_first if sort else None)
+
+
+def without_nulls(columns: Sequence[Column], scope: Scope) -> tuple[tuple[Column, ...], Scope]:
+    """The columns as if no null was declared, which leaves records out that have one, and their scope."""
+    if not any(column.nullable for column in columns):
+        return tuple(columns), scope
+    return tuple(replace(column, nullable=False) for column in columns), scope.narrowed()
+
+
+@noised("geometric")
+def nunique(
+    protected: Protected,
+    columns: Labels,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """How many declared labels of each column some record holds, nulls left out, as `DataFrame.nunique`.
+
+    ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
+    ``epsilon``; equal by default. Sensitivity 1 per column.
+
+    Returns a Series of int64 (float64 unless "geometric"), labelled by column.
+
+    Raises DeclarationError for a column without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south", "west"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=9)
+    >>> private.dp.nunique("region", epsilon=9, rng=1)
+    region    2
+    dtype: int64
+    """
+    chosen = columns_of(protected, columns, "nunique")
+    for column in chosen:
+        check_cells([column], "nunique")
+    call = Call.of("nunique", epsilon, noise, chosen)
+    statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
 
 
 def _largest_first(made: Made[Any]) -> Made[Any]:
@@ -322,7 +365,7 @@ def _constrained(
     total = cells.scope.held()[1]
     _check_constraint(call, normalize, branching, total)
     if constraint is None:
-        return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
+        return cells, partial(shares_of, axis=axis, total=None) if normalize else _as_they_are
     if constraint == "nonnegative":
         return cells, _nonnegative
     if constraint == "hierarchy":
@@ -333,7 +376,7 @@ def _constrained(
         if not normalize:
             values = postprocess.integers(project(result.answer.values, total), total)
             return result.projected(values)
-        shares = _shares(result, axis=axis, total=total if axis is None else None)
+        shares = shares_of(result, axis=axis, total=total if axis is None else None)
         values = project(shares.answer.values, 1.0, axis)
         return shares.projected(values)
 
@@ -382,7 +425,7 @@ def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
     """Whole counts, or shares of their total, of the consistent leaves of a tree."""
     leaves = np.asarray(result.answer.values)
     if normalize:
-        shares = _shares(result, axis=None, total=None)
+        shares = shares_of(result, axis=None, total=None)
         even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
         return shares.projected(even)
     whole = int(np.rint(leaves.sum())) if total is None else total
@@ -398,7 +441,7 @@ def _measured(result: Result) -> Floats:
     return result.noisy[0].values[: values.size].reshape(values.shape)
 
 
-def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
+def shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
     """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
     answer = result.answer
     values, std = np.asarray(answer.values), float(answer.standard_error)

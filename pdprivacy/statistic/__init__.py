@@ -13,9 +13,9 @@ the answer is made of them (*by sums*).
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, count_share, packed
-from pdprivacy.statistic.counts import Cells, Rows, TreeCells
+from pdprivacy.statistic.counts import Cells, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.groups import PIECES, GroupedMoments, PooledCovariance
 from pdprivacy.statistic.interface import (
     Answer,
     Engine,
@@ -36,12 +36,14 @@ from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
 
 __all__ = [
+    "PIECES",
     "Answer",
     "Cells",
     "Clusters",
     "Covariance",
     "Description",
     "Direct",
+    "Distinct",
     "Engine",
     "GroupedMoments",
     "GroupedSums",

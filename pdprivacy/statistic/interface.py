@@ -188,6 +188,27 @@ class Answer:
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
 
+    def arranged(self, arrange: Callable[[Floats], Floats]) -> Answer:
+        """The same numbers in other places: ``arrange`` moves those of an array of their shape."""
+        shape = np.shape(self.values)
+
+        def moved(numbers: Any) -> Floats:
+            return arrange(np.broadcast_to(np.asarray(numbers, np.float64), shape))
+
+        def interval(level: float) -> Ends:
+            assert self.interval is not None
+            lower, upper = map(moved, self.interval(level))
+            return lower, upper
+
+        return Answer(
+            moved(self.values),
+            moved(self.standard_error),
+            moved(self.rounding),
+            moved(self.lower),
+            moved(self.upper),
+            None if self.interval is None else interval,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -243,6 +264,7 @@ class Engine(Protocol):
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
     def ranks(self, quantity: Quantity) -> Ranks: ...
+    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
     def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

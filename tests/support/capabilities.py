@@ -41,6 +41,9 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("var", ("y",), {}),
             ("std", ("y",), {}),
             ("describe", ("y",), {}),
+            ("agg", (["mean", "std"], "y"), {}),
+            ("pivot_table", ("y", "k", "e"), {}),
+            ("nunique", ("s",), {}),
             ("cov", (["y", "m"],), {}),
             ("corr", (["y", "m"],), {}),
             ("proportion", ("e",), {}),
@@ -66,7 +69,20 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
         "crosstab", ("g", "s"), {**COST, "mechanism": "discrete_gaussian", "delta": 1e-6}),
     **{
         f"groupby.{name}": (f"groupby.{name}", arguments, COST)
-        for name, arguments in [("count", ()), ("sum", ("y",)), ("mean", ("y",)), ("var", ("y",))]
+        for name, arguments in [
+            ("count", ()),
+            ("sum", ("y",)),
+            ("mean", ("y",)),
+            ("var", ("y",)),
+            ("std", ("y",)),
+            ("proportion", ("e",)),
+            ("describe", ("y",)),
+            ("agg", (["mean", "std"], "y")),
+            ("value_counts", ("s",)),
+            ("mode", ("s",)),
+            ("quantile", ("y", 0.25)),
+            ("median", ("y",)),
+        ]
     },
     "query": ("query", ("y > 0",), {}),
     "clip": ("clip", (0, 1), {"columns": ["y"]}),
@@ -74,6 +90,8 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "cut": ("cut", ("y", [-1, 0, 2]), {}),
     "recode": ("recode", ("s", {"no": "yes"}), {}),
     "fillna": ("fillna", ({"x": 0},), {}),
+    "rename": ("rename", ({"x": "z"},), {}),
+    "astype": ("astype", ({"m": "float64"},), {}),
     "dropna": ("dropna", (), {}),
     "select": ("select", (["y"],), {}),
     "sample": ("sample", (), {"frac": 0.5}),
