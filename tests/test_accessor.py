@@ -26,6 +26,7 @@ from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import planning
 from pdprivacy.releases.bundle import VERBS
+from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from tests.support import signatures
 from tests.support.cases import each
 from tests.support.snapshots import records_of
@@ -69,6 +70,11 @@ CALLS = [
     ("homogeneity", (["region", "age"], "health"), {"top": 3}),
     ("repeated_risk", ([{"by": "region", "sensitive": "health", "epsilon": 1}],), {}),
     ("groupby", (["region"],), {}),
+    ("agg", (["mean", "std"], "age"), {"epsilon": 0.5, "rng": 1}),
+    ("pivot_table", ("age", "region", "health"), {"epsilon": 0.5, "rng": 1}),
+    ("nunique", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
+    ("rename", ({"age": "years"},), {}),
+    ("astype", ({"age": "float64"},), {}),
     ("partition", ("region",), {"epsilon": 0.5}),
     ("plan_releases", ([("mean", "age", {"epsilon": 0.5, "rng": 1})],), {"delta": 1e-6}),
     ("batch", (), {"release_id": "all"}),
@@ -138,7 +144,7 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     assert public(private["age"]) == public(private["age"] > 3) == named.split()
     with private.dp.batch() as batch:
         assert public(batch) == sorted({*map(str, VERBS), "plan"})
-    assert public(private.dp.groupby("region")) == ["count", "keys", "mean", "selected", "sum", "var"]
+    assert public(private.dp.groupby("region")) == sorted({"keys", "selected", *VERBS_BY_GROUP})
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
@@ -292,12 +298,12 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
 
 
-@pytest.mark.parametrize("method", ["count", "sum", "mean", "var"])
+@pytest.mark.parametrize("method", VERBS_BY_GROUP)
 def test_groups_are_told_by_the_same_words(method):
-    parameters = list(inspect.signature(getattr(releases.GroupBy, method)).parameters)
+    _, *parameters = inspect.signature(getattr(releases.GroupBy, method)).parameters
     whole = list(inspect.signature(getattr(releases, method)).parameters)
     assert [name for name in parameters if name in whole] == [name for name in whole if name in parameters]
-    assert set(parameters) - {"self"} <= set(whole)
+    assert set(parameters) <= set(whole)
 
 
 def test_the_public_names():

@@ -30,7 +30,7 @@ from pdprivacy.statistic.interface import (
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 from pdprivacy.statistic.sums import (
     SharedCounts,
-    covariance,
+    covariances,
     half_square,
     mean_interval,
     product_interval,
@@ -256,11 +256,7 @@ def _means(quantity: Quantity, count: Noisy, total: Noisy, ends: tuple[float, fl
 def _variances(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
     """Sample variances per group, with standard errors to first order."""
     shift = half_square(quantity.reach) * float(quantity.unit) ** 2
-    found = []
-    for group in range(len(count.values)):
-        one = [Noisy(part.values[group : group + 1], part.std) for part in (count, total, squares)]
-        found.append(covariance(one[0], one[1], one[1], one[2], shift))
-    values, errors = np.array(found).T
+    values, errors = covariances(count, total, total, squares, shift)
     upper = largest_variance(quantity.upper - quantity.lower, count.values)
 
     def interval(level: float) -> Ends:
