@@ -454,7 +454,7 @@ COVERED = {
 @pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize("name", COVERED)
 def test_intervals_cover_what_is_released_of(private, name, bounding):
-    """Each of 95 % covers at least 92 % of 200 draws: four standard deviations below."""
+    """Each interval holds the number in at least 88 % of 200 draws: four standard deviations below 95 %."""
     release, true = COVERED[name]
     if bounding is not None:
         inner = release
