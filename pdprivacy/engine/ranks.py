@@ -113,13 +113,12 @@ def sorted_ranks(
     width = quantity.high - quantity.low + 1
     if counts is None:
         places.sort()
-        last = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
-        places, reached = places[last], last + 1
     else:
         order = np.argsort(places)
-        places, reached = places[order], np.cumsum(counts[order])
-        last = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
-        places, reached = places[last], reached[last]
+        places, counts = places[order], np.cumsum(counts[order])
+    last = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
+    reached = last + 1 if counts is None else counts[last]
+    places = places[last]
     edges = np.searchsorted(places, np.arange(groups + 1, dtype=np.int64) * width)
     before = np.append(0, reached)[edges]
     return [

@@ -11,8 +11,8 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain, has_hash
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.arrays import column_of, floats, whole
-from pdprivacy.expressions.constants import NUMERIC, shown
+from pdprivacy.expressions.arrays import column_of, whole
+from pdprivacy.expressions.constants import shown
 from pdprivacy.expressions.steps import Cells, Transform, call, own
 from pdprivacy.expressions.values import Read
 
@@ -156,10 +156,7 @@ def _converted(column: Column, target: Any) -> Column:
 
 def _conversion(column: Column, renewed: Column) -> Cells:
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        values = read[column.name]
-        if renewed.kind == "float" and column.kind in NUMERIC:
-            return column_of(floats(values, column), None, renewed, index)
-        numbers, null = whole(values, column)
+        numbers, null = whole(read[column.name], column)
         return column_of(
             numbers.astype(np.float64 if renewed.kind == "float" else np.int64), null, renewed, index
         )

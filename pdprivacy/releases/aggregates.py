@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -20,8 +20,10 @@ from pdprivacy.releases.columns import (
     Labels,
     Split,
     cell_index,
+    chosen_of,
     columns_of,
     name_index,
+    refuse_bounds,
     refuse_shared,
     weights_of,
 )
@@ -73,15 +75,6 @@ def asked_of(
     return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
 
 
-def chosen_of(
-    protected: Protected, columns: Labels | None, keys: Sequence[Column], method: str
-) -> tuple[Column, ...]:
-    """These columns; all numeric ones with bounds but the keys if None."""
-    chosen = columns_of(protected, columns, method)
-    names = {key.name for key in keys}
-    return chosen if columns is not None else tuple(one for one in chosen if one.name not in names)
-
-
 def moments_of(
     protected: Protected,
     chosen: Sequence[Column],
@@ -97,12 +90,6 @@ def moments_of(
         for column, own in zip(chosen, kinds, strict=True)
     )
     return GroupedMoments(kinds, quantities, weights_of(chosen, split), keys, protected.scope)
-
-
-def refuse_bounds(call: Call) -> None:
-    """Refuse bounds where several statistics would have them."""
-    if call.bounds is not None:
-        raise ParameterError("'bounds' are for one statistic.", "private.dp.mean(column, bounds=...).")
 
 
 @noised("laplace")
@@ -243,5 +230,4 @@ def _top_index(
     levels += [cell_index([key], "groupby") for key in keys]
     if len(levels) == 1:
         return levels[0]
-    names: list[Hashable] = [level.name for level in levels]
-    return pd.MultiIndex.from_product(levels, names=names)
+    return pd.MultiIndex.from_product(levels)

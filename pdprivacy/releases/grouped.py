@@ -21,15 +21,17 @@ from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, counts, release_of, series
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.aggregates import Aggregates, asked_of, chosen_of, moments_of, refuse_bounds
+from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
 from pdprivacy.releases.columns import (
     Labels,
     Split,
     cell_index,
     check_cells,
     check_flag,
+    chosen_of,
     columns_of,
     name_index,
+    refuse_bounds,
     refuse_shared,
     weights_of,
 )
@@ -42,7 +44,7 @@ from pdprivacy.releases.selection import (
     selected,
     shares_asked,
 )
-from pdprivacy.releases.tables import shares_of, without_nulls
+from pdprivacy.releases.tables import largest_first, shares_of, without_nulls
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.statistic import Cells, GroupedMoments, indicator
@@ -93,12 +95,6 @@ class GroupBy(GroupMethods):
         chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
         refuse_shared(chosen, self.keys, method)
         return chosen
-
-    def _moments(self, kind: str, columns: Labels | None, split: Split, call: Call) -> Release[pd.DataFrame]:
-        chosen = self._chosen(columns, kind)
-        kinds = ((kind,),) * len(chosen)
-        statistic = moments_of(self._protected, chosen, kinds, split, self.keys, kind)
-        return self._table(statistic, replace(call, columns=chosen), name_index(chosen))
 
     def _table(self, statistic: GroupedMoments, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
         """The release of a table of keys by the numbers of each group."""
@@ -156,7 +152,7 @@ def sum(  # noqa: A001
 
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
     """
-    return groups._moments("sum", columns, split, Call.of("sum", epsilon, noise))
+    return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split)
 
 
 @noised("laplace")
@@ -172,7 +168,7 @@ def mean(
 
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
     """
-    return groups._moments("mean", columns, split, Call.of("mean", epsilon, noise))
+    return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split)
 
 
 @noised("laplace")
@@ -188,7 +184,7 @@ def var(
 
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
     """
-    return groups._moments("var", columns, split, Call.of("var", epsilon, noise))
+    return _several(groups, Call.of("var", epsilon, noise), "var", columns, split)
 
 
 @noised("laplace")
@@ -205,7 +201,7 @@ def std(
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`. Returns a DataFrame
     of keys by columns.
     """
-    return groups._moments("std", columns, split, Call.of("std", epsilon, noise))
+    return _several(groups, Call.of("std", epsilon, noise), "std", columns, split)
 
 
 @noised("laplace")
@@ -341,15 +337,8 @@ def value_counts(
         flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
         return series(flat, index, "proportion")
 
-    def arrange(made: Made[Any]) -> Made[Any]:
-        released, errors = made
-        values = released if isinstance(released, pd.Series) else released.mean(axis=1)
-        table = values.to_numpy().reshape(shape)
-        first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
-        order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
-        return released.iloc[order], errors.reordered(order)
-
-    return release_of(groups._protected, call, statistic, make, arrange=arrange if sort else None)
+    arrange = partial(largest_first, groups=shape[0]) if sort else None
+    return release_of(groups._protected, call, statistic, make, arrange=arrange)
 
 
 @of_labels

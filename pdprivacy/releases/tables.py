@@ -132,7 +132,7 @@ def value_counts(
         shaped = shape(result)
         return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
-    return release_of(protected, call, statistic, make, arrange=_largest_first if sort else None)
+    return release_of(protected, call, statistic, make, arrange=largest_first if sort else None)
 
 
 def without_nulls(columns: Sequence[Column], scope: Scope) -> tuple[tuple[Column, ...], Scope]:
@@ -176,11 +176,13 @@ def nunique(
     return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
 
 
-def _largest_first(made: Made[Any]) -> Made[Any]:
-    """The labels in the order of their released numbers (the mean over several releases)."""
+def largest_first(made: Made[Any], groups: int = 1) -> Made[Any]:
+    """The labels of each group in the order of their released numbers (the mean over several releases)."""
     released, errors = made
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
-    order = np.argsort(-values.to_numpy(), kind="stable")
+    table = values.to_numpy().reshape(groups, -1)
+    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
+    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
     return released.iloc[order], errors.reordered(order)
 
 

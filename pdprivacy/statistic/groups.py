@@ -14,6 +14,7 @@ import numpy as np
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
+    NUMBERS,
     Answer,
     Noisy,
     Part,
@@ -121,17 +122,15 @@ class GroupedMoments:
                 found.append(self._part(named("sum", q.column), share, q, low, high, q.unit, None))
                 continue
             place = self._places[column, "count"]
-            name = named("squares" if piece == "squares" else self._centred(column), q.column)
+            # a centred sum beside a sum as it is has a name of its own
+            beside = piece == "sum" and "total" in self._pieces[column]
+            name = named("centred sum" if beside else piece, q.column)
             low, high, unit = q.low, q.high, q.unit
             if piece == "squares":
                 shift = half_square(q.reach)
                 low, high, unit = -shift, q.reach**2 - shift, q.unit**2
             found.append(self._part(name, share, q, low, high, unit, place))
         return tuple(found)
-
-    def _centred(self, column: int) -> str:
-        """The name of the centred sum, which is not that of a sum as it is."""
-        return "centred sum" if "total" in self._pieces[column] else "sum"
 
     def _part(
         self, name: str, share: Fraction, q: Quantity, low: int, high: int, unit: Fraction, place: int | None
@@ -210,14 +209,8 @@ class GroupedMoments:
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return lower, upper
 
-        return Answer(
-            beside("values"),
-            beside("standard_error"),
-            beside("rounding"),
-            beside("lower"),
-            beside("upper"),
-            None if self.offsets is not None else interval,
-        )
+        fields = {name: beside(name) for name in NUMBERS}
+        return Answer(**fields, interval=None if self.offsets is not None else interval)
 
     def _answer(self, column: int, kind: str, noisy: Sequence[Noisy]) -> Answer:
         """One statistic of a column, a number per group."""

@@ -19,6 +19,7 @@ from pdprivacy.statistic.confidence import LAPLACE, Ends, Tail
 from pdprivacy.statistic.quantity import Quantity
 
 __all__ = [
+    "NUMBERS",
     "ROWS",
     "Answer",
     "Engine",
@@ -200,14 +201,12 @@ class Answer:
             lower, upper = map(moved, self.interval(level))
             return lower, upper
 
-        return Answer(
-            moved(self.values),
-            moved(self.standard_error),
-            moved(self.rounding),
-            moved(self.lower),
-            moved(self.upper),
-            None if self.interval is None else interval,
-        )
+        fields = {name: moved(getattr(self, name)) for name in NUMBERS}
+        return Answer(**fields, interval=None if self.interval is None else interval)
+
+
+NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
+"""The numbers of an `Answer`, all of one shape or the same for all."""
 
 
 @dataclass(frozen=True, slots=True)
