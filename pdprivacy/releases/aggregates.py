@@ -187,8 +187,8 @@ def pivot_table(
     >>> private.dp.pivot_table("age", "ill", "member", aggfunc="sum", epsilon=5, rng=1).round()
     member  False    True
     ill
-    False   -16.0  27017.0
-    True      6.0  15523.0
+    False    39.0  27049.0
+    True     18.0  15489.0
     """
     if index is None:
         raise ParameterError(

@@ -234,7 +234,7 @@ class GroupPlans(GroupPlanMethods):
     >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
     >>> plan = private.dp.plan.groupby("member").mean("age", epsilon=[0.5, 1], rows=1000)
     >>> plan["plus_minus"].round(2).tolist()
-    [1.45, 1.45, 0.72, 0.72]
+    [1.44, 1.44, 0.72, 0.72]
     """
 
     def __init__(self, groups: GroupBy) -> None:
