@@ -89,8 +89,8 @@ _GROUPS = MappingProxyType(
 _WORDS = MappingProxyType(
     {
         **dict.fromkeys(("size", "shape", "len", "nrows", "info"), "count"),
-        **dict.fromkeys(("unique", "nunique", "counts", "freq"), "value_counts"),
-        **dict.fromkeys(("pivot", "pivot_table", "table", "contingency", "unstack"), "crosstab"),
+        **dict.fromkeys(("unique", "counts", "freq"), "value_counts"),
+        **dict.fromkeys(("pivot", "table", "contingency", "unstack"), "crosstab"),
         **dict.fromkeys(("average", "avg", "mu"), "mean"),
         **dict.fromkeys(("hist", "bar"), "histogram"),
         **dict.fromkeys(("percentile", "quantiles", "iqr"), "quantile"),

@@ -112,7 +112,7 @@ def test_names_are_those_of_the_functions():
     assert public(DataFrameDP) == sorted([*RELEASED, "protect"])
     assert public(SeriesDP) == RELEASED
     assert public(ProtectedDP) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
-    assert public(PlanDP) == sorted(PLANNED)
+    assert public(PlanDP) == sorted([*PLANNED, "groupby"])
     assert releases.__all__ == sorted(releases.__all__)
 
 
@@ -167,7 +167,7 @@ def test_ipython_completes_what_applies(survey, schema):
     assert completed("df.dp.") == ["protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
-    assert completed("private.dp.plan.") == sorted(PLANNED)
+    assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
     assert completed('private["age"].') == public(private["age"])
     assert completed("private.dp.me") == ["mean", "median"]
 

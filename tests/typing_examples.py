@@ -87,7 +87,7 @@ assert_type(private.dp.agg(["mean", "std"], epsilon=1), pd.DataFrame)
 assert_type(private.dp.agg({"age": "mean"}, epsilon=1), "pd.Series[Any]")
 assert_type(private.dp.pivot_table("age", "region", "ill", epsilon=1), pd.DataFrame)
 assert_type(private.dp.nunique("region", epsilon=1), "pd.Series[Any]")
-assert_type(private.rename({"age": "years"}).astype(float), ProtectedFrame)
+assert_type(private.rename({"age": "years"}).astype({"years": float}), ProtectedFrame)
 
 assert_type(private.dp.split(1, into=2), list[Fraction])
 assert_type(pdprivacy.combine(mean, within=0), pd.DataFrame)
