@@ -451,7 +451,7 @@ def test_outputs_that_are_closed_are_told(path):
 def test_an_interrupt_is_quiet(path):
     code = (
         "import os, signal, sys; from pdprivacy.command import ledger_command, main;"
-        "ledger._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
+        "ledger_command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
         "sys.exit(main.main(sys.argv[1:]))"
     )
     done = subprocess.run(

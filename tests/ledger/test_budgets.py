@@ -650,13 +650,15 @@ def test_many_processes_never_spend_more_than_the_total(path):
     running = [
         context.Process(target=_spend, args=(path, times, "1/1000", answers)) for _ in range(processes)
     ]
+    start = time.monotonic()
     for process in running:
         process.start()
     found = [answers.get(timeout=120) for _ in running]
+    elapsed = time.monotonic() - start
     for process in running:
         process.join()
     assert sum(accepted for accepted, _ in found) == fitting
-    assert max(longest for _, longest in found) < 10
+    assert max(longest for _, longest in found) < elapsed / 2  # nobody waits until the others are done
     budget = Ledger(path).budget("one")
     assert budget.account.spent.epsilon == Fraction(fitting, 1000) <= total
     assert budget.entries.index.tolist() == list(range(1, fitting + 1))
