@@ -130,7 +130,10 @@ def _ask(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) 
 
 def _planned(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
     more = {key: value for key, value in words.items() if key not in ("rng", "progress")}
-    return getattr(dp.plan, name)(*arguments, **{"epsilon": 0.5, "rows": 24, **more})
+    plan = dp.plan
+    if name.startswith("groupby."):
+        plan, name = plan.groupby("k"), name.partition(".")[2]
+    return getattr(plan, name)(*arguments, **{"epsilon": 0.5, "rows": 24, **more})
 
 
 def _charged_together(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
