@@ -837,8 +837,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
-        "        return one * self.scope.count()",
-        "        return one",
+        "        return one * (self.scope.moves if self.keys else self.scope.count())",
+        "        return one * (self.scope.moves if self.keys else 1)",
         (
             "tests/releases/test_quantile.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),
