@@ -3,12 +3,12 @@
     pip install luigi
     python examples/etl_orchestrated.py
 
-Three tasks, extract, release and report, each done when its file is there. The second one fails after its
-first release; Luigi tries it again within the same run, in this process and without a server. The release id
-of the step is the quarter, so that the second attempt goes on where the first one ended.
+The three tasks are extract, release and report; a task is done when its file exists. The release task fails
+after its first release, and Luigi tries it again within the same run, in this process and without a server.
+The release id of the step is the quarter, so the second attempt continues where the first attempt ended.
 
-Luigi, because it runs as it is, from one process, and brings four small packages; the step would be the same
-under any other orchestrator. Everything is in a temporary folder, which is removed at the end.
+The example uses Luigi because it runs in one process and installs four small packages; the step is the same
+under any other orchestrator. All files are in a temporary folder, which is removed at the end.
 """
 
 # ruff: noqa: D102  (the methods are documented by Luigi)

@@ -39,6 +39,7 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "check",
     "combine",
     "errors",
     "load_ipython_extension",
@@ -57,15 +58,18 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from pdprivacy import risk
+    from pdprivacy.releases.declaration_check import check
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
-    from pdprivacy.step import read_release, release_step
+    from pdprivacy.step import release_step
+    from pdprivacy.storage import read_release
     from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
+        "check": "releases.declaration_check",
         "combine": "synthesis",
         "load_ipython_extension": "show.notebook",
-        "read_release": "step",
+        "read_release": "storage",
         "release_step": "step",
         "report": "show.report",
         "unload_ipython_extension": "show.notebook",

@@ -2,13 +2,14 @@
 
 An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
 protected frame is kept by the frame. Its methods are the functions of `pdprivacy.releases` and the row steps
-of a protected frame; type checkers read them in ``signatures.pyi``, which is made of the same functions.
+of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar
 
@@ -121,7 +122,7 @@ class _Result(_Accessor):
 
         what, own = recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
-        raw = {"protect"} & own if what == "other" else set()
+        raw = {"check", "protect"} & own if what == "other" else set()
         return sorted({name for name in own if name.startswith("_")} | {*offered} | raw)
 
     def _standing(self) -> Standing | PrivacyError:
@@ -177,6 +178,84 @@ class _Result(_Accessor):
 
         return released_schema(self._frame)
 
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
+
+        ``path``: its end says the format (``.parquet``, ``.csv``, ``.csv.gz``, ``.json``), or ``format``. See
+        `pdprivacy.storage.save`.
+
+        >>> import pandas as pd, pdprivacy, tempfile
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+        >>> mean, folder = private.dp.mean("age", epsilon=0.5), tempfile.TemporaryDirectory()
+        >>> mean.dp.save(folder.name + "/mean.json")
+        >>> pdprivacy.read_release(folder.name + "/mean.json").dp.verify()
+        True
+        >>> folder.cleanup()
+        """
+        from pdprivacy.storage import save
+
+        save(self._frame, path, format)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each released number: the number, its standard error and its interval.
+
+        The errors are those of `interval`, of the noise alone; those that are not known, as of a quantile,
+        are NaN. The labels of a table's columns become further levels of the index. See
+        `pdprivacy.show.export.to_frame`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> private.dp.value_counts("member", epsilon=0.5).dp.to_frame().columns.tolist()
+        ['released', 'standard_error', 'lower', 'upper']
+        """
+        from pdprivacy.show import export
+
+        return export.to_frame(self._frame)
+
+    def to_markdown(self, *, note: bool = True) -> str:
+        """The release as a table in Markdown, each number with its margin of error.
+
+        ``note``: whether a line below says what was released, what ± means, and the cost. See
+        `pdprivacy.show.export.markdown`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> print(private.dp.count(epsilon=0.5, rng=1).dp.to_markdown(note=False))
+        |      | released |   ± |
+        | :--- | -------: | --: |
+        | rows |        1 |   6 |
+        """
+        from pdprivacy.show import export
+
+        return export.markdown(self._frame, note=note)
+
+    def to_latex(self, *, note: bool = True) -> str:
+        """The release as a ``tabular`` of LaTeX with booktabs, each number with its margin of error.
+
+        ``note``: as in `to_markdown`. See `pdprivacy.show.export.latex`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> "rows & 1 & 6" in private.dp.count(epsilon=0.5, rng=1).dp.to_latex(note=False)
+        True
+        """
+        from pdprivacy.show import export
+
+        return export.latex(self._frame, note=note)
+
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to an Excel workbook: numbers, and margins of error in columns of their own.
+
+        ``path``: ends in ``.xlsx``. Needs openpyxl (extra ``excel``). See `pdprivacy.show.export.excel`.
+        """
+        from pdprivacy.show import export
+
+        export.excel(self._frame, path)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
 
@@ -213,19 +292,37 @@ class _OfFrame(_Accessor):
             )
 
 
+def check(frame: Any, schema: Any) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+
+    As `pdprivacy.check`.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> found = pd.DataFrame({"age": [31, -1, 54]}).dp.check(domain)
+    >>> found["fault"].tolist(), found["records"].tolist(), found["examples"].tolist()
+    (['out of bounds'], [1], ['-1'])
+    """
+    from pdprivacy.releases import declaration_check
+
+    return declaration_check.check(frame, schema)
+
+
 @short_tracebacks
 class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
-    A raw frame offers `protect`, a released one what it says about itself: `metadata`, `verify`, `interval`,
-    `schema` and `plot`.
+    A raw frame offers `check` and `protect`, a released one what it says about itself: `metadata`, `verify`,
+    `interval`, `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and
+    `to_excel`.
 
     >>> import pandas as pd, pdprivacy
     >>> [name for name in dir(pd.DataFrame().dp) if not name.startswith("_")]
-    ['protect']
+    ['check', 'protect']
     """
 
     protect = _method(protection.protect, lambda accessor: accessor._frame)
+    check = _method(check, lambda accessor: accessor._frame)
 
     def _standing(self) -> PrivacyError:
         return protection.unprotected()
@@ -392,7 +489,7 @@ class SeriesDP(_Result):
 
         def __getattr__(self, name: str) -> Any:
             if name in _offered():
-                of = "a DataFrame" if name == "protect" else "a protected DataFrame"
+                of = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
                 raise NotProtectedError(
                     f"{name!r} is a method of {of}, not of a Series.", self._instead(name)
                 )
@@ -402,6 +499,8 @@ class SeriesDP(_Result):
         """What to write for a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
             return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
+        if name == "check":
+            return f"{EXAMPLES[name]} of the whole frame"
         if not callable(getattr(ProtectedDP, name)):
             return f"private.dp.{name} of the protected frame itself, not of one column."
         example = EXAMPLES.get(name, f"private.dp.{name}(...)")
@@ -428,7 +527,7 @@ def _of_groups(groups: Any) -> Any:
     if "dp" in getattr(groups.obj, "columns", ()):
         return groups["dp"]
     raise NotProtectedError(
-        "Groups made by pandas are not protected: which there are would tell who is in the data.",
+        "Groups made by pandas are not protected: the groups that exist would show who is in the data.",
         f"private = {EXAMPLES['protect']}; {EXAMPLES['groupby']}",
     )
 
@@ -438,5 +537,8 @@ def register() -> None:
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
+    # without Jedi, IPython calls no property, and completes by the annotations of the class
+    ProtectedFrame.__annotations__["dp"] = ProtectedDP
+    ProtectedDP.__annotations__ = {"budget": Budget, "domain": Domain, "plan": PlanDP}
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]

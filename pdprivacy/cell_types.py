@@ -154,8 +154,8 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
         told = [one for one in (*ends, *(column.categories or ())) if isinstance(one, int)]
         if column.name in floats and any(abs(one) > 2**53 for one in told):
             raise InvalidDataError(
-                f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which do "
-                "not tell them apart.",
+                f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which "
+                "cannot represent them exactly.",
                 f'read it as integers: pd.read_csv(PATH, dtype={{{column.name!r}: "Int64"}}).',
             )
 

@@ -43,12 +43,24 @@ from pdprivacy.cell_types import (
     refuse_other_types,
     refuse_rounded,
 )
-from pdprivacy.domain import Column, Domain, declaration_hint
+from pdprivacy.domain import Column, Domain, declaration_hint, refuse_unstorable
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
 
-__all__ = ["Conformed", "Fate", "Survey", "check", "check_types", "clipped", "conform", "kept", "survey"]
+__all__ = [
+    "Conformed",
+    "Fate",
+    "FaultyCells",
+    "Survey",
+    "check",
+    "check_types",
+    "clipped",
+    "conform",
+    "faulty_cells",
+    "kept",
+    "survey",
+]
 
 Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -60,11 +72,25 @@ class Conformed:
 
     ``quality``: per declared column the number of values clipped, null, unseen and of records
     dropped because of it. ``touching``: columns whose declared bound is the data's own extreme.
+    ``dropped``: the records that were left out.
     """
 
     frame: pd.DataFrame
     quality: pd.DataFrame
     touching: tuple[Hashable, ...]
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyCells:
+    """A declared column as it is read, and which of its cells have each fault, by the name of the fault.
+
+    ``numbers``: the cells as doubles, None in a column of labels.
+    """
+
+    values: pd.Series[Any]
+    numbers: NDArray[np.float64] | None
+    masks: Mapping[str, Mask]
 
 
 @dataclass(slots=True)
@@ -191,11 +217,12 @@ class Survey:
         return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
 
     def touching(self, domain: Domain) -> tuple[Hashable, ...]:
-        """The columns of which a declared bound is the data's own extreme."""
+        """The columns of which a declared bound is the data's own extreme, and not confirmed as public."""
         return tuple(
             name
             for name, found in self.columns.items()
             if found.least == domain[name].lower or found.most == domain[name].upper
+            if not domain[name].public_bounds
         )
 
 
@@ -226,7 +253,8 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
         conformed = conformed.loc[~_dropped(faults, domain, len(frame))]
     for column in domain.columns:
         conformed = _whole_again(conformed, column)
-    return Conformed(conformed, found.quality(on_invalid), found.touching(domain))
+    dropped = found.dropped if on_invalid == "drop" else 0
+    return Conformed(conformed, found.quality(on_invalid), found.touching(domain), dropped)
 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
@@ -235,8 +263,7 @@ def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
         raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
-    _refuse_lone_surrogates(domain)
-    _refuse_wide_integers(domain)
+    refuse_unstorable(domain)
     for name in domain:
         found_labels = int((columns == name).sum()) if name in columns else 0
         if found_labels != 1:
@@ -264,6 +291,28 @@ def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
 def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
     """Which records of a frame, or of a piece of one, have no fault, shape ``(len(frame),)``."""
     return ~_dropped(_looked_at(frame, domain)[2], domain, len(frame))
+
+
+def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCells]:
+    """The faults of each declared column of a frame, or of a piece of one, cell by cell."""
+    _, read, faults = _looked_at(frame, domain)
+    return {
+        column.name: FaultyCells(
+            read[column.name], faults[column.name].numbers, _masks(faults[column.name], column)
+        )
+        for column in domain.columns
+    }
+
+
+def _masks(found: _Faults, column: Column) -> dict[str, Mask]:
+    return {
+        "wrong type": found.mistyped,
+        "null": np.zeros_like(found.null) if column.nullable else found.null,
+        "undeclared label": found.unseen,
+        "fraction": found.broken,
+        "infinite": found.endless,
+        "out of bounds": found.outside & ~found.endless,
+    }
 
 
 def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
@@ -296,28 +345,6 @@ def _dropped(faults: Mapping[Hashable, _Faults], domain: Domain, rows: int) -> M
     for column in domain.columns:
         found |= _faulty(faults[column.name], column)
     return found
-
-
-def _refuse_wide_integers(domain: Domain) -> None:
-    """Refuse integers that a column of 64 bits does not hold."""
-    for column in domain.columns:
-        bounds = [column.lower, column.upper] if column.kind == "integer" else []
-        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
-        if not all(-(2**63) <= end < 2**63 for end in wide):
-            raise DeclarationError(
-                f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
-                "narrower bounds; a column of floats for larger numbers, of text for larger labels",
-            )
-
-
-def _refuse_lone_surrogates(domain: Domain) -> None:
-    """Refuse labels that pandas cannot put on the axis of a table, before anything is charged for it."""
-    for column in domain.columns:
-        for label in column.categories or ():
-            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
-                raise DeclarationError(
-                    f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
-                )
 
 
 def _readable(values: pd.Series[Any]) -> pd.Series[Any] | None:

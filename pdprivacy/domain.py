@@ -33,6 +33,8 @@ __all__ = [
     "is_null",
     "number_text",
     "plain",
+    "refuse_unstorable",
+    "values_text",
 ]
 
 Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]
@@ -141,6 +143,8 @@ class Column:
     bins : strictly increasing edges that cover the bounds; where these are missing, the outer edges
         are the bounds.
     role : what the column is in a disclosure; ``"identifier"`` columns are never released.
+    public_bounds : confirms that the bounds are known without the data, also where they equal its minimum or
+        maximum. It changes no release, and takes no part in comparisons.
 
     Raises
     ------
@@ -158,6 +162,7 @@ class Column:
     categories: tuple[Any, ...] | None = None
     bins: tuple[float, ...] | None = None
     role: Role | None = None
+    public_bounds: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -178,6 +183,7 @@ class Column:
         set_field = object.__setattr__
         ends = got(self.lower), got(self.upper)  # as they were given
         set_field(self, "nullable", flag(self.nullable, "nullable"))
+        set_field(self, "public_bounds", flag(self.public_bounds, "public_bounds"))
         if self.categories is not None:
             set_field(self, "categories", self._checked_categories(self.categories))
         if self.kind == "boolean":
@@ -390,6 +396,22 @@ class Column:
         return repr(parts)
 
 
+def values_text(column: Column) -> str:
+    """The declared labels, or else the declared bounds, as a person writes them; empty where there are none.
+
+    >>> values_text(Column("age", "integer", lower=0, upper=120)), values_text(Column("sick", "boolean"))
+    ('0 to 120', 'False, True')
+    """
+    if column.categories is not None:
+        shown = [repr(label) for label in column.categories[:6]]
+        more = len(column.categories) - len(shown)
+        return ", ".join(shown) + (f", ... ({more} more)" if more else "")
+    low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
+    if not low:
+        return f"up to {high}" if high else ""
+    return f"{low} to {high}" if high else f"{low} and up"
+
+
 @dataclass(frozen=True)
 class Domain:
     """The declared columns, in declared order.
@@ -506,14 +528,7 @@ class Domain:
     def _table(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [("name", "kind", "bounds or categories", "bins", "nullable", "role")]
         for column in self.columns:
-            values = ""
-            if column.categories is not None:
-                shown = [repr(label) for label in column.categories[:6]]
-                more = len(column.categories) - len(shown)
-                values = ", ".join(shown) + (f", ... ({more} more)" if more else "")
-            elif column.lower is not None or column.upper is not None:
-                low, high = ("" if end is None else number_text(end) for end in (column.lower, column.upper))
-                values = f"{low} to {high}" if low and high else f"{low} and up" if low else f"up to {high}"
+            values = values_text(column)
             bins = "" if column.bins is None else ", ".join(number_text(edge) for edge in column.bins)
             nullable = "yes" if column.nullable else "no"
             rows.append((printable(str(column.name)), column.kind, values, bins, nullable, column.role or ""))
@@ -526,3 +541,26 @@ class Domain:
     def _repr_html_(self) -> str:
         head, *body = self._table()
         return table(head, body, caption="Declared columns", text=range(1, len(head)))
+
+
+def refuse_unstorable(domain: Domain) -> None:
+    """Refuse integers that a column of 64 bits does not hold, and texts that pandas cannot put on an axis.
+
+    Before anything is charged for a table of them. Raises DeclarationError.
+
+    >>> refuse_unstorable(Domain((Column("age", "integer", lower=0, upper=120),)))
+    """
+    for column in domain.columns:
+        for label in column.categories or ():
+            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+                raise DeclarationError(
+                    f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
+                )
+    for column in domain.columns:
+        bounds = [column.lower, column.upper] if column.kind == "integer" else []
+        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
+        if not all(-(2**63) <= end < 2**63 for end in wide):
+            raise DeclarationError(
+                f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
+                "narrower bounds; a column of floats for larger numbers, of text for larger labels",
+            )

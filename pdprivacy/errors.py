@@ -30,6 +30,7 @@ is typed, and named by its type else.
 
     BoundingWarning            bounded counts, whose biases add up in sums (a UserWarning)
     DeclarationWarning         a declaration that may have been read off the data (a UserWarning)
+    InvalidDataWarning         records may be left out, or numbers clipped (a UserWarning)
     OmissionWarning            records left out for privacy, at a loss (a UserWarning)
 """
 
@@ -54,6 +55,7 @@ __all__ = [
     "DeclarationWarning",
     "EngineError",
     "InvalidDataError",
+    "InvalidDataWarning",
     "LedgerError",
     "MetadataError",
     "MissingExtraError",
@@ -241,6 +243,10 @@ class BoundingWarning(UserWarning):
 
 class DeclarationWarning(UserWarning):
     """A declared bound coincides with the data, as if it had been read off it."""
+
+
+class InvalidDataWarning(UserWarning):
+    """Records that do not meet the declaration may be left out or clipped; the data has no part in it."""
 
 
 class OmissionWarning(UserWarning):

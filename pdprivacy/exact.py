@@ -27,7 +27,16 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 __all__ = ["DOWN", "SLIP", "UP", "bisect", "decimal", "decimals", "decimals_of_product", "exp_up"]
-__all__ += ["exponential", "float_down", "float_up", "log_up", "moved_down", "moved_up", "power_below"]
+__all__ += [
+    "exponential",
+    "float_down",
+    "float_up",
+    "log_up",
+    "moved_down",
+    "moved_up",
+    "next_up",
+    "power_below",
+]
 __all__ += ["power_down", "power_up", "root_above", "root_down", "root_up", "rounded_down", "rounded_up"]
 __all__ += ["smallest"]
 
@@ -139,6 +148,15 @@ def float_down(number: Fraction) -> float:
 
 
 # Functions.
+
+
+def next_up(number: float) -> float:
+    """Return the next float above.
+
+    >>> next_up(1.0) - 1.0 == 2.0**-52
+    True
+    """
+    return math.nextafter(number, math.inf)
 
 
 def log_up(number: Fraction) -> Fraction:

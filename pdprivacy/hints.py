@@ -20,6 +20,7 @@ _TABLE = '("region", "health", epsilon=[0.1, 1, 10])'
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "protect": "df.dp.protect(schema, epsilon=1.0)",
+        "check": "df.dp.check(schema)",
         **{
             name: f"private.dp.{name}{arguments}"
             for name, arguments in {
@@ -193,5 +194,5 @@ def misuse(
             one.name for one in signature.parameters.values() if one.kind in kinds and one.name in known
         ]
         first = " and ".join(map(repr, placed)) or "nothing"
-        return ArgumentError(f"{name!r} takes {first} by place, and all else by name.", hint)
+        return ArgumentError(f"{name!r} takes {first} by position, and all other arguments by name.", hint)
     return ArgumentError(f"{name!r}: {text}.", hint)

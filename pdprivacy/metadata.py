@@ -24,14 +24,14 @@ from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 
-__all__ = ["KEY", "Metadata", "attach", "check", "fingerprint", "interval", "read", "verify"]
+__all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 NO_ERROR = "The release metadata does not hold the error of each number ('error')."
 
-OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration")
+OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration", "weights")
 """Fields that hold a text or None."""
 
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
@@ -56,8 +56,9 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most, and, of a minimum or maximum, ``rank``, the records from the end, and whether that was ``cut``
-        to half of the public ones; one for all, or one per choice.
+        most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
+        to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
+        them; one for all, or one per choice.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
@@ -75,6 +76,9 @@ class Metadata:
     rows : the number of records where it is public, or None.
     release_id : the id that the release was given, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
+    weights : the column of the weights that records count by, or None.
+    effective_rows : of weighted means and tables, the least effective number of records behind the numbers
+        that the released sums of weights and the declared bounds allow; one for all, or one each, or None.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -113,6 +117,8 @@ class Metadata:
     rows: int | None = None
     release_id: str | None = None
     dr_ha: dict[str, Any] | None = None
+    weights: str | None = None
+    effective_rows: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -123,9 +129,28 @@ class Metadata:
         try:
             return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
         except (KeyError, TypeError, ValueError):
-            raise MetadataError(
-                "The release metadata does not hold the error of each number ('error')."
-            ) from None
+            raise MetadataError(NO_ERROR) from None
+
+    def bounds_of_each(
+        self, name: str, shape: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
+        stored = getattr(self, name) or (None, None)
+        try:
+            pairs = np.broadcast_to(np.array(stored, np.float64), (*shape, 2))
+        except (TypeError, ValueError):
+            raise MetadataError("The release metadata does not hold the bounds of each number.") from None
+        return pairs[..., 0], pairs[..., 1]
+
+    def ends_of_each(
+        self, values: NDArray[np.float64], half: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
+        low, high = self.bounds_of_each("value_bounds", values.shape)
+        if self.statistic == "corr":
+            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        return np.clip(values - half, low, high), np.clip(values + half, low, high)
 
     def _repr_html_(self) -> str:
         told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
@@ -229,7 +254,7 @@ def read(released: Released) -> Metadata:
         raise MetadataError(
             "This frame carries no release metadata.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
-            "pd.DataFrame(result), pd.concat and CSV files lose it.",
+            "pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.",
         )
     fields = Metadata.__dataclass_fields__
     missing = [
@@ -299,9 +324,24 @@ def verify(released: Released) -> bool:
     """Whether the numbers and labels are still those that were released.
 
     It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
-    write the numbers can write a fingerprint.
+    write the numbers can write a fingerprint. A Series that pandas made a frame of one column, as
+    for a Parquet file, is unchanged.
     """
-    return read(released).fingerprint == fingerprint(released)
+    return as_released(released) is not None
+
+
+def as_released(released: Released) -> Released | None:
+    """Return a release as it was made; None where its numbers or labels are not those that were released.
+
+    A Series that pandas made a frame of one column, as it does for a Parquet file, becomes a Series again.
+    Raises MetadataError for a frame without metadata.
+    """
+    mark = read(released).fingerprint
+    forms = [released]
+    if isinstance(released, pd.DataFrame) and released.shape[1] == 1:
+        forms.append(released.iloc[:, 0])
+        forms[1].attrs = dict(released.attrs)
+    return next((form for form in forms if fingerprint(form) == mark), None)
 
 
 def interval(released: Released) -> Released:
@@ -309,14 +349,15 @@ def interval(released: Released) -> Released:
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval
-    covers the statistic of the data, not of a population, with probability ``error["level"]``.
+    covers the statistic of the data, not of a population, with probability ``error["level"]``. It ends where
+    the statistic cannot be: at the declared bounds of a mean or a proportion, at -1 and 1 of a correlation.
 
     Raises
     ------
     MetadataError : no metadata, or the numbers are not those that were released.
     """
-    metadata = read(released)
-    if metadata.fingerprint != fingerprint(released):
+    metadata, kept = read(released), as_released(released)
+    if kept is None:
         raise MetadataError(
             "The numbers are not those that were released, so their errors are not known.",
             "take the interval from the released frame before changing it.",
@@ -326,9 +367,10 @@ def interval(released: Released) -> Released:
             "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
-    values = released.to_numpy(dtype=np.float64)
+    released, values = kept, kept.to_numpy(dtype=np.float64)
     error, half = (metadata.error_of_each(name, values.shape) for name in ("standard_error", "plus_minus"))
-    pieces = {"released": values, "standard_error": error, "lower": values - half, "upper": values + half}
+    lower, upper = metadata.ends_of_each(values, half)
+    pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
     if isinstance(released, pd.Series):
         return pd.DataFrame(pieces, index=released.index)
     frames = {

@@ -143,6 +143,8 @@ class Request:
     @property
     def each(self) -> Pure | Approx:
         """The loss of one of the releases."""
+        if self.releases == 1:
+            return self.cost
         return loss(self.cost.epsilon / self.releases, self.cost.delta / self.releases)
 
 

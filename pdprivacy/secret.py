@@ -68,7 +68,7 @@ class Secret:
         """
         if self.closed or (self.law.one_delta and cost.delta and self.inner):
             raise ParameterError(
-                "A release with a delta has to be the only one of this part.",
+                "A release with a delta must be the only release of this part.",
                 "plan several: private.dp.plan_releases([...]) charges them as one; or draw another part.",
             )
         if self.spend == "epsilon":

@@ -38,7 +38,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.privacy import Neighbors, Rational, rational
+from pdprivacy.privacy import Neighbors, Rational, positive, rational
 
 __all__ = [
     "Norm",
@@ -54,10 +54,12 @@ __all__ = [
     "quantile",
     "sum",
     "var",
+    "weighted_range",
 ]
 
 Norm: TypeAlias = Literal["l1", "l2"]
 Number = TypeVar("Number", float, Fraction)
+Exact = TypeVar("Exact", int, float, Fraction)
 
 LARGEST = 10**150
 """Of bounds and numbers of rows: a product of two ranges is a double."""
@@ -95,7 +97,7 @@ def _area(width: Number, other: Number) -> Number:
 
 
 def _too_far() -> ParameterError:
-    return ParameterError("Bounds of which one is a float must be apart by what a double holds.")
+    return ParameterError("The difference of the bounds must be a finite double where a bound is a float.")
 
 
 def _at_least(least: int, value: int, name: str = "n") -> int:
@@ -178,6 +180,10 @@ def disjoint_sums(lower: int, upper: int, *, neighbors: Neighbors) -> tuple[int,
     group with a term x and enters another one with y, which moves two sums by |x| + |y| <= 2m in l1 and by
     x² + y² <= 2m² in squared l2; or it stays in its group, whose sum moves by at most R. All are attained.
 
+    A table of weights in [a, b], 0 <= a <= b, holds such sums of the weights: b and b² under "add_remove".
+    Under "replace_one" a record that changes its cell moves 2b (l1) and √2 b (l2), one that changes its
+    weight alone b - a, which is less.
+
     >>> from pdprivacy import sensitivity
     >>> sensitivity.disjoint_sums(0, 10, neighbors="replace_one")
     (20, 200)
@@ -190,11 +196,45 @@ def disjoint_sums(lower: int, upper: int, *, neighbors: Neighbors) -> tuple[int,
     return max(2 * most, width), max(2 * most**2, width**2)
 
 
-def quantile(q: Rational, *, neighbors: Neighbors) -> Fraction:
+def weighted_range(
+    lower: Exact, upper: Exact, weight_lower: Exact, weight_upper: Exact
+) -> tuple[Exact, Exact]:
+    """The range of w x for weights w in [a, b], 0 <= a <= b: the bounds of the terms of a weighted sum.
+
+    Tight: from min(a lower, b lower) to max(a upper, b upper). A weighted sum is a `sum` of such terms, and
+    moves as that does. With c the middle of the bounds, w (x - c) lies in [-b R/2, b R/2]: its sum moves by
+    b R/2 under "add_remove" and by b R under "replace_one". The sum of the weights has terms in [a, b].
+
+    A record with a null in x or in w is left out, so that a replaced one may vanish.
+
+    Source: w x is linear in each of both, so that its extremes over intervals are at their ends; w and x may
+    be any two numbers of theirs, so that both extremes are attained.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.weighted_range(-1.0, 2.0, 0.5, 3.0)
+    (-3.0, 6.0)
+    >>> sensitivity.sum(*sensitivity.weighted_range(-1.0, 2.0, 0.5, 3.0), neighbors="replace_one")
+    9.0
+    """
+    if not (-math.inf < lower <= upper < math.inf and 0 <= weight_lower <= weight_upper < math.inf):
+        raise ParameterError(
+            "Bounds must be finite and in order, and those of weights at least 0 "
+            f"(got {got(lower)} and {got(upper)}, {got(weight_lower)} and {got(weight_upper)})."
+        )
+    return min(weight_lower * lower, weight_upper * lower), max(weight_lower * upper, weight_upper * upper)
+
+
+def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -> Fraction:
     """The score of a value as the q quantile: max(q, 1 - q) under "add_remove", 1 if replaced. Tight.
 
     The score is minus the distance of the target T = q n to [L, R], where L of n records are below the
     value and R up to it: -max(L - T, T - R, 0).
+
+    Where records have weights w in [0, b], b = ``weight_upper``, n, L and R are sums of weights, and the
+    sensitivity is b times as large. A record adds w (1 - q) or -w q to L - T, and w (q - 1) or w q to
+    T - R. One more or less moves each by b max(q, 1 - q) at most. All of these numbers, and the 0 of a record
+    that is left out, lie in an interval of width b, [-b q, b (1 - q)] or [b (q - 1), b q], so that a replaced
+    record moves each by b at most, also where its weight changes. Attained by records of weight b.
 
     Source: with a record x more, L - T moves by 1 - q if x is below the value and by -q if not, T - R by
     q - 1 if x is not above it and by q if it is, and a maximum moves by no more than what it is the maximum
@@ -209,7 +249,8 @@ def quantile(q: Rational, *, neighbors: Neighbors) -> Fraction:
     share = rational(q, "q")
     if not 0 <= share <= 1:
         raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
-    return Fraction(1) if _replaces(neighbors) else max(share, 1 - share)
+    weight = positive(weight_upper, "weight_upper")
+    return weight if _replaces(neighbors) else weight * max(share, 1 - share)
 
 
 def nunique(*, neighbors: Neighbors) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -138,7 +139,10 @@ def combine(
         itself draws and spends nothing.
     rows : the records behind each number; taken from the metadata where it is public. A number, a
         released count (a Series of one number), or one per label. An effective number for a survey
-        with a design.
+        with a design. Of a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
+        (Kish), that its released sum of weights and the declared bounds of the weights allow: the sampling
+        variance then includes the design effect of unequal weights. It is conservative; of released sums of w
+        and w^2 take ``rows=sums["w"]**2 / sums["w2"]``.
     variance : of one record's value in the population, for "mean". Where it is left out, the largest
         that the mean and the declared bounds allow, (upper - mean) (mean - lower) (Bhatia and Davis,
         American Mathematical Monthly 107, 2000). That is conservative: three times the variance for
@@ -207,7 +211,7 @@ def combine(
     else:
         if sets.errors is None:
             raise MetadataError(
-                "The release metadata does not hold the error of each number.",
+                metadata.NO_ERROR,
                 "several releases and noise='between'." if m == 1 else "noise='between'.",
             )
         total = np.broadcast_to(sampling, sets.values.shape).mean(axis=0)
@@ -253,7 +257,7 @@ def _ends(pooled: Pooled, sets: _Sets, sampling: Floats, level: float) -> tuple[
     return pooled.estimate - total, pooled.estimate + total
 
 
-SAME = ("normalize", "margins", "filters", "lineage", "unit", "constraint")
+SAME = ("normalize", "margins", "filters", "lineage", "unit", "constraint", "weights")
 """What releases of one statistic must have been asked alike."""
 
 
@@ -272,6 +276,7 @@ class _Sets:
     shares: bool  # of one whole
     halves: Floats | None = None  # half the interval of the noise
     biased: bool = False  # kept within bounds, or made consistent
+    effective: Floats | None = None  # least effective numbers of weighted records
 
     def labels(self) -> pd.Index[Any]:
         """One label per cell: those of the Series, or row and column labels together, row by row."""
@@ -307,6 +312,7 @@ class _Sets:
             values=pick(self.values),
             errors=None if self.errors is None else pick(self.errors),
             halves=None if self.halves is None else pick(self.halves),
+            effective=None if self.effective is None else pick(self.effective),
             bounds=None if self.bounds is None else (pick(self.bounds[0]), pick(self.bounds[1])),
         )
 
@@ -355,11 +361,13 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
     errors = [one.errors for one in stacks if one.errors is not None]
     bounds = [one.bounds for one in stacks if one.bounds is not None]
     halves = [one.halves for one in stacks if one.halves is not None]
+    effective = [one.effective for one in stacks if one.effective is not None]
     return replace(
         first,
         values=np.concatenate([one.values for one in stacks]),
         errors=np.concatenate(errors) if len(errors) == len(stacks) else None,
         halves=np.concatenate(halves) if len(halves) == len(stacks) else None,
+        effective=np.concatenate(effective) if len(effective) == len(stacks) else None,
         biased=any(one.biased for one in stacks),
         bounds=(
             (np.concatenate([low for low, _ in bounds]), np.concatenate([high for _, high in bounds]))
@@ -401,29 +409,8 @@ def _read(released: Released) -> _Sets:
     places = None
     if number > 1:
         places, tops = _side_by_side(tops, number)
-
-    def split(array: Floats) -> Floats:
-        if places is None:
-            return array[np.newaxis]
-        stack = np.stack([array[:, place] for place in places])
-        return stack[..., 0] if tops is None else stack
-
-    values = split(flat)
-
-    def spread(array: Floats | None) -> Floats | None:
-        """A number for all, numbers in the shape of the object, or in the shape of one release."""
-        if array is None or array.ndim == 0:
-            return None if array is None else np.full(values.shape, float(array))
-        if array.shape == flat.shape:
-            return split(array)
-        return np.broadcast_to(array, values.shape) if array.shape == values.shape[1:] else None
-
+    sides = _SideBySide(flat, places, tops is None)
     error = view.error if isinstance(view.error, Mapping) else {}
-    ends = _stored(stored.get("value_bounds"))
-    bounds = None
-    if ends is not None and ends.ndim > 0 and ends.shape[-1] == 2:
-        lower, upper = spread(ends[..., 0]), spread(ends[..., 1])
-        bounds = None if lower is None or upper is None else (lower, upper)
     public = stored.get("rows")
     asked = (view.statistic, list(view.columns), *(stored.get(name) or None for name in SAME))
     return _Sets(
@@ -431,14 +418,56 @@ def _read(released: Released) -> _Sets:
         view.statistic,
         released.index,
         tops,
-        values,
-        spread(_stored(error.get("standard_error"))),
-        bounds,
+        sides.values,
+        sides.spread(_stored(error.get("standard_error"))),
+        sides.bounds(_stored(stored.get("value_bounds"))),
         float(public) if isinstance(public, int | float) else None,
         stored.get("normalize") == "all" and not stored.get("margins"),
-        spread(_stored(error.get("plus_minus"))),
+        sides.spread(_stored(error.get("plus_minus"))),
         stored.get("bounding") is not None or stored.get("constraint") is not None,
+        sides.spread(_stored(stored.get("effective_rows"))),
     )
+
+
+@dataclass(frozen=True)
+class _SideBySide:
+    """The numbers of one released object, with its releases along the first dimension of an array.
+
+    ``numbers``: as the object holds them. ``places``: the columns of each release; None for a single release.
+    ``series``: whether a release is a Series.
+    """
+
+    numbers: Floats
+    places: list[NDArray[np.intp]] | None
+    series: bool
+
+    @cached_property
+    def values(self) -> Floats:
+        """The released numbers."""
+        return self.split(self.numbers)
+
+    def split(self, array: Floats) -> Floats:
+        """Return numbers in the shape of the object by release."""
+        if self.places is None:
+            return array[np.newaxis]
+        stack = np.stack([array[:, place] for place in self.places])
+        return stack[..., 0] if self.series else stack
+
+    def spread(self, array: Floats | None) -> Floats | None:
+        """Return by release a number for all, or numbers in the shape of the object or of a release."""
+        if array is None or array.ndim == 0:
+            return None if array is None else np.full(self.values.shape, float(array))
+        if array.shape == self.numbers.shape:
+            return self.split(array)
+        fits = array.shape == self.values.shape[1:]
+        return np.broadcast_to(array, self.values.shape) if fits else None
+
+    def bounds(self, ends: Floats | None) -> tuple[Floats, Floats] | None:
+        """Return the lower and the upper bounds by release of pairs of them."""
+        if ends is None or ends.ndim == 0 or ends.shape[-1] != 2:
+            return None
+        lower, upper = self.spread(ends[..., 0]), self.spread(ends[..., 1])
+        return None if lower is None or upper is None else (lower, upper)
 
 
 def _stored(given: Any) -> Floats | None:
@@ -507,6 +536,8 @@ def _sampling_variance(
 
 
 def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
+    if rows is None and sets.effective is not None:
+        return np.asarray(np.maximum(sets.effective, 1.0).mean(axis=0))
     if rows is None:
         if sets.rows is None:
             raise ParameterError(

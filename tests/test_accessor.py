@@ -99,7 +99,18 @@ def test_the_calls_cover_every_function():
     assert {name for name, _, _ in CALLS} == {*FUNCTIONS, *ROW_STEPS}
 
 
-RELEASED = ["interval", "metadata", "plot", "schema", "verify"]
+RELEASED = [
+    "interval",
+    "metadata",
+    "plot",
+    "save",
+    "schema",
+    "to_excel",
+    "to_frame",
+    "to_latex",
+    "to_markdown",
+]
+RELEASED += ["verify"]
 OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
@@ -109,7 +120,7 @@ def public(thing):
 
 
 def test_names_are_those_of_the_functions():
-    assert public(DataFrameDP) == sorted([*RELEASED, "protect"])
+    assert public(DataFrameDP) == sorted([*RELEASED, "check", "protect"])
     assert public(SeriesDP) == RELEASED
     assert public(ProtectedDP) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
     assert public(PlanDP) == sorted([*PLANNED, "groupby"])
@@ -130,7 +141,7 @@ def test_the_modules_of_releases_are_what_they_are_said_to_be():
 
 
 def test_each_frame_completes_to_what_applies_to_it(survey, schema):
-    assert public(survey.dp) == ["protect"]
+    assert public(survey.dp) == ["check", "protect"]
     assert public(survey["age"].dp) == []
     private = survey.dp.protect(schema, epsilon=10)
     assert public(private.dp) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
@@ -164,12 +175,29 @@ def test_ipython_completes_what_applies(survey, schema):
                 if not found.text.startswith("_")
             )
 
-    assert completed("df.dp.") == ["protect"]
+    assert completed("df.dp.") == ["check", "protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
     assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
     assert completed('private["age"].') == public(private["age"])
     assert completed("private.dp.me") == ["mean", "median"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
+def test_ipython_completes_what_applies_without_jedi(survey, schema):
+    """It then calls no property, and goes by the annotations of classes."""
+    evaluation = pytest.importorskip("IPython.core.guarded_eval", reason="IPython is not installed")
+    if not hasattr(evaluation, "_collect_annotations"):
+        pytest.skip("this IPython does not complete by annotations")
+    private = survey.dp.protect(schema, epsilon=10)
+    context = evaluation.EvaluationContext({"private": private}, {}, evaluation="limited")
+
+    def completed(text):
+        return public(evaluation.guarded_eval(text, context))
+
+    assert completed("private.dp") == public(ProtectedDP)
+    assert completed("private.dp.plan") == sorted(PLANNED)
+    assert {"entries", "left", "spent"} <= set(completed("private.dp.budget"))
 
 
 def test_a_name_that_does_not_apply_says_why(survey, schema):
@@ -182,7 +210,7 @@ def test_a_name_that_does_not_apply_says_why(survey, schema):
             frame.dp.budget  # noqa: B018
     with pytest.raises(ParameterError, match="protected already"):
         private.dp.protect(schema, epsilon=1)
-    for name in ("metadata", "verify", "interval", "schema"):
+    for name in ("metadata", "verify", "interval", "schema", "to_frame", "to_latex", "to_markdown"):
         with pytest.raises(MetadataError):
             getattr(private.dp, name)()
     with pytest.raises(OpaqueFrameError, match="'dp' reads cells"):
@@ -347,14 +375,15 @@ def test_a_column_called_dp_does_not_hide_the_accessor():
     assert private.dp.query("dp >= 2").dp.count(epsilon=100, rng=1).tolist() == [2]
 
 
-@each("name", [*FUNCTIONS, "protect", "budget", "domain"])
+@each("name", [*FUNCTIONS, "check", "protect", "budget", "domain"])
 def test_a_series_points_to_the_frame(survey, name):
     """And shows no name: that of a row of the data may be somebody's."""
     row = pd.DataFrame({"age": [31]}, index=["SOMEBODY"]).iloc[0]
     for series in (survey["age"], row):
         with pytest.raises(NotProtectedError, match=f"'{name}' is a method of a .*DataFrame") as caught:
             getattr(series.dp, name)
-        assert ("df.dp.protect(" if name == "protect" else f"private.dp.{name}") in caught.value.hint
+        raw = name in ("check", "protect")
+        assert (f"df.dp.{name}(" if raw else f"private.dp.{name}") in caught.value.hint
         assert "SOMEBODY" not in str(caught.value)
 
 

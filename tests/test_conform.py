@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, Domain
 from pdprivacy.conform import conform
-from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from pdprivacy.errors import DeclarationError, InvalidDataError, InvalidDataWarning, ParameterError
 from tests.support.canaries import CANARY, NUMBER
 from tests.support.cases import check_each
 from tests.support.snapshots import records_of
@@ -624,6 +624,7 @@ def test_labels_of_every_dtype_conform_and_are_counted_alike(kind):
         domain = Domain((Column("x", "category", nullable=True, categories=labels),))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", InvalidDataWarning)
             private = frame.dp.protect(domain, epsilon=10**6, on_invalid="drop")
             released = private.dp.value_counts("x", epsilon=1000, sort=False, rng=1)
         assert len(records_of(private)) == sum(counts) + nulls

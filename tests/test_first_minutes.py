@@ -554,7 +554,9 @@ def test_a_function_that_is_told_is_the_same_function():
     assert same(10, 1, second=3) == 14
     assert (same.__name__, same.__doc__) == ("added", "Of two numbers.")
     assert inspect.signature(same) == inspect.signature(added)
-    with pytest.raises(ArgumentError, match="'added' takes 'first' by place, and all else by name"):
+    with pytest.raises(
+        ArgumentError, match="'added' takes 'first' by position, and all other arguments by name"
+    ):
         same(10, 1, 2)
     with pytest.raises(ArgumentError, match="multiple values for argument 'first'"):
         same(10, 1, first=2)

@@ -147,6 +147,54 @@ def test_sums_that_cannot_move_have_a_sensitivity_of_one():
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("may_vanish", [False, True])
+@pytest.mark.parametrize("bounds", [(-1.0, 3.0), (2.0, 5.0), (-4.0, -1.0)])
+@pytest.mark.parametrize("weights", [(0.0, 2.0), (0.5, 3.0)])
+def test_the_range_of_weighted_terms_is_tight(weights, bounds, neighbors, may_vanish):
+    options = {"neighbors": neighbors, "may_vanish": may_vanish}
+    (lower, upper), b = bounds, weights[1]
+    records = list(itertools.product(np.linspace(lower, upper, 3), np.linspace(*weights, 3)))
+    terms = [x * w for x, w in records]
+    stated = sensitivity.weighted_range(lower, upper, *weights)
+    assert stated == (min(terms), max(terms))
+    found = search(lambda t: (t[..., 0] * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
+    assert found == pytest.approx(sensitivity.sum(*stated, **options), abs=CLOSE)
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    found = search(lambda t: ((t[..., 0] - middle) * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
+    assert found == pytest.approx(b * half * (1 if neighbors == "add_remove" else 2), abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_tables_of_weights_are_tight(neighbors):
+    records = list(itertools.product((0, 1, 3), range(2)))
+
+    def sums(tables):
+        return (tables[..., :1] * (tables[..., 1:] == np.arange(2))).sum(axis=1)
+
+    l1, l2_squared = sensitivity.disjoint_sums(0, 3, neighbors=neighbors)
+    assert (l1, l2_squared) == ((3, 9) if neighbors == "add_remove" else (6, 18))
+    assert search(sums, records, 3, neighbors=neighbors) == l1
+    found = search(sums, records, 3, neighbors=neighbors, norm="l2")
+    assert found == pytest.approx(math.sqrt(l2_squared), abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("q", [Fraction(1, 4), Fraction(1, 2), Fraction(2, 3)], ids=str)
+def test_scores_of_weighted_quantiles_are_tight(neighbors, q):
+    records = list(itertools.product(range(3), (0.0, 0.5, 2.0)))
+
+    def score(tables, point):
+        x, w = tables[..., 0], tables[..., 1]
+        target = float(q) * w.sum(axis=1)
+        below, upto = (w * (x < point)).sum(axis=1), (w * (x <= point)).sum(axis=1)
+        return np.maximum(np.maximum(below - target, target - upto), 0)[:, None]
+
+    changes = (search(lambda t, k=k: score(t, k), records, 4, neighbors=neighbors) for k in range(3))
+    stated = sensitivity.quantile(q, neighbors=neighbors, weight_upper=2)
+    assert max(changes) == pytest.approx(float(stated), abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize(
     "q", [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)], ids=str
 )
@@ -532,6 +580,13 @@ def test_integers_larger_than_floats_stay_exact():
             "of at least 2",
         ),
         (lambda: sensitivity.quantile(1.5, neighbors="add_remove"), "'q' must be between 0 and 1"),
+        (
+            lambda: sensitivity.quantile(0.5, neighbors="add_remove", weight_upper=0),
+            "'weight_upper' must be positive",
+        ),
+        (lambda: sensitivity.weighted_range(0.0, 1.0, -1.0, 2.0), "those of weights at least 0"),
+        (lambda: sensitivity.weighted_range(1.0, 0.0, 0.0, 2.0), "in order"),
+        (lambda: sensitivity.weighted_range(0.0, 1.0, 0.0, math.inf), "finite"),
         (lambda: sensitivity.disjoint_sums(0, 0.5, neighbors="add_remove"), "'upper' must be a whole"),
         (lambda: sensitivity.disjoint_sums(2, 1, neighbors="add_remove"), "'upper' must be a whole"),
         (lambda: sensitivity.mean(0, 1, 0, neighbors="replace_one"), "'n' must be a positive"),

@@ -88,6 +88,9 @@ assert_type(private.dp.agg({"age": "mean"}, epsilon=1), "pd.Series[Any]")
 assert_type(private.dp.pivot_table("age", "region", "ill", epsilon=1), pd.DataFrame)
 assert_type(private.dp.nunique("region", epsilon=1), "pd.Series[Any]")
 assert_type(private.rename({"age": "years"}).astype({"years": float}), ProtectedFrame)
+assert_type(groups.count(weights="age", epsilon=1), "pd.Series[Any]")
+assert_type(private.dp.crosstab("region", "ill", weights="age", epsilon=1), pd.DataFrame)
+assert_type(private.dp.proportion("ill", weights="age", epsilon=1), "pd.Series[Any]")
 
 assert_type(private.dp.split(1, into=2), list[Fraction])
 assert_type(pdprivacy.combine(mean, within=0), pd.DataFrame)
@@ -113,10 +116,13 @@ assert_type(table.result, pd.DataFrame)
 
 # ---------------------------------------------------------------- accessors of pandas objects, annotated
 
+faults: pd.DataFrame = pdprivacy.check(frame, domain)
 protected: ProtectedFrame = frame.dp.protect(domain, epsilon=10)
 assert_type(protected.dp.mean("age", epsilon=0.1), "pd.Series[Any]")
 facts: Metadata = mean.dp.metadata
 assert_type(facts.epsilon, float)
+text: str = mean.dp.to_markdown(note=False)
+numbers: pd.DataFrame = mean.dp.to_frame()
 
 
 def wrong(private: ProtectedFrame, batch: Batch) -> None:
@@ -129,6 +135,7 @@ def wrong(private: ProtectedFrame, batch: Batch) -> None:
     private.dp.meann("age", epsilon=0.1)  # wrong
     private.dp.protect(domain, epsilon=1)  # wrong
     private.dp.verify()  # wrong
+    private.dp.save("mean.csv")  # wrong
     private.dp["age"]  # wrong
     private.mean()  # wrong
     private.age  # wrong

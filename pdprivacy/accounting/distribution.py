@@ -25,6 +25,18 @@ u = 1 / (24 s^2), v = r^2 / (24 s^2) and w = 2 exp(-TAILS^2 / 2), of the hockey-
 
     delta(epsilon) <= exp(sum u) * delta_continuous(epsilon - sum u - sum v) + sum w.
 
+Noise of few steps, such as discrete Gaussian noise on the integers, for one number that moves by at most t
+whole steps. The neighbour that is t steps away dominates nearer ones: the best test of an epsilon is a
+threshold, which is passed more often the further the number moves. The loss at the noise z is t (2 z + t) /
+(2 s^2), linear in z, so that the loss of n releases depends on the sum Y of their noises alone. It is t (2 Y
++ n t) / (2 s^2), that of one number with noise of deviation s sqrt(n) that moves by n t. If the sum of k
+noises has the discrete Gaussian law of deviation s sqrt(k), completing the square gives the law of one more:
+P(y) is in proportion to exp(-y^2 / (2 (k + 1) s^2)) S(y), where S(y) is the sum of exp(-(j - c)^2 (k + 1) /
+(2 k s^2)) over whole j, and c depends on y. By Poisson summation S(y) is within 1 +- e_k of its mean, e_k =
+2 sum_{q >= 1} exp(-2 pi^2 q^2 s^2 k / (k + 1)). So the probabilities of Y, and with them delta, exceed those
+of the discrete Gaussian of deviation s sqrt(n) by a factor of at most prod_{k < n} (1 + e_k) / (1 - e_k):
+1.0003 for a thousand releases of s = 1, and less for larger s.
+
 Floating point. The masses of a convolution by fast Fourier transforms are wrong by less than 24 log2(N)
 2^-53 in the Euclidean norm (Higham 2002, "Accuracy and stability of numerical algorithms", Theorem 24.2, for
 three transforms of length N of laws whose norms are at most one), so delta by less than sqrt(N) times that:
@@ -40,6 +52,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, tally
 from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit
@@ -59,6 +73,15 @@ TAILS = 40
 
 COARSE = Fraction(1, 1000)
 """The most that the grid may add to the epsilon of one release; beyond, its stated loss is used."""
+
+REACH = 12
+"""The number of deviations of noise within which its loss is looked at, beyond which it reveals all."""
+
+FEW = 50
+"""The number of releases whose ripple is computed one by one; each of the others adds less."""
+
+ROUNDING = 2.0**-20
+"""Of a loss in parts of the interval of a distribution: far more than doubles are wrong by."""
 
 CELLS = 2**18
 """The largest number of values of a distribution; the interval between them follows from it."""
@@ -117,7 +140,7 @@ def pld_epsilon(events: Events, delta: Rational) -> float:
     target = check_delta(delta)
     parts = _Parts.of(events)
     _library()
-    goal = (target - parts.slack.tail) / exp_up(parts.slack.up)
+    goal = (target - parts.slack.tail) / (exp_up(parts.slack.up) * parts.gain)
     if goal < LEAST_DELTA:
         raise ParameterError("Privacy loss distributions are in floats, for 'delta' from 1e-10 on.")
     return float_up(Fraction(_guarded(lambda: _solved(parts, float_down(goal)))) + parts.slack.epsilon)
@@ -151,7 +174,8 @@ def _exported(event: Event, library: Any) -> Any:
     if isinstance(item, ZCDP):
         if not hasattr(library, "ZCDpEvent"):
             raise ParameterError(
-                "This dp-accounting has no event of a zero-concentrated loss.", "a newer one."
+                "This version of dp-accounting has no event for a zero-concentrated loss.",
+                "pip install --upgrade dp-accounting",
             )
         return library.ZCDpEvent(float_up(item.rho))
     if item.delta:
@@ -171,23 +195,80 @@ def _some(events: Events) -> list[tuple[Event, int]]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Lattice:
+    """Discrete Gaussian noise of few steps of deviation, on one number that moves by a whole ``shift``."""
+
+    deviation: Fraction
+    shift: int
+
+    @classmethod
+    def of(cls, noise: GaussianNoise) -> _Lattice | None:
+        """The noise of one number, whose shift follows from its multiplier and steps; None for other noise.
+
+        A multiplier of at least 1 allows one whole shift at most.
+        """
+        if noise.moves > 1 or noise.multiplier < 1:
+            return None
+        shift = math.ceil((noise.steps + 1) / noise.multiplier) - 1
+        deviation = noise.multiplier * shift
+        return cls(deviation, shift) if noise.steps <= deviation < noise.steps + 1 else None
+
+    def multiplier(self, count: int) -> Fraction:
+        """The deviation over the shift of the sum of ``count`` releases."""
+        return root_down((self.deviation / self.shift) ** 2 / count)
+
+    def gain(self, count: int) -> Fraction:
+        """The most by which probabilities of the sum exceed those of one noise; see the module."""
+        total, terms = 0.0, min(count - 1, FEW)
+        for k in range(1, terms + 1):
+            decay = math.exp(-2 * math.pi**2 * float(self.deviation) ** 2 * k / (k + 1))
+            ripple = 2 * decay / (1 - decay**3)  # decay + decay**4 + decay**9 + ...
+            one = math.log1p(ripple) - math.log1p(-ripple)
+            total += one if k < terms else one * (count - terms)  # they fall in k
+        return Fraction(math.exp(total) * (1 + RELATIVE))
+
+    def masses(self, count: int, interval: float) -> tuple[dict[int, float], float]:
+        """The masses of the summed loss at multiples of ``interval``, rounded up, and the mass beyond."""
+        variance = float(self.deviation) ** 2 * count
+        reach = math.ceil(REACH * math.sqrt(variance))
+        noise = np.arange(-reach, reach + 1, dtype=np.float64)
+        masses = np.exp(-noise * noise / (2 * variance))
+        masses /= masses.sum()
+        losses = self.shift * (2 * noise + count * self.shift) / (2 * float(self.deviation) ** 2)
+        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)
+        sums = np.bincount(places - places[0], weights=masses)
+        kept = np.flatnonzero(sums)
+        values = dict(zip((kept + places[0]).tolist(), sums[kept].tolist(), strict=True))
+        return values, 2 * math.exp(-(REACH**2) / 2)
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
-    """The count of each epsilon, the probability that no delta reveals, one Gaussian, and what grids add."""
+    """The events of each kind, and what composes them.
+
+    ``counts``: of each epsilon. ``kept``: the probability that no delta reveals. ``multiplier``: of the noise
+    on fine grids, all together. ``slack``: what these grids add. ``lattices``: how often which noise of few
+    steps was drawn.
+    """
 
     counts: Counter[Fraction]
     kept: Fraction
     multiplier: Fraction | None
     slack: Slack
+    lattices: Counter[_Lattice]
 
     @classmethod
     def of(cls, events: Events) -> _Parts:
         counts: Counter[Fraction] = Counter()
+        lattices: Counter[_Lattice] = Counter()
         kept, precision, slack = Fraction(1), ZERO, Slack()
         for event, count in _some(events):
             item = event.loss
             if event.noise is not None and _fine(event.noise):
                 precision += count / event.noise.multiplier**2
                 slack = slack.add(grid_slack(event.noise), count)
+            elif event.noise is not None and (lattice := _Lattice.of(event.noise)) is not None:
+                lattices[lattice] += count
             elif isinstance(item, ZCDP):
                 raise ParameterError("A zero-concentrated loss alone has no privacy loss distribution.")
             else:
@@ -198,23 +279,33 @@ class _Parts:
             raise ParameterError(
                 f"'events' must hold at most 1e6 losses without noise (got {counts.total()})."
             )
-        return cls(counts, kept, root_down(1 / precision) if precision else None, slack)
+        return cls(counts, kept, root_down(1 / precision) if precision else None, slack, lattices)
+
+    @property
+    def multipliers(self) -> list[Fraction]:
+        """Those of all Gaussian noise: of fine grids together, and of each kind on a coarse grid."""
+        found = [lattice.multiplier(count) for lattice, count in self.lattices.items()]
+        return [self.multiplier, *found] if self.multiplier else found
+
+    @property
+    def gain(self) -> Fraction:
+        """The most by which sums of noise on coarse grids increase probabilities."""
+        gains = (lattice.gain(count) for lattice, count in self.lattices.items())
+        return math.prod(gains, start=Fraction(1))
 
     @property
     def most(self) -> Fraction:
-        """The largest loss to look at: all epsilons, and 12 deviations of the Gaussian."""
+        """The largest loss to look at: all epsilons, and some deviations of each noise."""
         most = sum((epsilon * count for epsilon, count in self.counts.items()), ZERO)
-        if self.multiplier:
-            most += 1 / (2 * self.multiplier**2) + 12 / self.multiplier
-        return most
+        return most + sum((1 / (2 * size**2) + REACH / size for size in self.multipliers), ZERO)
 
     @property
     def interval(self) -> Fraction:
         """Between values of the distribution: it divides all epsilons where there are cells enough."""
         taps = {epsilon: _taps(count) for epsilon, count in self.counts.items()}
         width = sum((2 * number * epsilon for epsilon, number in taps.items()), ZERO)
-        if self.multiplier:
-            width += 1 / self.multiplier**2 + 24 / self.multiplier  # on both sides of zero
+        # on both sides of zero
+        width += sum((1 / size**2 + 2 * REACH / size for size in self.multipliers), ZERO)
         if not taps:
             return width / CELLS
         unit = reduce(common_unit, taps)
@@ -237,7 +328,8 @@ def _solved(parts: _Parts, goal: float) -> float:
     margin = convolutions * FOURIER
     if goal < 2 * margin:
         raise ParameterError("'delta' is too small for a distribution of so many kinds of losses in floats.")
-    most = float_up(parts.most + parts.counts.total() * Fraction(interval))
+    rounded = parts.counts.total() + len(parts.lattices)
+    most = float_up(parts.most + rounded * Fraction(interval))
 
     def meets(epsilon: float) -> bool:
         lower = epsilon - 2**-46 * most  # what differences of losses are wrong by
@@ -259,6 +351,13 @@ def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
         values = {(2 * (first + j) - count) * steps: weight for j, weight in enumerate(weights.tolist())}
         law = library.PrivacyLossDistribution.create_from_rounded_probability(values, reveals, interval)
         found.append(law)
+        reveals = 0.0
+    for lattice, count in parts.lattices.items():
+        values, beyond = lattice.masses(count, interval)
+        beyond += reveals
+        found.append(
+            library.PrivacyLossDistribution.create_from_rounded_probability(values, beyond, interval)
+        )
         reveals = 0.0
     if parts.multiplier:
         deviation = float_down(parts.multiplier)

@@ -40,8 +40,10 @@ class GaussianNoise:
     Numbers with grids and deviations of their own are one such release after each is divided by its
     deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
 
-    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does,
-    and uses the stated loss where that is too much, as of noise on the integers.
+    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does.
+    Where that is too much, as of noise on the integers, it takes the discrete noise itself if one number
+    moves, by whole steps, and ``multiplier`` is the exact quotient and at least 1. Else it uses the stated
+    loss.
 
     >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
     Fraction(2, 1)
@@ -199,7 +201,7 @@ def _no_events(value: object) -> ParameterError:
 
 
 def _malformed(fact: str) -> ParameterError:
-    return ParameterError(f"These are no events in JSON: {fact}.")
+    return ParameterError(f"The JSON does not hold valid events: {fact}.")
 
 
 def loss_json(item: Loss) -> dict[str, str]:

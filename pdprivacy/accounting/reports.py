@@ -135,7 +135,7 @@ def _zcdp(events: Events, delta: Fraction) -> float:
         rho += count * one
         slack += count * reveals
     if not delta:
-        raise ParameterError("Needs a positive delta.")
+        raise ParameterError("The conversion of rho needs a positive 'delta'.")
     if slack >= delta:
         raise ParameterError("The deltas of the losses leave nothing of 'delta' to the conversion of rho.")
     return _finite(zcdp_epsilon(rho, delta - slack))

@@ -105,7 +105,7 @@ class Basic(Rule):
         if instance(so_far, Spent, "so_far").rho:
             raise BudgetError(
                 "This budget adds up epsilons, and a loss in rho has none.",
-                'a budget with a delta and accounting="zcdp", or one in rho, takes such losses.',
+                'a budget with a delta and accounting="zcdp", or a budget in rho, takes such losses.',
             )
         return so_far
 
@@ -135,7 +135,7 @@ class Concentrated(Rule):
         if instance(so_far, Spent, "so_far").delta:
             raise BudgetError(
                 "This budget adds up rhos, and a loss with a positive delta has none.",
-                'plain Gaussian noise has one, and noise without delta; accounting="filter" takes others.',
+                'Gaussian noise and noise without delta have a rho; accounting="filter" takes other losses.',
             )
         return Amount(so_far.concentrated)
 
@@ -332,6 +332,6 @@ def _too_much(
     fact = _fact(currency, asked, left, total)
     if currency == "rho":
         return BudgetExceeded(
-            fact, f"ZCDP({show(left)}) fits; private.dp.remaining(delta) tells which epsilon does."
+            fact, f"ZCDP({show(left)}) fits; private.dp.remaining(delta) returns the epsilon that fits."
         )
     return BudgetExceeded(fact, f"ask for epsilon={show(left)} or less." if left > 0 else None)

@@ -63,6 +63,7 @@ def of_csv(
     path: str,
     *,
     separator: str = ",",
+    decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = False,
     rows: int | None = None,
@@ -70,8 +71,9 @@ def of_csv(
     """The columns of a CSV file, in order, as `pandas.read_csv` names them.
 
     It is read in pieces, so that it may be larger than memory. ``path``: "-" for the input of the process;
-    compressed files are told by their endings. ``header``: that the first line holds names, even if they
-    look like values. ``rows``: how many are read, by default all.
+    compressed files are told by their endings. ``decimal``: the sign before the fraction of a number.
+    ``header``: that the first line holds names, even if they look like values. ``rows``: how many are read,
+    by default all.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def of_csv(
         No message holds anything of the file.
     """
     kinds: dict[str, Kind | None] | None = None
-    options: dict[str, Any] = {"sep": separator, "encoding": encoding, "nrows": rows}
+    options: dict[str, Any] = {"sep": separator, "decimal": decimal, "encoding": encoding, "nrows": rows}
     options |= {"chunksize": ROWS_AT_ONCE, "low_memory": False, "dtype_backend": "numpy_nullable"}
     held = False
     wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32", "u16", "u32"))
@@ -173,7 +175,7 @@ def _reading(path: str) -> Iterator[None]:
     except pd.errors.ParserError as error:
         said, hint = _of_parser(str(error), path)
     except UnicodeError:
-        said = f"{_shown(path)} is no text in this encoding."
+        said = f"{_shown(path)} is not text in this encoding."
         hint = 'add --encoding, such as --encoding "cp1252"; a table of another kind has to be saved as CSV'
     except LookupError:
         said, hint = "'--encoding' must be one that Python knows.", '--encoding "cp1252"'
@@ -200,7 +202,7 @@ def _of_parser(text: str, path: str) -> tuple[str, str]:
 
 def _no_text(path: str) -> ParameterError:
     hint = 'save the table as CSV or Parquet; a text of wide signs needs --encoding "utf-16"'
-    return ParameterError(f"{_shown(path)} is no text file.", hint)
+    return ParameterError(f"{_shown(path)} is not a text file.", hint)
 
 
 def _shown(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The curator's command line for a ledger: ``python -m pdprivacy ledger show|audit|export ADDRESS``.
+"""The curator's command line for a ledger: ``pdprivacy ledger show|audit|export ADDRESS [NAME]``.
 
 It reads, and changes nothing. What takes long shows a bar, where the standard error is a terminal and tqdm is
 installed; ``TQDM_DISABLE=1`` in the environment turns it off.
@@ -18,7 +18,7 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Row
-from pdprivacy.privacy import ZCDP, show
+from pdprivacy.privacy import show
 from pdprivacy.show import budget_text
 from pdprivacy.show.markup import aligned
 
@@ -45,7 +45,11 @@ def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         if name == "audit":
             command.add_argument("--head", help="what an earlier audit printed as the head")
         else:
-            command.add_argument("--name", help="of one budget")
+            named = command.add_mutually_exclusive_group()
+            named.add_argument(
+                "name", metavar="NAME", nargs="?", default=argparse.SUPPRESS, help="of one budget, not of all"
+            )
+            named.add_argument("--name", help="the same")
         if name == "export":
             command.add_argument("--output", metavar="FILE", help="a new file, in place of the output")
 
@@ -82,10 +86,10 @@ def _show(ledger: Ledger, name: str | None) -> None:
 
 def _line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     terms = account.terms
-    amounts = (account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent))
+    amounts = (account.total, account.used, account.left)
     return (
         printable(name),
-        "rho" if isinstance(terms.total, ZCDP) else "epsilon",
+        terms.currency,
         *(show(one.amount) for one in amounts),
         *(show(one.delta) for one in amounts),
         terms.accounting,

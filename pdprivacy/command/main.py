@@ -1,4 +1,4 @@
-"""The command line: ``python -m pdprivacy declare|ledger|report``.
+"""The command line: ``pdprivacy declare|ledger|report``, or ``python -m pdprivacy``.
 
 A tool adds its parser to those of the command line by a function ``add(tools)``, where ``tools`` is what
 ``ArgumentParser.add_subparsers`` gives, and names what it runs by ``set_defaults(run=...)``: a function of
@@ -15,13 +15,38 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pdprivacy._version import __version__
 from pdprivacy.checks import printable
 from pdprivacy.command import declare, ledger_command, report
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
+from pdprivacy.ledger import files, store
+from pdprivacy.show.report import costs, inputs
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
+
+PROTECT = "df.dp.protect(schema, epsilon=1.0, budget=ledger, name=...)"
+COMMANDS = {
+    f"{PROTECT} makes it.": "check the address, as in pdprivacy ledger show budget.db",
+    f"{PROTECT} opens one.": "pdprivacy ledger show ADDRESS lists the budgets.",
+    store.AUDIT: "restore the ledger from a copy; pdprivacy ledger audit ADDRESS says what else was altered.",
+    store.RESTORE: "restore the latest copy; pdprivacy ledger audit ADDRESS says what is missing.",
+    files.RESTORE: "restore the ledger from a copy.",
+    files.RESTORE_ALONE: "restore the ledger from a copy, with neither '-journal' nor '-lock' beside it.",
+    'Ledger("budget.db"), or Ledger("postgresql://clerk@db.example.org/privacy").': (
+        "pdprivacy ledger show budget.db, or pdprivacy ledger show postgresql://clerk@db.example.org/privacy"
+    ),
+    "Budget(epsilon=1.0) is kept in memory.": "pdprivacy ledger show budget.db",
+    costs.TRY: "--ledger budget.db --name survey-2026",
+    inputs.TRY: "pdprivacy report mean.parquet table.parquet --output report.html",
+    'path="report.html".': "--output report.html",
+    "leave it out, or edition='curator'.": "leave it out, or --edition curator",
+    'pip install "pdprivacy[plot]", or report(..., pictures=False).': (
+        'pip install "pdprivacy[plot]", or --no-pictures'
+    ),
+}
+"""Hints at calls of Python, and the command lines to write instead."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except TamperedLedgerError as error:
-        return _failed(str(error), 1)
     except PrivacyError as error:
-        return _failed(str(error), 2)
+        hint = error.hint or ""
+        text = str(error).removesuffix(hint) + COMMANDS.get(hint, hint)
+        return _failed(text, 1 if isinstance(error, TamperedLedgerError) else 2)
     except KeyboardInterrupt:
         return _failed("Interrupted.", 130)
     except BrokenPipeError:
@@ -59,7 +84,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m pdprivacy", allow_abbrev=False)
+    prog = "pdprivacy" if Path(sys.argv[0]).stem == "pdprivacy" else "python -m pdprivacy"  # as it was called
+    parser = argparse.ArgumentParser(prog=prog, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"pdprivacy {__version__}")
     tools = parser.add_subparsers(required=True)
     declare.add(tools)

@@ -20,7 +20,7 @@ def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of ``report`` to those of the command line."""
     command = tools.add_parser("report", help=PURPOSE, description=PURPOSE, allow_abbrev=False)
     command.set_defaults(run=run)
-    command.add_argument("releases", metavar="RELEASE", nargs="+", help="a release as a Parquet file")
+    command.add_argument("releases", metavar="RELEASE", nargs="+", help="a release as Parquet, CSV or JSON")
     command.add_argument(
         "--output", metavar="FILE", required=True, help="the page; an existing file is replaced"
     )

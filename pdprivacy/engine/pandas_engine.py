@@ -26,9 +26,9 @@ from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
 from pdprivacy.engine.contingency import count_cells
 from pdprivacy.engine.nearest_centers import Steps, points, sums_around
-from pdprivacy.engine.ranks import SortedRanks, StepRanks, ranked, sorted_ranks
+from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
 from pdprivacy.expressions import nulls
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
+from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
 __all__ = ["Columns", "PandasEngine"]
 
@@ -122,9 +122,12 @@ class PandasEngine:
             total += residue - 2**64 if residue >= 2**63 else residue
         return count, total
 
-    def ranks(self, quantity: Quantity) -> StepRanks:
-        """The records without null in the order of their grid steps."""
-        return ranked(self._quantity(quantity), quantity, self.rows)
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks:
+        """The records without null in the order of their grid steps, counted or weighed."""
+        read = self._quantity(quantity)
+        if weight is None:
+            return ranked(read, quantity, self.rows)
+        return weighed(read, quantity, self._quantity(weight), weight, self.rows)
 
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """The records without null per declared group of ``keys``, in the order of their grid steps."""

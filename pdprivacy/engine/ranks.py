@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from pdprivacy.engine.blocks import BLOCK, blocks
 from pdprivacy.statistic import Quantity, Window
 
-__all__ = ["SortedRanks", "StepRanks", "bin_shift", "bins_around", "ranked", "sorted_ranks"]
+__all__ = [
+    "SortedRanks",
+    "StepRanks",
+    "WeighedRanks",
+    "bin_shift",
+    "bins_around",
+    "ranked",
+    "sorted_ranks",
+    "weighed",
+]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -171,3 +180,45 @@ def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> St
         found >>= shift
         counts += np.bincount(found, minlength=len(counts))
     return StepRanks(steps[:count], counts, quantity.low, quantity.high)
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedRanks:
+    """All records by their steps, each step with the weights of its records: every window is the whole."""
+
+    whole: Window
+
+    @property
+    def rows(self) -> int:
+        """The sum of all weights, in steps."""
+        return int(self.whole.counts.sum())
+
+    def between(self, first: int, last: int) -> Window:  # noqa: ARG002
+        """The window of all records, which leaves none below or above."""
+        return self.whole
+
+
+def weighed(
+    read: Callable[[int, int], Any],
+    quantity: Quantity,
+    weigh: Callable[[int, int], Any],
+    weight: Quantity,
+    rows: int,
+) -> WeighedRanks:
+    """The records of a quantity that have a weight, other than zero, sorted by their steps."""
+    values, weights = np.empty((2, rows), np.int64)
+    count = 0
+    for start, stop in blocks(rows, BLOCK):
+        steps = np.empty((2, stop - start))
+        quantity.anchored(read(start, stop), steps[0])
+        weight.anchored(weigh(start, stop), steps[1])
+        steps = steps[:, ~np.isnan(steps).any(axis=0) & (steps[1] != weight.zero)]
+        found = slice(count, count + steps.shape[1])
+        values[found] = steps[0].view(np.int64) - quantity.anchor
+        weights[found] = steps[1].view(np.int64) - weight.anchor
+        count = found.stop
+    order = np.argsort(values[:count], kind="stable")
+    values, weights = values[order], weights[order]
+    firsts = np.flatnonzero(np.diff(values, prepend=quantity.low - 1))
+    sums = np.add.reduceat(weights, firsts) if count else weights
+    return WeighedRanks(Window(quantity.low, quantity.high, 0, values[firsts], sums))

@@ -168,7 +168,7 @@ class StoredColumn:
         if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
             raise InvalidDataError(
                 f"column {column.name!r} is declared as {column.kind} and holds {type(dtype).__name__}, "
-                "which is no number."
+                "which is not numeric."
             )
         read = library.col(column.name)
         if dtype == library.Float64:

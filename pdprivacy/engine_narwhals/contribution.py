@@ -157,7 +157,8 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     if units.dtype == object and not all(isinstance(name, str) for name in units[~nulls(units)]):
         # 1, 1.0 and True are one unit, and so are decimals that are written in two ways
         raise EngineError(
-            "The column of the unit has objects that are no texts.", "give it a type, such as int64 or str"
+            "The column of the unit holds objects that are not strings.",
+            "give it a type, such as int64 or str",
         )
     return frame.assign(**{place: _hashed(units)})
 

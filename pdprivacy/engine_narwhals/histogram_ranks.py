@@ -60,14 +60,24 @@ class HistogramRanks:
     query : what a plan gives of the frame, computed once, of the frame or of its parts.
     number, quantity : how the records are read, and on which grid.
     engine : its name, for errors.
+    weight : how their weights are read, and on which grid: numbers of records are then sums of weights. A
+        record of no weight has no rank, so that each counts for one step at least.
 
     Raises
     ------
     EngineError : by a frame that differs from one query to the next, or an engine whose doubles are others.
     """
 
-    def __init__(self, query: Query, number: BoundedNumber, quantity: Quantity, engine: str) -> None:
+    def __init__(
+        self,
+        query: Query,
+        number: BoundedNumber,
+        quantity: Quantity,
+        engine: str,
+        weight: tuple[BoundedNumber, Quantity] | None = None,
+    ) -> None:
         self._query, self._number, self._quantity, self._engine = query, number, quantity, engine
+        self._weight = weight
         self._parts = 1
         self._width = quantity.high - quantity.low + 1
         self._set(*self._counted(0, self._width))
@@ -173,17 +183,27 @@ class HistogramRanks:
         scale = 2.0**-shift / self._quantity.grid
         lowest = self._quantity.low * 2.0**-shift
         at = library.col("at")
-        asked = {"n": library.len()} if shift else {"n": library.len(), "most": at.max()}
+        numbers, weights, asked = [self._number], {}, {"n": library.len()}
+        if self._weight is not None:
+            weight, grid = self._weight[0], self._weight[1].grid
+            numbers.append(weight)
+            weights["w"] = (weight.steps * (1 / grid)).cast(library.Int64)
+            asked["n"] = library.col("w").sum()
+        if not shift:
+            asked["most"] = at.max()
 
         def plan(frame: Any) -> Any:
-            read = frame.select(q0=self._number.source)
-            for condition in self._number.conditions:
+            read = frame.select(**{f"q{place}": number.source for place, number in enumerate(numbers)})
+            for condition in (condition for number in numbers for condition in number.conditions):
                 read = read.filter(condition)
-            read = read.select(at=self._number.steps * scale - lowest)
+            read = read.select(at=self._number.steps * scale - lowest, **weights)
+            if weights:
+                read = read.filter(library.col("w") > 0)
             if (stop - start) << shift < self._width:
                 read = read.filter((at >= float(start)) & (at < float(stop)))
             # by integers: Arrow takes a hundred times as long for such doubles
-            return read.with_columns(key=at.floor().cast(library.Int64)).group_by("key").agg(**asked)
+            grouped = read.with_columns(key=at.floor().cast(library.Int64)).group_by("key").agg(**asked)
+            return grouped.with_columns(n=library.col("n").cast(library.Int64)) if weights else grouped
 
         found = self._query(plan)
         self._parts = max(len(found), 1)

@@ -145,14 +145,18 @@ class NarwhalsEngine:
             raise self._refused("the cell of each record, as its rows have no order")
         return self._answer(self._queries.codes(column, method))
 
-    def ranks(self, quantity: Quantity) -> HistogramRanks:
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> HistogramRanks:
         """The records in the order of their steps: one query counts them in bins, one more reads a window."""
-        number = self._queries.column(quantity.column, "q0").number(quantity)
+        number, weighing = self._queries.column(quantity.column, "q0").number(quantity), None
+        names = [number.name]
+        if weight is not None:
+            weighing = self._queries.column(weight.column, "q1").number(weight), weight
+            names.append(weight.column.name)
 
         def results(plan: Plan) -> list[Any]:
-            return self._results("the ranks of a number", (number.name,), [plan])[0]
+            return self._results("the ranks of a number", names, [plan])[0]
 
-        return HistogramRanks(results, number, quantity, self._name)
+        return HistogramRanks(results, number, quantity, self._name, weighing)
 
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """The records per declared group of ``keys`` in the order of their steps, by one query."""

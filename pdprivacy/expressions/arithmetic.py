@@ -69,8 +69,8 @@ def column_term(column: Column) -> Term:
     """
     if column.kind == "category":
         raise QueryError(
-            f"column {column.name!r} of kind 'category' is no number.",
-            "a condition on it is one: assign(south=\"region == 'south'\")",
+            f"column {column.name!r} of kind 'category' is not numeric.",
+            "a condition on it makes a number: assign(south=\"region == 'south'\")",
         )
     if column.kind != "float" and column.lower is not None and column.upper is not None:
         within: Range = (int(column.lower), int(column.upper))

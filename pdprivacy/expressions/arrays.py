@@ -42,7 +42,7 @@ def dense(values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def nulls(values: pd.Series[Any]) -> Mask:
-    """Which cells are null, whatever stands for it (NaN, None, NA, NaT)."""
+    """Return a mask of the null cells (NaN, None, NA or NaT)."""
     null = values.isna().to_numpy(dtype=bool)
     if types.is_float_dtype(values.dtype) and types.is_extension_array_dtype(values.dtype):
         # Arrow and masked columns may hold NaN beside NA.

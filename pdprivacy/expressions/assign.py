@@ -120,7 +120,7 @@ def _check_expressions(expressions: Any) -> None:
             )
         raise ParameterError(
             f"the new column {name!r} must be an expression as text (got {kind(expression)}).",
-            f'a constant is one too: private.dp.assign({name}="1")',
+            f'a constant is an expression, too: private.dp.assign({name}="1")',
         )
 
 
@@ -142,7 +142,7 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
         raise ParameterError(f"'bounds' must map new columns to (lower, upper) (got {got(bounds)}).", example)
     for name, ends in bounds.items():
         if name not in expressions:
-            raise ParameterError(f"'bounds' names {got(name)}, which is no new column.", example)
+            raise ParameterError(f"'bounds' names {got(name)}, which is not a new column.", example)
         if not isinstance(ends, tuple | list) or len(ends) != 2:
             raise ParameterError(f"'bounds' of {name!r} must be (lower, upper) (got {got(ends)}).", example)
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}

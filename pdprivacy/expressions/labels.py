@@ -37,6 +37,8 @@ def cut(
     """A numeric column as the interval that each number is in, as `pandas.cut` with edges.
 
     The column becomes a category of the texts that pandas writes, such as ``"(18, 30]"``, or of ``labels``.
+    The edges are written as they were given, also where pandas rounds or lowers them: ``"[18, 30]"`` with
+    ``include_lowest``.
     A number outside all intervals becomes null; nulls are declared only where that, or a null, can occur.
 
     Parameters
@@ -117,12 +119,16 @@ def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
 
 
 def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple[str, ...]:
-    """The intervals as pandas writes them; of the edges alone."""
-    none: Any = np.array([], dtype=np.float64)
-    whole_numbers = all(isinstance(edge, int) and -(2**63) <= edge < 2**63 for edge in edges)
-    given: Any = np.array(edges, dtype=np.int64 if whole_numbers else np.float64)
-    made: Any = pd.cut(none, given, right=right, include_lowest=include_lowest)
-    return tuple(map(str, made.categories))
+    """The intervals as pandas writes them, but with all digits of the edges.
+
+    pandas rounds edges to three digits, and writes 17.999 for a lowest edge of 18 that is included.
+    """
+    whole_numbers = all(isinstance(edge, int) for edge in edges)
+    written = [repr(edge if whole_numbers else float(edge)) for edge in edges]
+    first = "[" if include_lowest or not right else "("
+    ends = "(]" if right else "[)"
+    pairs = enumerate(pairwise(written))
+    return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
 def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:

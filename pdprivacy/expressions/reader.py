@@ -229,7 +229,9 @@ class ExpressionReader:
         written = str(name).replace(" ", "")
         meant = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
         if meant:
-            message = f"the label of column {meant[0]!r} is no string, and a {self.what} names strings only."
+            message = (
+                f"the label of column {meant[0]!r} is not a string, and a {self.what} names strings only."
+            )
         return QueryError(
             message,
             f"only columns with strings as labels can be named in a {self.what}; rename the others before "

@@ -79,5 +79,5 @@ def refusal(name: str) -> UnstableStepError:
     'qcut' is not offered: its edges are quantiles of the data.
     Hint: public edges: private.dp.cut('age', [18, 30, 65])
     """
-    reason, instead = REFUSED.get(name, ("it is no declared step", _FILTER))
+    reason, instead = REFUSED.get(name, ("it is not a declared step", _FILTER))
     return UnstableStepError(f"{got(name)} is not offered: {reason}.", instead)

@@ -131,7 +131,7 @@ Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the 
 
 
 def possible(condition: Condition, domain: Domain) -> tuple[bool, ...]:
-    """Which truth values the condition may have for declared records: False, True, or both."""
+    """Return the truth values that the condition may have for declared records: False, True, or both."""
     return tuple(value for value in (False, True) if narrow(condition, not value, domain) is not None)
 
 
@@ -194,7 +194,7 @@ def _compared(comparison: Comparison, negated: bool, column: Column) -> Region:
 
 
 def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Region:
-    """What is on one side of a constant."""
+    """The declared values on one side of a constant."""
     compare = ORDERINGS[symbol]
     below = symbol in ("<", "<=")
     end = constant
@@ -213,7 +213,7 @@ def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Reg
 
 
 def _among(declared: Region, constants: Iterable[Any], column: Column) -> Region:
-    """What is one of the constants, which are declared labels where any are declared."""
+    """The declared values among the constants; the constants are declared labels where any are declared."""
     labelled = column.kind in ("category", "boolean")
     held = [
         constant
@@ -233,7 +233,7 @@ def _among(declared: Region, constants: Iterable[Any], column: Column) -> Region
 
 
 def _without(declared: Region, constants: Container[Any], column: Column) -> Region:
-    """What is none of the constants."""
+    """The declared values except the constants."""
     if declared.labels is not None:
         labels = {label: None for label in declared.labels if label not in constants}
         return replace(declared, values=bool(labels), labels=labels)

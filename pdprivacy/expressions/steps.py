@@ -75,7 +75,7 @@ class Transform:
 
 
 def call(method: str, *given: object, **options: object) -> str:
-    """A call as a user writes it; options that are None are left out.
+    """Return a call as source code; options that are None are left out.
 
     >>> call("cut", "age", [18, 65], right=False, labels=None)
     "cut('age', [18, 65], right=False)"
@@ -245,7 +245,7 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
     """Trim numbers at public bounds, as `DataFrame.clip` does; nulls stay.
 
     The declared bounds move in the same way, categories too, and bins are cropped to them. Bounds of
-    integer columns must be whole numbers: a bound in between would be a cell that is none.
+    integer columns must be whole numbers, because values are moved to the bounds.
 
     Parameters
     ----------

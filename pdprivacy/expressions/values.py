@@ -59,7 +59,7 @@ def numbers(term: Term, read: Read) -> Numbers:
 
 
 def truths(condition: Condition, read: Read) -> Mask:
-    """Which rows the condition is true for; ``read`` has every column that it names."""
+    """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
     if isinstance(condition, Negated):
         return ~truths(condition.part, read)
     if isinstance(condition, Comparison):

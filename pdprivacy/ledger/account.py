@@ -193,7 +193,8 @@ class Account:
         before = self.spent
         spent = add_all(self.terms.rule, before, counted)
         alike = counted == ((item, count),) and self.asked == (before.epsilon, before.delta)
-        asked = (spent.epsilon, spent.delta) if alike else self.stated(item, count)
+        # a loss in rho adds nothing to the epsilons and deltas
+        asked = (spent if alike else Spent(*self.asked).add(item, count))[:2]
         for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *(() if alike else asked)):
             # a fraction is at most its numerator, which is quicker to look at
             large = total.numerator > MOST_SUM and total > MOST_SUM
@@ -205,25 +206,15 @@ class Account:
         unstated = self.unstated or isinstance(item, ZCDP)
         return Account(self.terms, spent, asked, unstated, self.charges + 1)
 
-    def stated(self, item: Loss, count: int) -> tuple[Fraction, Fraction]:
-        """Return the sums as asked for after one more charge; a loss in rho adds nothing."""
-        epsilon, delta = self.asked
-        if isinstance(item, ZCDP):
-            return self.asked
-        return epsilon + item.epsilon * count, delta + item.delta * count if item.delta else delta
-
     def declared(self, unit: Unit | None, declaration: str | None, redeclare: bool = False) -> Terms:
         """Return the terms for data of this unit and declaration; None keeps the present ones.
 
         Raises BudgetError where the unit or the declaration was another one before: ``redeclare`` allows
         another declaration, and another unit before the first charge.
         """
-        terms = self.terms
-        wanted = replace(
-            terms,
-            unit=terms.unit if unit is None else unit,
-            declaration=terms.declaration if declaration is None else declaration,
-        )
+        terms, given = self.terms, {"unit": unit, "declaration": declaration}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        wanted = replace(terms, **changes)
         if terms.unit is not None and self.charges:
             terms.check_unit(unit)
         moved = terms.unit not in (None, wanted.unit) or terms.declaration not in (None, wanted.declaration)

@@ -8,12 +8,11 @@ import os
 import re
 import sys
 import threading
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,19 +27,16 @@ from pdprivacy.errors import (
     TamperedLedgerError,
 )
 from pdprivacy.ledger.account import Account, Entry, Terms, answer_body, answer_of, entry_of, near, terms_of
-from pdprivacy.ledger.chain import Chain, altered, check_place, parse
-from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, Writer, canonical
+from pdprivacy.ledger.chain import Chain, altered, parse
+from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, T, Writer, canonical
 from pdprivacy.show import budget_text
 
 __all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
 
-T = TypeVar("T")
 Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
 
 ALL = slice(None)
-START = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 
 ANSWERED = "\nanswer"
 """The end of the release of a record for a stored answer. No release id holds a line break."""
@@ -55,11 +51,6 @@ def _facts(request: Request, terms: Terms) -> list[dict[str, Any]]:
     """Return what a stored answer is for: the request, and the declaration and privacy unit of the data."""
     unit = None if terms.unit is None else str(terms.unit)
     return [request, {"declaration of the data": terms.declaration, "privacy unit": unit}]
-
-
-def _packed(answer: bytes, request: Request, terms: Terms) -> bytes:
-    """Return the bytes to store for an answer."""
-    return canonical(_facts(request, terms)).encode() + b"\n" + answer
 
 
 def _unpacked(body: bytes, release: str, request: Request, terms: Terms) -> bytes:
@@ -264,7 +255,8 @@ class StoredBook:
                 raise BudgetError(
                     f"The answer to the release {release!r} is stored already. Nothing was stored."
                 )
-            number, body = entry_of(row, terms).number, _packed(answer, request, terms)
+            number = entry_of(row, terms).number
+            body = canonical(_facts(request, terms)).encode() + b"\n" + answer
             mark = _mark(body)
             writer.store(mark, body)
             writer.add(self.name, "answer", release + ANSWERED, answer_body(number, risk, mark))
@@ -306,10 +298,9 @@ class StoredBook:
         """As `MemoryBook`."""
         entries: list[Entry] = []
         account, answered, risks = self.read(entries.append)
-        for position in answered.nonzero()[0].tolist():
-            risk = float(risks[position])
-            entries[position] = _noted(entries[position], None if math.isnan(risk) else risk)
-        return account, entries
+        known = (None if math.isnan(risk) else risk for risk in risks.tolist())
+        answers = zip(entries, answered.tolist(), known, strict=True)
+        return account, [_noted(entry, risk) if done else entry for entry, done, risk in answers]
 
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """As `MemoryBook`; reads every record, as answers may come late, and keeps the picked charges."""
@@ -340,8 +331,8 @@ class StoredBook:
     def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
         """Return the sums that the last charge holds.
 
-        ``decides``: also refuse a table of records in which another charge is the last, so that damage to one
-        of the two, table or index, hides no charge.
+        ``decides``: also refuse a table of records in which another charge is the last, so that a damaged
+        table or index cannot hide a charge.
         """
         opened, terms = self._terms(reader)
         row = self._find(reader, "charge")
@@ -366,13 +357,11 @@ class StoredBook:
     def _find(self, reader: Reader, kind: str, release: str | None = None) -> Row | None:
         """Return the last record of a kind, or that of a release, which an index finds.
 
-        Refuses a record of other columns, and one that does not follow from the record before it.
+        Refuses a record of other columns.
         """
         row = reader.latest(self.name, kind) if release is None else reader.released(self.name, release)
-        if row is not None:
-            if row[1:4] != (self.name, kind, row.release if release is None else release):
-                raise altered(row)
-            check_place(reader, row)
+        if row is not None and row[1:4] != (self.name, kind, row.release if release is None else release):
+            raise altered(row)
         return row
 
 
@@ -404,50 +393,35 @@ def _refuse_again(entry: Entry) -> NoReturn:
 # ---------------------------------------------------------------- as a table
 
 
-class _Columns:
-    """The columns of `Budget.entries`, charge by charge; no charge is kept."""
+TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float, "rho": float}
+TYPES |= {"time": "datetime64[us, UTC]", "release_id": object}
 
-    def __init__(self) -> None:
-        self._texts: list[tuple[str, str, str | None]] = []
-        self._numbers = array("d")
 
-    def add(self, entry: Entry) -> None:
-        """Add a row; equal labels are kept once."""
-        self._texts.append((sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), entry.release))
-        epsilon, delta, rho = entry.amounts
-        amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
-        self._numbers.extend((*amounts, (entry.time - START) // MICROSECOND))  # which a double holds exactly
+def _cells(entry: Entry) -> tuple[Any, ...]:
+    """Return the cells of a charge; equal texts are kept once."""
+    epsilon, delta, rho = entry.amounts
+    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
 
-    def frame(self, first: int, answered: Any, reached: Any) -> pd.DataFrame:
-        """Return the table; ``first`` is the number of the first charge."""
-        index = pd.RangeIndex(first, first + len(self._texts), name="charge")
-        labels, mechanisms, releases = zip(*self._texts, strict=True) if self._texts else ((), (), ())
-        numbers = np.array(self._numbers).reshape(-1, 4)
-        columns = {
-            "release": pd.Series(labels, index, dtype=str),
-            "mechanism": pd.Series(mechanisms, index, dtype=str),
-            "epsilon": numbers[:, 0],
-            "delta": numbers[:, 1],
-            "rho": numbers[:, 2],
-            "time": pd.to_datetime(numbers[:, 3].astype("datetime64[us]"), utc=True),
-            "answered": np.array(answered, dtype=bool),
-            "dr_ha": np.array(reached, dtype="float64"),
-            "release_id": pd.Series(releases, index, dtype=object),
-        }
-        return pd.DataFrame(columns, index=index)
+
+def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
+    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
+    index = pd.RangeIndex(first, first + len(rows), name="charge")
+    frame = pd.DataFrame(rows, index, columns=list(TYPES), dtype=object).astype(TYPES)
+    frame.insert(6, "answered", np.array(answered, dtype=bool))
+    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    return frame
 
 
 def read_table(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
     """Return the account, and one row per picked charge; see `Budget.entries`."""
-    columns = _Columns()
-    account, answered, risks = book.read(columns.add, pick)
-    start = pick.indices(account.charges)[0]
-    return account, columns.frame(start + 1, answered[pick], np.fmax.accumulate(risks)[pick])
+    rows: list[tuple[Any, ...]] = []
+    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
+    first = pick.indices(account.charges)[0] + 1
+    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
 
 
 def table(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return one row per charge; see `Budget.entries`."""
-    columns = _Columns()
-    for entry in entries:
-        columns.add(entry)
-    return columns.frame(1, [entry.answered for entry in entries], budget_text.reached(entries))
+    rows = [_cells(entry) for entry in entries]
+    return _frame(rows, 1, [entry.answered for entry in entries], budget_text.reached(entries))

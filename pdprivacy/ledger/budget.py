@@ -212,15 +212,13 @@ class Budget:
         if number > MOST or amount.numerator > MOST * amount.denominator:
             raise ParameterError("A loss and its count must be at most 1e290.")
         release = None if release_id is None else check_name(release_id, "release_id")
-        what = [(Event(cost), number)] if events is None else tally(events)
-        if not what:
+        released = ((Event(cost), number),) if events is None else tuple(tally(events))
+        if not released:
             raise ParameterError("'events' must hold at least one event.", "leave events out.")
-        released = tuple(what)
 
         def make(account: Account) -> Entry:
             terms = account.terms
-            if unit is not None:
-                terms.check_unit(unit)
+            terms.check_unit(unit)
             counted = counted_by(terms, cost, number, released)
             after = account.after(cost, number, counted)
             now = datetime.now(UTC)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger.store import AUDIT, NOTHING, ROOT, SPAN, Reader, Row, Store, Writer, digest
+from pdprivacy.ledger.store import AUDIT, NOTHING, RESTORE, SPAN, Reader, Row, Store, T, Writer
 
-__all__ = ["Chain", "altered", "check", "check_place", "parse", "spans"]
-
-T = TypeVar("T")
-
-RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
+__all__ = ["Chain", "altered", "parse"]
 
 _DECODER = json.JSONDecoder()
 
@@ -37,25 +33,6 @@ def parse(row: Row) -> dict[str, Any]:
 def altered(row: Row) -> TamperedLedgerError:
     """Return the error for a record that is not what was entered."""
     return TamperedLedgerError(f"Record {row.number} of the ledger is not what was entered.", AUDIT)
-
-
-def check(row: Row, before: Row | None) -> None:
-    """Refuse a record that does not follow from the one before it, by its number and its hash."""
-    number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
-    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):
-        raise TamperedLedgerError(
-            f"Record {row.number} of the ledger does not follow from the one before it.", AUDIT
-        )
-
-
-def check_place(reader: Reader, row: Row) -> None:
-    """Refuse a record that does not follow from the one before it, or that the one after it contradicts."""
-    others = {other.number: other for other in reader.span(row.number - 2, row.number + 1)}
-    if row.number > 1 and row.number - 1 not in others:
-        raise TamperedLedgerError(f"Record {row.number - 1} of the ledger is missing.", RESTORE)
-    check(row, others.get(row.number - 1))
-    if row.number + 1 in others:
-        check(others[row.number + 1], row)
 
 
 _seen: dict[str, dict[int, Row]] = {}
@@ -101,9 +78,10 @@ class Chain:
         def checked(reader: Reader) -> tuple[T, Row | None]:
             reader.head = reader.last()
             if reader.head != seen:
+                reader.settle()
                 _check_seen(reader, seen)
                 if writes and reader.head is not None:
-                    check_place(reader, reader.head)
+                    reader.checked(reader.head.number)
             return work(reader), reader.head
 
         seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
@@ -124,19 +102,19 @@ class Chain:
 
     def rows(self, until: Row | None) -> Iterator[Row]:
         """Yield all records up to ``until``, in short transactions, so that a long reading delays nobody."""
-        for after, last in spans(until):
-            yield from self.read(lambda reader, span=(after, last): reader.span(*span))  # type: ignore[misc]
+        for rows in self.spans(until, Reader.span):
+            yield from rows
+
+    def spans(self, until: Row | None, look: Callable[[Reader, int, int], T]) -> Iterator[T]:
+        """Yield what ``look`` reads of the records above a number and up to another; each a transaction."""
+        last = 0 if until is None else until.number
+        for after in range(0, last, SPAN):
+            span = after, min(after + SPAN, last)
+            yield self.read(lambda reader, span=span: look(reader, *span))  # type: ignore[misc]
 
     def head(self) -> Row | None:
         """The last record."""
         return self.read(lambda reader: reader.head)
-
-
-def spans(until: Row | None) -> Iterator[tuple[int, int]]:
-    """Yield ranges of numbers, above the first and up to the second, for one transaction each."""
-    last = 0 if until is None else until.number
-    for after in range(0, last, SPAN):
-        yield after, min(after + SPAN, last)
 
 
 def _check_seen(reader: Reader, seen: Row | None) -> None:

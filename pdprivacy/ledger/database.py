@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from urllib.parse import quote
 
-from pdprivacy.ledger import files
+from pdprivacy import disk
 from pdprivacy.ledger.store import SPAN, Row
 
 __all__ = ["APPEND", "APPLICATION", "COLUMNS", "FORMAT", "OBJECTS", "connect", "identity", "make"]
@@ -90,7 +90,7 @@ def make(path: str, rows: Iterable[Row], guard: AbstractContextManager[object]) 
 
     ``guard``: held while records are added.
     """
-    with files.draft(path) as name:
+    with disk.draft(path) as name:
         connection = connect(name, "rwc")
         try:
             for statement in (*SETTINGS, "BEGIN", *SCHEMA.values(), new_identity()):
@@ -102,3 +102,4 @@ def make(path: str, rows: Iterable[Row], guard: AbstractContextManager[object]) 
             connection.execute("COMMIT")
         finally:
             connection.close()
+    disk.sync(os.path.dirname(path))

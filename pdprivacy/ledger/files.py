@@ -12,27 +12,17 @@ import os
 import re
 import sqlite3
 import stat
-import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
+from pdprivacy import disk
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.store import NOTHING
 
-if sys.platform == "win32":
-    import msvcrt
-
-    HELD: type[OSError] = PermissionError
-else:
-    import fcntl
-
-    HELD = BlockingIOError
-
-__all__ = ["FAULTS", "NO_RIGHT", "RESTORE", "RESTORE_ALONE", "LedgerFiles", "draft", "same_file"]
-__all__ += ["stat_or_none", "sweep", "sync"]
+__all__ = ["FAULTS", "NO_RIGHT", "RESTORE", "RESTORE_ALONE", "LedgerFiles", "same_file"]
+__all__ += ["stat_or_none", "sweep"]
 
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """The errors of SQLite, of its module in Python and of the operating system."""
@@ -42,7 +32,6 @@ NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 LONGEST_PAUSE, CROWDED = 0.002, 0.05  # seconds
 SMALLEST = 512  # bytes of a database, at least
-OUTSIDE = 2**30  # a byte beyond the content of a lock file: Windows keeps others from reading a locked byte
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")  # begins a journal that is to be rolled back
 COUNTER = slice(24, 28)  # of page 1: raised by each transaction
@@ -113,9 +102,24 @@ class LedgerFiles:
 
     # ------------------------------------------------------------ the lock
 
-    def open_lock(self, *, create: bool) -> None:
-        """Open the lock file, unless it is missing and ``create`` is False."""
-        lock, self.file = self.path + "-lock", None
+    def acquire(self, until: float, *, create: bool) -> None:
+        """Open the lock file and wait for its lock; without ``create``, a missing lock file is no error.
+
+        Raises LedgerError after ``until``, a time of ``time.monotonic``.
+        """
+        held = False
+        while not held:
+            self._open_lock(create)
+            if self.file is not None:
+                self._wait(self.file, until)
+            # another file may have the name by now
+            held = self.file is None or same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
+
+    def _open_lock(self, create: bool) -> None:
+        lock = self.path + "-lock"
+        if self.file is not None:
+            self.file.close()
+        self.file = None
         self.plain("-lock")
         try:
             self.file = io.FileIO(lock, "a+" if create else "r+")
@@ -127,30 +131,18 @@ class LedgerFiles:
                 raise
             self.file = io.FileIO(lock, "r")  # which can be locked all the same
 
-    def acquire(self, until: float) -> bool:
-        """Wait for the lock; False where another file has the name by now.
-
-        Raises LedgerError after ``until``, a time of ``time.monotonic``.
-        """
+    def _wait(self, file: io.FileIO, until: float) -> None:
         global _crowded
-        if self.file is None:
-            return True
         if time.monotonic() < _crowded:
             time.sleep(LONGEST_PAUSE)  # others wait, too: let them go first
         pause = 0.0002
-        while not _try_lock(self.file):
+        while not disk.lock(file):
             _crowded = time.monotonic() + CROWDED
             if time.monotonic() > until:
                 hint = "try again once it has finished; lsof or fuser on the -lock file names it."
                 raise self.refused("is held by another process or thread", hint)
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
-        return same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
-
-    def release(self) -> None:
-        """Release the lock, also in processes that have inherited the open file."""
-        if sys.platform != "win32" and self.file is not None and not self.file.closed:
-            fcntl.flock(self.file, fcntl.LOCK_UN)  # on Windows, closing the file releases it
 
     def content(self) -> str:
         """Return the id of the ledger in the lock file; empty for a new or missing lock file."""
@@ -236,19 +228,6 @@ class LedgerFiles:
         return True
 
 
-def _try_lock(file: io.FileIO) -> bool:
-    """Lock an open file; False where another process or thread holds the lock."""
-    try:
-        if sys.platform == "win32":
-            file.seek(OUTSIDE)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except HELD:
-        return False
-    return True
-
-
 def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> os.stat_result | None:
     """Return the status of a file, by `os.stat` or `os.lstat`; None where it is missing."""
     try:
@@ -309,35 +288,6 @@ def _same_page(before: bytes, now: bytes, pages: int) -> bool:
     return (counters[1] - counters[0]) % 2**32 <= 1 and (migrates or same)
 
 
-# ---------------------------------------------------------------- new files
-
-
-def _link(name: str, path: str) -> None:
-    """Move a file to a path; raise FileExistsError where something is there already."""
-    try:
-        os.link(name, path)  # refuses what is there, where renaming would replace it
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "exists", path) from None
-        os.rename(name, path)
-
-
-@contextmanager
-def draft(path: str, put: Callable[[str, str], None] = _link) -> Iterator[str]:
-    """Yield the name of a file to make; at the end of the block, ``put`` it at its path, durably."""
-    name = f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
-    try:
-        yield name
-        sync(name)
-        put(name, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(name)
-    sync(os.path.dirname(path))
-
-
 def sweep(path: str) -> None:
     """Remove unfinished ledgers that a crash left. The caller holds the lock, so nobody makes one."""
     folder, name = os.path.split(path)
@@ -345,19 +295,3 @@ def sweep(path: str) -> None:
     for draft_name in filter(pattern.fullmatch, os.listdir(folder)):
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, draft_name))
-
-
-def sync(path: str) -> None:
-    """Make a file durable, or the names in a folder where the system supports that."""
-    if not os.path.isdir(path):
-        with io.FileIO(path, "r+") as file:  # closed by whatever drops it, after an interrupt too
-            os.fsync(file.fileno())
-    elif sys.platform != "win32":
-        opened: list[int] = []
-        try:
-            # no interrupt comes within a call of C code
-            opened.extend(map(os.open, [path], [os.O_RDONLY]))
-            os.fsync(opened[0])
-        finally:
-            if opened:
-                os.close(opened[0])

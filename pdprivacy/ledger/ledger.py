@@ -17,8 +17,8 @@ from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook, read_table
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.chain import Chain, altered, check
-from pdprivacy.ledger.store import Reader, Row, Store, Writer
+from pdprivacy.ledger.chain import Chain, altered
+from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
 from pdprivacy.privacy import Loss, Unit
 from pdprivacy.show import budget_text
 
@@ -197,7 +197,7 @@ class Ledger:
     def head(self) -> str:
         """The number and the hash of the last record, ``"number:hash"``; keep it elsewhere for `audit`."""
         last = self.chain.head()
-        return "" if last is None else f"{last.number}:{last.hash.hex()}"
+        return "" if last is None else last.label
 
     def audit(self, head: str | None = None) -> Audit:
         """Read every record, and check that it is what was entered.

@@ -12,14 +12,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from pdprivacy import checks, errors
-from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, Writer, are_rows
+from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
 __all__ = ["PostgresStore"]
-
-T = TypeVar("T")
 
 # The user, the host with the database, and the query. A password with "@" or "/" in it does not match.
 URL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://(?:([^:@/?]*)(?::[^@/]*)?@)?([^@?]*)(?:\?(.*))?")
@@ -221,6 +219,9 @@ class _Session(Writer):
         if not are_rows(rows):
             raise refusal(self._address, "", "record")
         return list(map(Row._make, rows))
+
+    def settle(self) -> None:
+        """Do nothing: a transaction is durable before another one sees its records."""
 
     def stored(self, digest: str) -> bytes | None:
         query = "SELECT answer FROM pdprivacy_answers WHERE digest = %s"

@@ -15,22 +15,19 @@ import os
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pdprivacy import checks
+from pdprivacy import checks, disk
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
 from pdprivacy.ledger import database, files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
-from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, Writer, are_rows
+from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
 __all__ = ["SQLiteStore"]
-
-T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds that a transaction waits for others
 FORK_PATIENCE = 10.0  # seconds that a fork waits for transactions of other threads
@@ -118,7 +115,7 @@ class _Transaction(LedgerFiles, Writer):
     def __init__(self, path: str, writes: bool) -> None:
         super().__init__(path, NOTHING if writes else "")
         self.connection: sqlite3.Connection | None = None
-        self.active = self.working = self.again = False
+        self.working = self.again = False
         self._writes = writes
         self.thread, self.process = threading.get_ident(), os.getpid()
         self._opened: os.stat_result | None = None
@@ -150,30 +147,23 @@ class _Transaction(LedgerFiles, Writer):
             try:
                 if self.file is not None:
                     try:
-                        self.release()
+                        disk.unlock(self.file)
                     finally:
                         self.file.close()
             finally:
-                self.active = False
+                _ACTIVE.discard(self)
 
     def lock(self, until: float, create: bool) -> None:
         """Wait for the lock file."""
-        mine = (True, self.thread, self.path)
-        if any((outer.active, outer.thread, outer.path) == mine for outer in _transactions()):
+        mine = self.thread, self.path
+        if any((outer.thread, outer.path) == mine for outer in tuple(_ACTIVE)):
             raise self.refused("is being used by this thread already", "leave the first transaction first.")
-        _TRANSACTIONS.add(weakref.ref(self, _TRANSACTIONS.discard))
-        self.active = True
+        _ACTIVE.add(self)
         if self.status() is None and not create:
             raise self._missing()
-        while True:
-            self.open_lock(create=self._writes)
-            locked = self.acquire(until)
-            if os.getpid() != self.process:
-                raise self.forked()
-            if locked:
-                return
-            if self.file is not None:
-                self.file.close()
+        self.acquire(until, create=self._writes)
+        if os.getpid() != self.process:
+            raise self.forked()
 
     def begin(self, create: bool) -> None:
         """Open the database, roll back or migrate it if needed, and begin the transaction."""
@@ -188,14 +178,8 @@ class _Transaction(LedgerFiles, Writer):
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
             raise self.forked()
         journaled = self.plain("-journal") is not None
-        if journaled:
-            try:
-                files.sync(self.journal)  # a process may have been killed after it cleared the journal
-            except OSError as error:
-                if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
-                    raise
-            if self.is_hot():
-                self._mark("")
+        if journaled and self.is_hot():
+            self._mark("")
         self.connection = database.connect(self.path)
         self._check_format()
         self._set_up()
@@ -278,7 +262,7 @@ class _Transaction(LedgerFiles, Writer):
             raise self.refused(fact, f"{hint}; or {files.RESTORE_ALONE}")
         if self._writes and not marked:
             io.FileIO(self.journal, "a").close()
-            files.sync(os.path.dirname(self.path))
+            disk.sync(os.path.dirname(self.path))
             self._mark(identity)
 
     def _mark(self, identity: str) -> None:
@@ -350,21 +334,10 @@ class _Transaction(LedgerFiles, Writer):
             raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
         return list(map(Row._make, rows))
 
-    def latest(self, budget: str, kind: str) -> Row | None:
-        return self._indexed("records_by_kind WHERE budget = ? AND kind = ?", budget, kind)
-
-    def released(self, budget: str, release: str) -> Row | None:
-        return self._indexed('records_by_release WHERE budget = ? AND "release" = ?', budget, release)
-
-    def _indexed(self, query: str, *values: object) -> Row | None:
-        """Return the last record that an index finds; refuse an index that names a missing record."""
-        query = f"SELECT number FROM records INDEXED BY {query} ORDER BY number DESC LIMIT 1"
-        row = None
-        for (number,) in self._ask(query, *values):
-            row = self.at(number)
-            if row is None:
-                raise self._tampered("an index names a record that is missing")
-        return row
+    def indexed(self, index: str, condition: str, *values: object) -> int | None:
+        query = f"SELECT number FROM records INDEXED BY {index} WHERE {condition}"
+        rows = self._ask(f"{query} ORDER BY number DESC LIMIT 1", *values)
+        return rows[0][0] if rows else None
 
     def budgets(self) -> list[str]:
         names: list[Any] = [""]
@@ -380,26 +353,37 @@ class _Transaction(LedgerFiles, Writer):
     def append(self, row: Row) -> None:
         self._ask(database.APPEND, *row)
 
+    def settle(self) -> None:
+        """Make durable that the journal is cleared, before it is used again."""
+        try:
+            disk.sync(self.journal)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, *files.NO_RIGHT):
+                raise self._failure(error) from None
+
     def damage(self, until: int) -> list[str]:
         if until > CHECKED_WHOLE:
             return []
         lines = [" ".join(str(line).split()) for (line,) in self._ask("PRAGMA integrity_check(10)")]
         return [f"SQLite finds damage ({line})" for line in lines if line != "ok"]
 
-    def unindexed(self, after: int, until: int) -> int:
-        return int(self._ask(UNINDEXED, after, until)[0][0])
+    def unindexed(self, after: int, until: int) -> list[str]:
+        ((hidden,),) = self._ask(UNINDEXED, after, until)
+        fault = f"{hidden} of the records {after + 1} to {until} are not found by an index"
+        return [fault] * bool(hidden)
 
     def store(self, digest: str, answer: bytes) -> None:
         folder, private = self.path + "-answers", partial(os.open, mode=0o600)
         try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-                files.sync(os.path.dirname(folder))
+                disk.sync(os.path.dirname(folder))
             with (
-                files.draft(f"{folder}/{digest}", os.replace) as name,
+                disk.draft(f"{folder}/{digest}", os.replace) as name,
                 open(name, "xb", opener=private) as file,
             ):
                 file.write(answer)
+            disk.sync(folder)
         except FAULTS as error:
             raise self._failure(error) from None
 
@@ -420,13 +404,8 @@ _GUARD = threading.RLock()
 _FORKED: set[tuple[int, int]] = set()
 """The devices and inodes of ledgers that were in use when this process was forked."""
 
-_TRANSACTIONS: set[weakref.ref[_Transaction]] = set()
-
-
-def _transactions() -> list[_Transaction]:
-    """Return the live transactions of this process."""
-    references = tuple(_TRANSACTIONS)
-    return [transaction for reference in references if (transaction := reference()) is not None]
+_ACTIVE: set[_Transaction] = set()
+"""The transactions that are under way. No thread changes the set while ``tuple`` copies it."""
 
 
 def _before_fork() -> None:
@@ -441,7 +420,7 @@ def _after_in_parent() -> None:
 def _after_in_child() -> None:
     global _GUARD
     _GUARD = threading.RLock()
-    for transaction in _transactions():
+    for transaction in tuple(_ACTIVE):
         transaction.disown()
 
 

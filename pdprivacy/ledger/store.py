@@ -8,16 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, TamperedLedgerError
 
-__all__ = ["AUDIT", "NOTHING", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "Writer"]
-__all__ += ["are_rows", "canonical", "digest", "link"]
+__all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "T", "Writer"]
+__all__ += ["are_rows", "canonical", "check", "digest", "link"]
 
 T = TypeVar("T")
 
 NOTHING = "Nothing was entered."
 UNKNOWN = "Whether it was entered is not known: look at ledger.entries."
 AUDIT = "restore the ledger from a copy; ledger.audit() says what else was altered."
+RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is missing."
 
 ROOT = bytes(32)
 """The hash before the first record."""
@@ -44,6 +45,11 @@ class Row(NamedTuple):
     body: str
     hash: bytes
 
+    @property
+    def label(self) -> str:
+        """The number and the hash: all records up to this one, in a line."""
+        return f"{self.number}:{self.hash.hex()}"
+
 
 TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
@@ -68,6 +74,15 @@ def link(before: Row | None, budget: str, kind: str, release: str | None, body: 
     number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
     text = canonical({**body, "budget": budget, "kind": kind, "release": release})
     return Row(number, budget, kind, release, text, digest(hashed, number, text))
+
+
+def check(row: Row, before: Row | None) -> None:
+    """Refuse a record that does not follow from the one before it, by its number and its hash."""
+    number, hashed = (1, ROOT) if before is None else (before.number + 1, before.hash)
+    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):
+        raise TamperedLedgerError(
+            f"Record {row.number} of the ledger does not follow from the one before it.", AUDIT
+        )
 
 
 class Reader(Protocol):
@@ -103,12 +118,36 @@ class Reader(Protocol):
         return self.last_row("number > ? AND budget = ? AND kind = 'charge'", after, budget)
 
     def latest(self, budget: str, kind: str) -> Row | None:
-        """Return the last record of a kind of a budget, found by an index."""
-        return self.last_row("budget = ? AND kind = ?", budget, kind)
+        """Return the last record of a kind of a budget, found by an index, and checked in its place."""
+        return self._checked_last("records_by_kind", "budget = ? AND kind = ?", budget, kind)
 
     def released(self, budget: str, release: str) -> Row | None:
-        """Return the record with a release id, found by an index."""
-        return next(iter(self.rows('budget = ? AND "release" = ?', budget, release)), None)
+        """Return the record with a release id, found by an index, and checked in its place."""
+        return self._checked_last("records_by_release", 'budget = ? AND "release" = ?', budget, release)
+
+    def _checked_last(self, index: str, condition: str, *values: object) -> Row | None:
+        number = self.indexed(index, condition, *values)
+        return None if number is None else self.checked(number)
+
+    def indexed(self, index: str, condition: str, *values: object) -> int | None:  # noqa: ARG002
+        """Return the number of the last record that an index finds; a server chooses the index itself."""
+        row = self.last_row(condition, *values)
+        return None if row is None else row.number
+
+    def checked(self, number: int) -> Row:
+        """Return the record of this number.
+
+        Refuses one that is missing, does not follow from the record before it, or is contradicted by the
+        record after it.
+        """
+        rows = {row.number: row for row in self.span(number - 2, number + 1)}
+        for place in (number - 1, number):
+            if place not in rows and place != 0:
+                raise TamperedLedgerError(f"Record {place} of the ledger is missing.", RESTORE)
+        check(rows[number], rows.get(number - 1))
+        if number + 1 in rows:
+            check(rows[number + 1], rows[number])
+        return rows[number]
 
     def budgets(self) -> list[str]:
         """Return the names of all budgets, in the order they were opened."""
@@ -117,15 +156,18 @@ class Reader(Protocol):
     def stored(self, digest: str) -> bytes | None:
         """Return the stored answer with this digest."""
 
+    def settle(self) -> None:
+        """Make the records durable, which another process may have been killed before it could do."""
+
     def damage(self, until: int) -> list[str]:
         """Describe damage to what guards and finds the records, as far as one short transaction can tell.
 
         ``until``: the number of records.
         """
 
-    def unindexed(self, after: int, until: int) -> int:  # noqa: ARG002
-        """Count the records above ``after`` and up to ``until`` that an index does not find."""
-        return 0
+    def unindexed(self, after: int, until: int) -> list[str]:  # noqa: ARG002
+        """Describe the records above ``after`` and up to ``until`` that an index does not find."""
+        return []
 
 
 class Writer(Reader, Protocol):

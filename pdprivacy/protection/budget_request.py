@@ -67,7 +67,8 @@ class BudgetRequest:
                 )
             if rational(delta, "delta"):
                 raise ParameterError(
-                    "'delta' alone is no total, and 'budget' has one.", "pass budget= alone."
+                    "'delta' cannot be given together with 'budget', which has a total.",
+                    "pass budget= alone.",
                 )
             total = None
         else:

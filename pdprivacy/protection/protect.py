@@ -17,7 +17,14 @@ from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
-from pdprivacy.errors import DeclarationWarning, InvalidDataError, ParameterError, got, warn
+from pdprivacy.errors import (
+    DeclarationWarning,
+    InvalidDataError,
+    InvalidDataWarning,
+    ParameterError,
+    got,
+    warn,
+)
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.protection.budget_request import BudgetRequest
@@ -31,7 +38,7 @@ from pdprivacy.statistic import Scope
 if TYPE_CHECKING:
     from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 
-__all__ = ["protect"]
+__all__ = ["protect", "refuse_no_frame"]
 
 
 @short_traceback
@@ -90,7 +97,8 @@ def protect(
     on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
         (numbers to the nearest bound, all else raises); "drop" (the record is left out). A column of another
         type than declared is refused as a whole in each case, and so is a pandas column of objects that
-        holds a cell of another type: one record may have decided how all others were read.
+        holds a cell of another type: one record may have decided how all others were read. `check` tells the
+        curator beforehand what does not meet the declaration.
     rng : of the choice among the records of a unit, in pandas frames; as of a release.
 
     Returns
@@ -102,7 +110,9 @@ def protect(
     ------
     DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; of other engines
     MissingExtraError, EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
-    extreme, and of other engines where the schema checks more than is declared.
+    extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, and of other engines where the
+    schema checks more than is declared. Always warns (InvalidDataWarning) with ``on_invalid="clip"`` and
+    "drop", whatever the data is: how much was clipped or left out is in `quality`, for the curator.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> import pdprivacy
@@ -122,7 +132,7 @@ def protect(
             "The frame is protected already, and losses of the same people add up.",
             "go on with it, or protect the raw frame again with budget=private.dp.budget.",
         )
-    _refuse_no_frame(frame)
+    refuse_no_frame(frame)
     if isinstance(frame, pd.DataFrame):
         columns: list[Hashable] = list(frame.columns)
     else:
@@ -135,12 +145,24 @@ def protect(
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     wanted = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
+    if (
+        isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE
+    ):  # told before anything is read, so that it depends on nothing that is read
+        warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, wanted, source)
     return _of_engine(elsewhere, schema, domain, asked, wanted)
 
 
-def _refuse_no_frame(frame: Any) -> None:
+_MAY_CHANGE = {
+    "clip": 'on_invalid="clip" moves numbers that are out of bounds to the nearest bound, however many there '
+    "are. private.dp.quality() tells the curator how many.",
+    "drop": 'on_invalid="drop" leaves out records that do not meet the declaration, however many there are. '
+    "private.dp.quality() tells the curator how many.",
+}
+
+
+def refuse_no_frame(frame: Any) -> None:
     """Refuse what is no frame of any engine, whether other engines are installed or not."""
     if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
         return
@@ -230,7 +252,8 @@ def _warn_of_touching(touching: Sequence[Hashable]) -> None:
         named = ", ".join(repr(name) for name in touching)
         warn(
             f"A declared bound of {named} equals the data's own minimum or maximum. Bounds read off the "
-            "data are not public knowledge; declare what is known without looking.",
+            "data are not public knowledge; declare what is known without looking. If these are, "
+            'metadata={"dp": {"bounds": "public"}} confirms it.',
             DeclarationWarning,
         )
 
@@ -250,16 +273,18 @@ def _of_pandas(
     scope = asked.scope(len(found.frame), lazy=False)
     codes = None if asked.unit is None else codes_of(names, asked.unit)
     _warn_of_touching(found.touching)
-    left, quality, seeded = found.frame, found.quality, False
+    left, quality, seeded, dropped = found.frame, found.quality, False, found.dropped
     if codes is not None:
         stay = bounded(codes, asked.most, source)
-        quality = with_dropped(quality, asked.unit, int(len(stay) - stay.sum()))
+        crowd = int(len(stay) - stay.sum())
+        quality, dropped = with_dropped(quality, asked.unit, crowd), dropped + crowd
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
+    omitted, lineage = (dropped, len(frame)), asked.lineage
     records = copied(left, domain)
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(records, domain, asked.whose, purse, scope, quality, codes, asked.lineage, seeded=seeded)
+        Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
     )
 
 
@@ -271,7 +296,7 @@ def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
         return frame.loc[stay]
     except NotImplementedError:  # of views of texts, say
         raise InvalidDataError(
-            "A column is of an Arrow type that pandas chooses no records of.",
+            "A column has an Arrow type of which pandas cannot select records.",
             'convert it, such as by df["name"].astype("string[pyarrow]").',
         ) from None
 
@@ -314,19 +339,22 @@ def _of_engine(
     found = sum(pieces[1:], pieces[0])
     found.meet(domain, asked.on_invalid)
     quality = found.quality(asked.on_invalid)
+    dropped = found.dropped if asked.on_invalid == "drop" else 0
     scope = asked.scope(found.rows, lazy=source.lazy)
     if asked.on_invalid == "drop":
         source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, kept(piece, domain))))
     if asked.unit is not None:
-        quality = with_dropped(quality, asked.unit, source.crowd(asked.unit, asked.most))
+        crowd = source.crowd(asked.unit, asked.most)
+        quality, dropped = with_dropped(quality, asked.unit, crowd), dropped + crowd
         source = source.bounded(asked.unit, asked.most).select(names)
     outside = [column for column in domain.columns if found.columns[column.name].outside]
     if asked.on_invalid == "clip" and outside:
         source = source.then(_clipping(Domain(tuple(outside))))
     _warn_of_touching(found.touching(domain))
+    omitted = dropped, found.rows
     purse = wanted.open(asked.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(source, domain, asked.whose, purse, scope, quality, lineage=asked.lineage)
+        Protected(source, domain, asked.whose, purse, scope, quality, omitted, lineage=asked.lineage)
     )
 
 

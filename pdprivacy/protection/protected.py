@@ -58,7 +58,8 @@ class Protected:
     release; or those of a frame of another engine, as it computes them.
     ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
     here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
-    ``keeper``: of the releases, where they are a step's.
+    ``keeper``: of the releases, where they are a step's. ``omitted``: how many records were left out when the
+    frame was protected, and of how many, for the curator.
     """
 
     records: pd.DataFrame | EngineFrame = field(repr=False)
@@ -67,6 +68,7 @@ class Protected:
     budget: Budget
     scope: Scope
     quality: pd.DataFrame = field(repr=False)
+    omitted: tuple[int, int] = field(repr=False)
     units: Integers | None = field(default=None, repr=False)
     lineage: tuple[Step, ...] = ()
     secret: Secret | None = None

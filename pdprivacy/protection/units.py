@@ -28,7 +28,8 @@ def most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
     """How many records of a unit are kept: one where each record is a unit."""
     if (unit is None) != (max_rows is None):
         raise ParameterError(
-            "'unit' and 'max_rows' go together: whose records they are, and how many of each are kept.",
+            "'unit' and 'max_rows' must be given together: the column of the unit, and the number of its "
+            "records that are kept.",
             'unit="person_id", max_rows=3.',
         )
     if unit is None:

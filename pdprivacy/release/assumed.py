@@ -77,6 +77,8 @@ class Assumption:
     ) -> GroupedSums:
         groups = math.prod(key.cells(method) for key in keys)
         rows = Assumption(self.rows)._cells(groups).tolist()
+        if quantities[0].weighs and (len(quantities) == 2 or method != "groupby"):
+            return self._weighted(quantities, rows, products=products)
         sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
         squares = {
             (i, j): [n * self._square(quantities[i]) if i == j else 0 for n in rows]
@@ -84,6 +86,16 @@ class Assumption:
             for j in range(i, len(quantities))
         }
         return GroupedSums(rows, sums, squares if products else {})
+
+    def _weighted(self, quantities: Sequence[Quantity], rows: list[int], *, products: bool) -> GroupedSums:
+        """Of weights in the middle of their bounds; ``at``: the sum of the weights in a cell, or the mean."""
+        weight, middle = quantities[0], (quantities[0].low + quantities[0].high) // 2
+        if not products:
+            total = None if self.at is None else round(self.at / weight.grid)
+            return GroupedSums(rows, [[n * middle if total is None else total for n in rows]], {})
+        mean = self._mean(quantities[1])
+        sums = [[n * middle for n in rows], [n * mean for n in rows]]
+        return GroupedSums(rows, sums, {(0, 1): [n * middle * mean for n in rows]})
 
 
 def _check(at: float, lower: float, upper: float) -> None:

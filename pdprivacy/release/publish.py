@@ -19,11 +19,11 @@ from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
-from pdprivacy.release.result import Errors, Result, pairs_as_json
+from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.request import MechanismName
-from pdprivacy.statistic import Cells, Narrowed, Statistic, TreeCells
+from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells, WeightedCells
 
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -48,7 +48,7 @@ def release_of(
     risk to the metadata of a single release.
     """
     narrowed, request = _narrowed(statistic, call), call.request
-    if request.bounding is not None and isinstance(statistic, Cells | TreeCells):
+    if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
             "release a sum by itself, or the counts without bounding.",
@@ -141,6 +141,7 @@ def published(
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
+        effective_rows=_effective_rows(results, released),
         **found,
     )
     return cast("R", released), reached
@@ -166,6 +167,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
         "filters": list(facts.filters),
         "releases": call.request.releases,
         "release_id": drawn.release_id,
+        "weights": None if call.weights is None else str(call.weights.name),
         **own,
     }
     metadata.attach(released, stored)
@@ -205,11 +207,23 @@ def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     return pairs_as_json(lower, upper, released.shape)
 
 
+def _effective_rows(results: Sequence[Result], released: Released) -> Any:
+    """The effective number of weighted records behind each number, where it is known."""
+    each = [result.answer.effective_rows for result in results]
+    if each[0] is None:
+        return None
+    if np.ndim(each[0]) == 0:  # of all numbers of a release
+        rows = np.repeat(each, released.shape[-1] // len(each) if len(each) > 1 else 1)
+    else:
+        rows = each[0] if len(each) == 1 else np.column_stack(each)
+    return numbers_as_json(rows, released.shape)
+
+
 def public_rows(facts: Protected, call: Call) -> int | None:
     """The number of records behind each number, where that is public."""
     nullable = any(column.nullable for column in (*call.columns, *call.by))
     grouped = bool(call.by) and call.statistic != "crosstab"
-    return None if nullable or grouped else facts.scope.held()[1]
+    return None if nullable or grouped or call.weights is not None else facts.scope.held()[1]
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."

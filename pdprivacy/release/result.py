@@ -21,7 +21,7 @@ from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, Noisy
 from pdprivacy.statistic.confidence import Ends
 
-__all__ = ["LEVEL", "Errors", "Result", "pairs_as_json"]
+__all__ = ["LEVEL", "Errors", "Result", "numbers_as_json", "pairs_as_json"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -74,15 +74,18 @@ class Errors:
         """As in the metadata of a frame of this shape."""
         stored: dict[str, Any] = {
             "level": LEVEL,
-            "standard_error": _as_json(self.standard_error, shape),
-            "plus_minus": _as_json(self.plus_minus, shape),
+            "standard_error": numbers_as_json(self.standard_error, shape),
+            "plus_minus": numbers_as_json(self.plus_minus, shape),
         }
         if self.bias is None:
             return stored
         worst = None
         if self.worst_bias is not None:
-            worst = {"bias": _as_json(self.worst_bias, shape), "rmse": _as_json(self.worst_rmse, shape)}
-        own = {"bias": _as_json(self.bias, shape), "rmse": _as_json(self.rmse, shape)}
+            worst = {
+                "bias": numbers_as_json(self.worst_bias, shape),
+                "rmse": numbers_as_json(self.worst_rmse, shape),
+            }
+        own = {"bias": numbers_as_json(self.bias, shape), "rmse": numbers_as_json(self.rmse, shape)}
         return {**stored, **own, "worst_case": worst}
 
 
@@ -158,7 +161,7 @@ class Result:
         return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 
 
-def _as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
+def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
     """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
     values = np.broadcast_to(np.asarray(numbers, np.float64), shape)
     if not np.isfinite(values).any():

@@ -171,6 +171,7 @@ class Call:
     normalize: str | None = None
     margins: bool = False
     release_id: str | None = None
+    weights: Column | None = None
 
     @classmethod
     def of(
@@ -181,6 +182,7 @@ class Call:
         columns: tuple[Column, ...] = (),
         by: tuple[Column, ...] = (),
         constraint: str | None = None,
+        weights: Column | None = None,
     ) -> Call:
         """Return the call of a release with these keywords."""
         request = Request(
@@ -199,7 +201,10 @@ class Call:
                 'bounding="truncated" or bounding="clamp".',
             )
         named = noise.get("release_id")
-        return cls(statistic, request, bounds, noise.get("rng"), columns, by, constraint, release_id=named)
+        rng = noise.get("rng")
+        return cls(
+            statistic, request, bounds, rng, columns, by, constraint, release_id=named, weights=weights
+        )
 
     def label(self, facts: Protected) -> str:
         """Return the release as the budget lists it."""
@@ -208,6 +213,8 @@ class Call:
             text += " of " + ", ".join(str(column.name) for column in self.columns)
         if self.by:
             text += " by " + ", ".join(str(column.name) for column in self.by)
+        if self.weights is not None:
+            text += f" weighted by {self.weights.name}"
         text = labelled(text, facts.filters, facts.brief)
         if self.request.releases > 1:
             text += f", {self.request.releases} releases"

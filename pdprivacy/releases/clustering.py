@@ -210,21 +210,7 @@ def kmedian(
     chosen = columns_of(protected, columns, "kmedian")
     check_one_of("mechanism", mechanism, get_args(WalkSelection))
     asked = Choosing(epsilon, delta, mechanism=mechanism)
-    points = math.prod(len(numbers_of(column)) for column in chosen)
-    if points > MAX_POINTS:
-        raise ParameterError(
-            f"The columns declare {points} points together, more than {MAX_POINTS}.",
-            "fewer columns, or declare bins: their middles are the points then.",
-        )
-    if points < 2:
-        raise ParameterError("The columns declare one point only.")
-    size = whole(k, "k", 1, min(points - 1, MAX_SWAPS // points))
-    swaps = math.ceil(6 * size * math.log(points)) if steps is None else whole(steps, "steps", 1, MAX_STEPS)
-    if swaps * points**2 > MAX_WORK:
-        raise ParameterError(
-            f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
-            "pass steps=, or declare coarser bins.",
-        )
+    points, size, swaps = _walk_lengths(chosen, k, steps)
     state = rng if rng is None else noise.simulator(rng)
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
@@ -252,6 +238,26 @@ def kmedian(
 
     label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
     return Release(protected, call, label, task, publish, progress)
+
+
+def _walk_lengths(columns: Sequence[Column], k: int, steps: int | None) -> tuple[int, int, int]:
+    """Return how many points are declared, how many are chosen of them, and how many swaps a walk makes."""
+    points = math.prod(len(numbers_of(column)) for column in columns)
+    if points > MAX_POINTS:
+        raise ParameterError(
+            f"The columns declare {points} points together, more than {MAX_POINTS}.",
+            "fewer columns, or declare bins: their middles are the points then.",
+        )
+    if points < 2:
+        raise ParameterError("The columns declare one point only.")
+    size = whole(k, "k", 1, min(points - 1, MAX_SWAPS // points))
+    swaps = math.ceil(6 * size * math.log(points)) if steps is None else whole(steps, "steps", 1, MAX_STEPS)
+    if swaps * points**2 > MAX_WORK:
+        raise ParameterError(
+            f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
+            "pass steps=, or declare coarser bins.",
+        )
+    return points, size, swaps
 
 
 def _next_seed(state: np.random.Generator | None) -> int | None:

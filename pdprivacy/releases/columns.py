@@ -11,7 +11,7 @@ import pandas as pd
 from pdprivacy import accounting
 from pdprivacy.checks import flag
 from pdprivacy.domain import Column, declaration_hint, has_hash
-from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError
+from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, kind
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Labels as Labels
@@ -58,6 +58,32 @@ def chosen_of(
     chosen = columns_of(protected, columns, method)
     names = {key.name for key in keys}
     return chosen if columns is not None else tuple(one for one in chosen if one.name not in names)
+
+
+def weighted_columns(
+    protected: Protected,
+    columns: Labels | None,
+    weights: Hashable | None,
+    method: str,
+    keys: Sequence[Column] = (),
+) -> tuple[tuple[Column, ...], Column | None]:
+    """The declared columns of these labels, none of them a key if None, and the one of the weights.
+
+    The column of the weights is none of the others.
+    """
+    chosen = chosen_of(protected, columns, keys, method)
+    if weights is None:
+        return chosen, None
+    if isinstance(weights, list | pd.Index) or not has_hash(weights):
+        raise ParameterError(
+            f"'weights' must be the label of one declared column (got {kind(weights)}).", 'weights="w"'
+        )
+    (weight,) = columns_of(protected, [weights], method)
+    if columns is None:
+        chosen = tuple(column for column in chosen if column.name != weight.name)
+    if weight.name in {column.name for column in chosen}:
+        raise ParameterError(f"{method!r} got column {weight.name!r} both as a value and as its weights.")
+    return chosen, weight
 
 
 def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:

@@ -10,8 +10,9 @@ import pandas as pd
 
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import Protected
+from pdprivacy.show.numbers import many, percent
 
-__all__ = ["marked", "quality"]
+__all__ = ["CuratorFrame", "marked", "quality"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,21 +30,50 @@ def marked(function: F) -> F:
     return cast("F", method)
 
 
+class CuratorFrame(pd.DataFrame):
+    """A confidential DataFrame, with a line above its print that says what it adds up to.
+
+    What pandas makes of it is a plain DataFrame, which keeps the mark. The line is in no ``attrs``, which
+    pandas hands on and stores in files.
+    """
+
+    _metadata = ["summary"]  # noqa: RUF012
+    summary: str
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, summary: str) -> CuratorFrame:
+        """Return the frame with this line."""
+        found = cls(frame)
+        found.columns.name, found.summary = "confidential", summary
+        return found
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Confidential: {self.summary}\n{self.to_string(max_rows=pd.options.display.max_rows)}"
+
+
 @marked
 def quality(protected: Protected) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: values clipped, null and unseen, and records dropped, per column.
 
-    Counted at protection, exact and without noise: not for release.
+    Counted at protection, exact and without noise: not for release. The line above says how many records were
+    left out in all; a record with several faults is in the count of each of their columns.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
     >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
     >>> private = frame.dp.protect(schema, epsilon=1)
     >>> private.dp.quality()
+    Confidential: 0 of 1,000 records left out, 0 values clipped
     confidential  clipped  null  unseen  dropped
     column
     age                 0     0       0        0
     """
-    found = protected.quality.copy()
-    found.columns.name = "confidential"
-    return found
+    dropped, rows = protected.omitted
+    share = f" ({percent(dropped / rows)})" if dropped else ""
+    clipped = int(protected.quality["clipped"].sum())
+    line = f"{dropped:,} of {many(rows, 'record')}{share} left out, {many(clipped, 'value')} clipped"
+    return CuratorFrame.of(protected.quality.copy(), line)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,11 @@ from pdprivacy.releases.columns import (
     name_index,
     refuse_bounds,
     refuse_shared,
+    weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.margins import shares_of
+from pdprivacy.releases.moments import weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
@@ -44,10 +47,10 @@ from pdprivacy.releases.selection import (
     selected,
     shares_asked,
 )
-from pdprivacy.releases.tables import largest_first, shares_of, without_nulls
+from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.statistic import Cells, GroupedMoments, indicator
+from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
 from pdprivacy.statistic import Labels as Candidates
 
 if TYPE_CHECKING:
@@ -96,7 +99,7 @@ class GroupBy(GroupMethods):
         refuse_shared(chosen, self.keys, method)
         return chosen
 
-    def _table(self, statistic: GroupedMoments, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
+    def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
         """The release of a table of keys by the numbers of each group."""
         call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
 
@@ -131,10 +134,16 @@ class GroupBy(GroupMethods):
 
 
 @noised("geometric")
-def count(groups: GroupBy, *, epsilon: Rational, **noise: Unpack[Options]) -> Release[pd.Series[Any]]:
-    """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`)."""
-    call = Call.of("count", epsilon, noise, (), groups.keys)
-    statistic = Cells(groups.keys, groups._protected.scope, "groupby")
+def count(
+    groups: GroupBy, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
+) -> Release[pd.Series[Any]]:
+    """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
+
+    ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`.
+    """
+    _, weight = weighted_columns(groups._protected, [key.name for key in groups.keys], weights, "count")
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)
+    statistic = cells_of(groups._protected.scope, groups.keys, "groupby", weight)
     index = cell_index(groups.keys, "groupby")
     return release_of(groups._protected, call, statistic, partial(counts, call, index, "count"))
 
@@ -146,13 +155,15 @@ def sum(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """Sums per key: a DataFrame of keys by columns.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+    ``weights`` as in `df.dp.sum`.
     """
-    return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split)
+    return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split, weights)
 
 
 @noised("laplace")
@@ -162,13 +173,15 @@ def mean(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+    ``weights`` as in `df.dp.mean`.
     """
-    return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split)
+    return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split, weights)
 
 
 @noised("laplace")
@@ -211,26 +224,27 @@ def proportion(
     value: Any = True,
     *,
     epsilon: Rational,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """The share per key of records whose ``column`` holds the declared label ``value``, nulls left out.
 
-    Each is a noisy count over a noisy count. Returns a DataFrame of keys by one column, labelled by ``value``
+    Each is a noisy count over a noisy count. ``weights``: the share of their weights in its place, as in
+    `df.dp.mean`. Returns a DataFrame of keys by one column, labelled by ``value``
     under the column's name.
     """
-    chosen = columns_of(groups._protected, groups._asked(column), "proportion")
+    facts, keys = groups._protected, groups.keys
+    chosen, weight = weighted_columns(facts, groups._asked(column), weights, "proportion", keys)
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
-    refuse_shared(chosen, groups.keys, "proportion")
-    statistic = GroupedMoments(
-        (("mean",),),
-        (indicator(chosen[0], "proportion", value),),
-        accounting.shares([1]),
-        groups.keys,
-        groups._protected.scope,
-    )
+    refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
+    quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
+    shares = accounting.shares([1])
+    statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, keys, facts.scope)
+    if weight is not None:
+        statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
     labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen), labels)
+    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
 
 
 @noised("laplace")
@@ -274,9 +288,16 @@ def agg(
 
 
 def _several(
-    groups: GroupBy, call: Call, func: Any, columns: Labels | None, split: Split
+    groups: GroupBy,
+    call: Call,
+    func: Any,
+    columns: Labels | None,
+    split: Split,
+    weights: Hashable | None = None,
 ) -> Release[pd.DataFrame]:
-    """The release of several statistics per key."""
+    """The release of several statistics per key, of one with ``weights``."""
+    if weights is not None:
+        return _weighted(groups, call, columns, split, weights)
     facts, method, keys = groups._protected, call.statistic, groups.keys
     own = None if isinstance(func, dict) and columns is None else groups._asked(columns)
     chosen, kinds, by_name = asked_of(facts, func, own, keys, method)
@@ -290,6 +311,20 @@ def _several(
     if not by_name:
         labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
     return groups._table(statistic, call, labels)
+
+
+def _weighted(
+    groups: GroupBy, call: Call, columns: Labels | None, split: Split, weights: Hashable
+) -> Release[pd.DataFrame]:
+    """The release of weighted sums or means per key."""
+    facts, keys = groups._protected, groups.keys
+    kind: Literal["sum", "mean"] = "sum" if call.statistic == "sum" else "mean"
+    chosen, weight = weighted_columns(facts, groups._asked(columns), weights, kind, keys)
+    assert weight is not None
+    refuse_shared((*chosen, weight), keys, kind)
+    quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
+    statistic = weighted(facts.scope, kind, quantities, weights_of(chosen, split), weight, keys)
+    return groups._table(statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
 
 
 @noised("geometric")
@@ -326,7 +361,7 @@ def value_counts(
     chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
     check_cells((*keys, *chosen), "value_counts")
     call = replace(call, normalize="index" if normalize else None)
-    statistic = Cells((*keys, *chosen), scope, "value_counts")
+    statistic = CellCounts((*keys, *chosen), scope, "value_counts")
     index = cell_index((*keys, *chosen), "value_counts")
     shape = len(cell_index(keys, "value_counts")), -1
 

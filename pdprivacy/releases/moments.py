@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -26,6 +27,7 @@ from pdprivacy.releases.columns import (
     name_index,
     refuse_bounds,
     refuse_shared,
+    weighted_columns,
     weights_of,
 )
 from pdprivacy.request import Options
@@ -36,14 +38,18 @@ from pdprivacy.statistic import (
     Direct,
     Means,
     PooledCovariance,
+    Scope,
     Statistic,
     Sums,
     Variances,
+    Weighted,
     indicator,
     quantity,
     rooted,
+    weight_of,
 )
 from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.quantity import PRODUCT_BITS, Quantity
 
 __all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
@@ -57,14 +63,18 @@ def sum(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Sums of columns, nulls left out, values clamped to their bounds.
 
     ``columns``: a label, a list of labels, or None for all numeric columns with bounds.
     ``split``: weights by column for sharing ``epsilon``; equal by default.
+    ``weights``: the label of a declared column of numbers of at least 0, for sums of weight times value over
+    the records that have both. Values and weights are taken to 2**-17 of the largest.
 
-    Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one".
+    Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one"; of
+    weighted sums the same, by the bounds of weight times value.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -74,13 +84,18 @@ def sum(  # noqa: A001
     age    42883.0
     dtype: float64
     """
-    chosen = columns_of(protected, columns, "sum")
+    chosen, weight = weighted_columns(protected, columns, weights, "sum")
+    call = Call.of("sum", epsilon, noise, chosen, weights=weight)
+    if weight is not None:
+        quantities = tuple(quantity(column, "sum", centered=False, products=True) for column in chosen)
+        return _series(
+            protected, weighted(protected.scope, "sum", quantities, weights_of(chosen, split), weight), call
+        )
     # centred, a sum is exact to the range of its terms; the centres of a public number are added after
     public = [protected.scope.public(column) is not None for column in chosen]
     quantities = tuple(
         quantity(column, "sum", centered=known) for column, known in zip(chosen, public, strict=True)
     )
-    call = Call.of("sum", epsilon, noise, chosen)
     return _series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
 
 
@@ -91,12 +106,17 @@ def mean(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Means of columns, nulls left out, values clamped to their bounds.
 
     With a public number of rows and no nulls: the mean itself, sensitivity (upper - lower) / n.
     Else: a centred noisy sum over a noisy count (at least 1), half of the share each.
+
+    ``weights``: the label of a declared column of numbers of at least 0, for the sum of weight times value
+    over the sum of the weights of the records that have both. Each is noisy and has half of the share, and
+    the second is taken to be at least the largest weight. Weights are taken to 2**-17 of the largest.
 
     Returns a Series labelled by column, as `DataFrame.mean`. ``columns`` and ``split`` as in `sum`.
 
@@ -108,13 +128,28 @@ def mean(
     age    42.79
     dtype: float64
     """
-    chosen = columns_of(protected, columns, "mean")
-    quantities = tuple(quantity(column, "mean") for column in chosen)
-    call = Call.of("mean", epsilon, noise, chosen)
-    return _series(protected, _means(protected, quantities, weights_of(chosen, split), "mean"), call)
+    chosen, weight = weighted_columns(protected, columns, weights, "mean")
+    quantities = tuple(quantity(column, "mean", products=weight is not None) for column in chosen)
+    call = Call.of("mean", epsilon, noise, chosen, weights=weight)
+    return _series(protected, _means(protected, quantities, weights_of(chosen, split), call), call)
 
 
-def _means(protected: Protected, quantities: Any, weights: Any, method: str) -> Statistic:
+def weighted(
+    scope: Scope,
+    kind: Literal["sum", "mean"],
+    quantities: tuple[Quantity, ...],
+    shares: tuple[Fraction, ...],
+    weight: Column,
+    keys: tuple[Column, ...] = (),
+) -> Statistic:
+    """The weighted sums or means of these quantities, per declared group of ``keys``."""
+    return Weighted(kind, quantities, shares, weight_of(weight, kind, bits=PRODUCT_BITS), scope, keys)
+
+
+def _means(protected: Protected, quantities: Any, weights: Any, call: Call) -> Statistic:
+    method = call.statistic
+    if call.weights is not None:
+        return weighted(protected.scope, "mean", quantities, weights, call.weights)
     rows = protected.scope.direct([q.column for q in quantities], method, 1)
     if rows is None:
         return Means(quantities, weights, protected.scope)
@@ -128,9 +163,12 @@ def proportion(
     value: Any = True,
     *,
     epsilon: Rational,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """The share of records whose ``column`` holds the declared label ``value``, among those without null.
+
+    ``weights``: the share of their weights in its place, as in `mean`.
 
     Returns a Series of one number, labelled by ``value`` under the column's name.
 
@@ -143,15 +181,13 @@ def proportion(
     True    0.5
     dtype: float64
     """
-    chosen = columns_of(protected, column, "proportion")
+    chosen, weight = weighted_columns(protected, column, weights, "proportion")
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
-    quantities = (indicator(chosen[0], "proportion", value),)
-    call = Call.of("proportion", epsilon, noise, chosen)
+    quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
+    call = Call.of("proportion", epsilon, noise, chosen, weights=weight)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return _series(
-        protected, _means(protected, quantities, accounting.shares([1]), "proportion"), call, index=index
-    )
+    return _series(protected, _means(protected, quantities, accounting.shares([1]), call), call, index=index)
 
 
 @noised("laplace")

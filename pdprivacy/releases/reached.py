@@ -23,8 +23,8 @@ MOST_RISK_WORK = 10**9
 MOST_RISK_RECORDS = 10**10
 """In one cell; more are not what a table of people holds."""
 
-MOST_RISK_SCALE = 10**4
-"""With noise of a larger scale the table says nothing of a cell, and the estimate would take long."""
+MOST_RISK_DEVIATION = 10**4
+"""With noise of a larger standard deviation the table says nothing of a cell, and the estimate takes long."""
 
 
 def released_risk(
@@ -39,7 +39,7 @@ def released_risk(
     longer than the release, or where it fails: what is paid for is released, estimate or not.
     """
     seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
-    if price.mechanisms[0].scale > MOST_RISK_SCALE or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
         return None, None
     try:
         cells = risk.Cells.of_checked(seen)
@@ -82,6 +82,8 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
     )
     try:
         (noise,) = calibrate(price.parts, asked)
-        return [] if noise.scale > MOST_RISK_SCALE else [released_by(noise, price.parts[0], asked.bounding)]
+        if noise.std > MOST_RISK_DEVIATION:
+            return []
+        return [released_by(noise, price.parts[0], asked.bounding)]
     except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
         return []

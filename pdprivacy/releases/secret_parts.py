@@ -19,6 +19,7 @@ from pdprivacy.privacy import Rational, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, draw
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.secret import Secret, Spend
+from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
 from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
 from pdprivacy.suppression.outliers import check_spread, outlier_floor
@@ -92,8 +93,8 @@ def sample(
         )
     if not replaced and frac is None:
         raise ParameterError(
-            "'n' is for neighbors='replace_one': under 'add_remove' a record more takes the place of another "
-            "one in the sample.",
+            "'n' is for neighbors='replace_one': under 'add_remove' an added record replaces another record "
+            "in the sample.",
             "sample(frac=0.3).",
         )
     _check_part(protected, "sample")
@@ -236,8 +237,8 @@ def refuse_units(protected: Protected) -> None:
     """Refuse neighbours for which no bound of suppression is known."""
     if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
         raise ParameterError(
-            "Suppression of outliers is for neighbors='add_remove' and one record per unit: nothing is known "
-            "of what it costs else.",
+            "Suppression of outliers is for neighbors='add_remove' and one record per unit: no bound of "
+            "its loss is known otherwise.",
             "sample(n=1000), or protect(..., neighbors='add_remove').",
         )
 
@@ -249,7 +250,7 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
     for column in columns:
         if column.nullable:
             raise ParameterError(
-                f"Column {column.name!r} may hold nulls, which are at no distance.",
+                f"Column {column.name!r} may hold nulls, whose distance is not defined.",
                 "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
             )
     if distance == "discrete":
@@ -294,7 +295,7 @@ def _warn_of_suppression(law: Outliers) -> None:
     floor, whole = outlier_floor(law.m, law.M), float(law.whole(Fraction(1)))
     warn(
         f"Suppression of outliers nearly always loses. A release of epsilon 1 costs {whole:.3g} here, and no "
-        f"release costs less than {floor:.3g}; what is released leaves out {float(law.m):.0%} to "
-        f"{float(law.M):.0%} of the records, not at random.",
+        f"release costs less than {floor:.3g}; what is released leaves out {percent(float(law.m))} to "
+        f"{percent(float(law.M))} of the records, not at random.",
         OmissionWarning,
     )

@@ -23,9 +23,9 @@ from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.releases.columns import Labels as Names
-from pdprivacy.releases.columns import Split, columns_of, name_index, weights_of
+from pdprivacy.releases.columns import Split, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request
-from pdprivacy.statistic import Labels, Quantile, ladder, share
+from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, quantile_bits, share, weight_of
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
@@ -194,6 +194,7 @@ def quantile(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
     """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
@@ -208,13 +209,17 @@ def quantile(
     Each quantile is drawn on its own, so that a higher one may come out below a lower one; sort them if you
     like. 0 and 1 are `min` and `max`. There is no ``interpolation``: the answer is no record's value.
 
-    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one".
+    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one", times the largest weight.
 
     Parameters
     ----------
     columns : a label, a list of labels, or None for all numeric columns with bounds.
     q : a number from 0 to 1, or a list of them; taken to the nearest fraction with a denominator up to 10**6.
     split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
+    weights : the label of a declared column of numbers of at least 0. ``q`` is then a share of the sum of the
+        weights of the records that have a weight and a value, and ``below_best`` a sum of weights. They are
+        taken to 2**-28 of the largest, less for a ``q`` of many digits. ``q`` is other
+        than 0 and 1 then.
 
     Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
 
@@ -229,9 +234,13 @@ def quantile(
     0.25  31.0
     0.75  54.0
     """
-    chosen = columns_of(protected, columns, "quantile")
+    chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
     shares, named, several = shares_asked(q)
-    choices = quantiles(protected, "quantile", chosen, shares, split)
+    if weighing is not None and not all(0 < one < 1 for one in shares):
+        raise ParameterError(
+            "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
+        )
+    choices = quantiles(protected, "quantile", chosen, shares, split, weighing=weighing)
 
     def make(numbers: list[list[Any]]) -> Any:
         values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
@@ -240,7 +249,7 @@ def quantile(
             return pd.Series(values[0], index=names, name=named[0])
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
-    return selected(protected, "quantile", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "quantile", chosen, choices, epsilon, {**options, "weights": weighing}, make)
 
 
 def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
@@ -264,8 +273,9 @@ def quantiles(
     shares: Sequence[Fraction],
     split: Split,
     keys: tuple[Column, ...] = (),
+    weighing: Column | None = None,
 ) -> list[Quantile]:
-    """The quantiles of each column, one column after the other; per group where there are keys."""
+    """The quantiles of each column, one column after the other; per group, or by weights, where given."""
     return [
         Quantile(
             ladder(column, statistic),
@@ -274,6 +284,7 @@ def quantiles(
             weight / len(shares),
             "lower" if one == 0 else "upper" if one == 1 else None,
             keys,
+            None if weighing is None else weight_of(weighing, statistic, bits=quantile_bits(one)),
         )
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
         for one in shares
@@ -325,6 +336,10 @@ def min(  # noqa: A001
     likelier than the others. So r is not above half of the records that are publicly there. Where that cut
     it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
     2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
+
+    How far in value that is depends on the data: whole steps of ``attrs["dp"]["error"]["step"]`` between the
+    declared bounds, and no more than ``widest``, the distance of the bounds. Where r is large, a low
+    `quantile` says more.
 
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.
@@ -416,6 +431,7 @@ def selected(
         columns=tuple(columns),
         by=choices[0].keys,
         release_id=options["release_id"],
+        weights=options.get("weights"),
     )
 
     def publish(drawn: Drawn) -> tuple[R, None]:
@@ -451,13 +467,16 @@ def _attach(
     if any(isinstance(one, Quantile) and one.end is not None for one in choices):
         error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
         error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
+        grids = [_grid(one) for one in choices]
+        error["step"] = _by_choice(choices, [grid and grid.grid for grid in grids])
+        error["widest"] = _by_choice(choices, [grid and grid.upper - grid.lower for grid in grids])
     attach(
         protected,
         call,
         drawn,
         released,
         sensitivity=_by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
-        scale=_by_choice(choices, [mechanism.scale for mechanism in drawn.price.mechanisms]),
+        scale=_by_choice(choices, [mechanism.scale * _unit(choice) for choice, mechanism in pairs]),
         split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
         error=error,
         rows=public_rows(protected, call),
@@ -493,14 +512,19 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
 def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
     if isinstance(choice, Labels) and not isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
         return sensitivity_of(choice.counts, mechanism)
-    return float(choice.sensitivity)
+    return float(choice.sensitivity) * _unit(choice)
+
+
+def _unit(choice: Choice) -> float:
+    """What one step of a score is: a record, or a step of their weights."""
+    return choice.unit if isinstance(choice, Quantile) else 1
 
 
 def _below_best(choice: Choice, mechanism: ChoiceMechanism) -> float:
     """How far the score of each selected candidate is below the best one left, at most, with `LEVEL`."""
     count = choice.count if isinstance(choice, Labels) else 1
     if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count)
+        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * _unit(choice)
     # no noise of any candidate is larger, and the order of two may change if they are twice as near
     return 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
 
@@ -517,6 +541,11 @@ def _cut(choice: Choice, mechanism: ChoiceMechanism) -> bool | None:
     if isinstance(choice, Quantile) and choice.end is not None:
         return choice.cut(mechanism.scale)
     return None
+
+
+def _grid(choice: Choice) -> Quantity | None:
+    """The values that a minimum or maximum can be; None for a quantile in between."""
+    return choice.quantity if isinstance(choice, Quantile) and choice.end is not None else None
 
 
 SELECTORS: dict[Hashable, Callable[..., Any]] = {

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
@@ -19,8 +20,8 @@ from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
-from pdprivacy.release.result import Errors, Result
+from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
+from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
@@ -30,12 +31,23 @@ from pdprivacy.releases.columns import (
     check_flag,
     columns_of,
     name_index,
+    weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.margins import shares_of, summed, with_margins
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, Cells, Distinct, Rows, Scope, Statistic, TreeCells
-from pdprivacy.statistic.confidence import Ends, of_shares
+from pdprivacy.statistic import (
+    CellCounts,
+    Distinct,
+    Rows,
+    Scope,
+    Statistic,
+    Sums,
+    TreeCells,
+    WeightedCells,
+    weight_of,
+)
 
 __all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 
@@ -53,11 +65,15 @@ def count(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records (``columns=None``, labelled "rows") or records without null per column.
 
     Under "replace_one" without a filter the number of rows is public: use ``len``.
+
+    ``weights``: the sum of the weights of all records in the place of their number, labelled "rows", with
+    Laplace noise where it would be geometric. Not for columns. Sensitivity as `sum`.
 
     Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
 
@@ -73,6 +89,8 @@ def count(
     for column in chosen:
         if column.role == "identifier":
             column.labels("count")  # refuses
+    if weights is not None:
+        return _weight_of_all(protected, columns, weights, epsilon, noise)
     if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
         raise ParameterError(
             "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
@@ -81,6 +99,20 @@ def count(
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
     return release_of(protected, call, statistic, partial(counts, call, index, None))
+
+
+def _weight_of_all(
+    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
+) -> Release[pd.Series[Any]]:
+    """The sum of the weights of all records."""
+    _, weight = weighted_columns(protected, columns, weights, "count")
+    if columns is not None or weight is None:
+        raise ParameterError(
+            "'weights' of 'count' are those of all records, not of columns.", "leave columns or weights out."
+        )
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
+    statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
 
 
 @noised("geometric")
@@ -94,6 +126,7 @@ def value_counts(
     dropna: bool = False,
     constraint: Constraint | None = None,
     branching: int = 2,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records per declared label, every declared label included, a null label where declared.
@@ -101,9 +134,13 @@ def value_counts(
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
     public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
     without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
+    ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
+    in the place of counts, with Laplace noise where it would be geometric. Records without a weight are left
+    out.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
-    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one".
+    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
+    the largest weight.
 
     Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
 
@@ -119,12 +156,13 @@ def value_counts(
     """
     for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
         check_flag(name, given)
-    chosen = columns_of(protected, columns, "value_counts")
-    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint)
+    chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
+    noise = noise_of_cells(noise, weight)
+    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
     call = replace(call, normalize="all" if normalize else None)
     chosen, scope = without_nulls(chosen, protected.scope) if dropna else (chosen, protected.scope)
     check_cells(chosen, "value_counts")
-    cells = Cells(chosen, scope, "value_counts")
+    cells = cells_of(scope, chosen, "value_counts", weight)
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -176,6 +214,25 @@ def nunique(
     return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
 
 
+def noise_of_cells(noise: Options, weight: Column | None) -> Options:
+    """The noise of a table: of sums of weights, which are no whole numbers, Laplace where it is geometric."""
+    integer = weight is not None and noise["mechanism"] == "geometric"
+    return {**noise, "mechanism": "laplace"} if integer else noise
+
+
+def cells_of(
+    scope: Scope,
+    columns: tuple[Column, ...],
+    method: str,
+    weight: Column | None,
+    edges: tuple[float, ...] | None = None,
+) -> CellCounts | WeightedCells:
+    """The counts of declared cells, or the sums of their records' weights."""
+    if weight is None:
+        return CellCounts(columns, scope, method, edges)
+    return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
+
+
 def largest_first(made: Made[Any], groups: int = 1) -> Made[Any]:
     """The labels of each group in the order of their released numbers (the mean over several releases)."""
     released, errors = made
@@ -193,6 +250,7 @@ def histogram(
     bins: int | Sequence[float] | None = None,
     *,
     epsilon: Rational,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Records per bin of a numeric column: half-open bins, the last one closed, as `numpy.histogram`.
@@ -200,6 +258,8 @@ def histogram(
     ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
     bounds, or None for the declared bins (10 equal ones where none are declared). Edges are public:
     never take them from the data.
+
+    ``weights``: sums of the weights in the place of counts, as in `value_counts`.
 
     Returns a Series named "count" with a null bin where nulls are declared.
 
@@ -214,14 +274,14 @@ def histogram(
     [80, 120]      0
     Name: count, dtype: int64
     """
-    chosen = columns_of(protected, column, "histogram")
+    chosen, weight = weighted_columns(protected, column, weights, "histogram")
     if len(chosen) != 1:
         raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
     edges = _edges(chosen[0], bins)
-    call = Call.of("histogram", epsilon, noise, chosen)
+    call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
-    statistic = Cells(chosen, protected.scope, "histogram", edges)
+    statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
     return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
@@ -262,6 +322,7 @@ def crosstab(
     margins: bool = False,
     constraint: Constraint | None = None,
     branching: int = 2,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
@@ -286,6 +347,10 @@ def crosstab(
 
     Standard errors are those before the constraint; ``plus_minus`` is around the numbers after it.
 
+    ``weights``: sums of the weights in the place of counts, as in `value_counts`. Their total is private, and
+    they are no whole numbers: of the constraints, "nonnegative" is for such sums, "rescale", "simplex" and
+    "all_but_one" for shares, and "hierarchy" for counts alone. No disclosure risk is estimated of them.
+
     Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
     sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
     estimated from the released counts alone. Sensitivity as `value_counts`.
@@ -305,7 +370,8 @@ def crosstab(
     False      -1     49
     True        0     50
     """
-    rows, tops = columns_of(protected, index, "crosstab"), columns_of(protected, columns, "crosstab")
+    rows, weight = weighted_columns(protected, index, weights, "crosstab")
+    tops, _ = weighted_columns(protected, columns, weights, "crosstab")
     if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
         raise ParameterError(
             f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)}).",
@@ -318,33 +384,18 @@ def crosstab(
         )
     both = (*rows, *tops)
     check_cells(both, "crosstab")
-    call = Call.of("crosstab", epsilon, noise, tops, rows, constraint)
+    call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
     if margins and constraint is not None and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    cells = Cells(both, protected.scope, "crosstab")
+    cells = cells_of(protected.scope, both, "crosstab", weight)
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
 
     def make(result: Result) -> Made[pd.DataFrame]:
-        table = result.reshaped(sides)
-        if not margins:
-            shaped, names, errors = shape(table), labels, None
-        elif constraint is None:
-            shaped, names, errors = _with_margins(table, way, labels)
-        else:
-            # sums of the consistent numbers, so that they are consistent, too
-            whole, names, _ = _with_margins(table, way, labels)
-            shaped, errors = whole.projected(_summed(np.asarray(shape(table).answer.values))), None
-        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-        frame = whole_counts(frame, call.request.mechanism) if way is False else frame
-        return frame, shaped.errors if errors is None else errors
-
-    exposed = all(column.role == "quasi_identifier" for column in rows)
-    apart = protected.in_secret  # where chance hides who is there, too
-    at_risk = exposed and not apart and all(column.role == "sensitive" for column in tops) and sides[1] > 1
+        return _table(result.reshaped(sides), shape, call, labels)
 
     def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
         if constraint == "hierarchy":  # whose counts have more than one noise
@@ -353,11 +404,32 @@ def crosstab(
         own, reached = released_risk(counts, result.price, call.request, entry)
         return {"dr_ha": own}, reached
 
+    exposed = all(column.role == "quasi_identifier" for column in rows)
+    sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
+    # where chance hides who is there, too, and where weights hide how many are
+    apart = protected.in_secret or weight is not None
+    at_risk = exposed and sensitive and not apart
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
 
+def _table(
+    counts: Result, shape: Callable[[Result], Result], call: Call, labels: list[pd.Index[Any]]
+) -> Made[pd.DataFrame]:
+    """The frame of a table with its margins, if they are asked for, and its errors."""
+    if not call.margins:
+        shaped, names, errors = shape(counts), labels, None
+    else:
+        shaped, names, errors = with_margins(counts, call.normalize, labels)
+        if call.constraint is not None:
+            # sums of the consistent numbers, so that they are consistent, too
+            shaped, errors = shaped.projected(summed(np.asarray(shape(counts).answer.values))), None
+    frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
+    frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
+    return frame, shaped.errors if errors is None else errors
+
+
 def _constrained(
-    cells: Cells,
+    cells: CellCounts | WeightedCells,
     call: Call,
     normalize: Literal[False, "all", "index", "columns"],
     branching: int,
@@ -369,8 +441,9 @@ def _constrained(
     if constraint is None:
         return cells, partial(shares_of, axis=axis, total=None) if normalize else _as_they_are
     if constraint == "nonnegative":
-        return cells, _nonnegative
+        return cells, partial(_nonnegative, whole=call.weights is None)
     if constraint == "hierarchy":
+        assert isinstance(cells, CellCounts)
         return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
     project = getattr(postprocess, constraint)
 
@@ -404,12 +477,18 @@ def _check_constraint(call: Call, normalize: Any, branching: int, total: int | N
         raise ParameterError(
             "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
         )
+    if constraint == "hierarchy" and call.weights is not None:
+        raise ParameterError(
+            "constraint='hierarchy' is for counts, not for sums of weights.",
+            "leave constraint or weights out.",
+        )
     if constraint == "hierarchy" and normalize in ("index", "columns"):
         raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
     kept = constraint not in ("nonnegative", "hierarchy")
     if kept and not normalize and total is None:
+        what = "number of rows" if call.weights is None else "sum of the weights"
         raise ParameterError(
-            f"constraint={constraint!r} needs the number of rows, which is private here.",
+            f"constraint={constraint!r} needs the {what}, which is private here.",
             "normalize=True for shares that sum to one, or constraint='nonnegative'.",
         )
 
@@ -418,9 +497,9 @@ def _as_they_are(result: Result) -> Result:
     return result
 
 
-def _nonnegative(result: Result) -> Result:
-    values = postprocess.integers(postprocess.nonnegative(result.answer.values))
-    return result.projected(values)
+def _nonnegative(result: Result, *, whole: bool) -> Result:
+    values = postprocess.nonnegative(result.answer.values)
+    return result.projected(postprocess.integers(values) if whole else values)
 
 
 def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
@@ -433,132 +512,3 @@ def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
     whole = int(np.rint(leaves.sum())) if total is None else total
     counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
     return result.projected(counts)
-
-
-def _measured(result: Result) -> Floats:
-    """The noisy cells whose errors are known; of a bounded tree not those that are made of its nodes."""
-    values = np.asarray(result.answer.values)
-    if result.bounding is None:
-        return values
-    return result.noisy[0].values[: values.size].reshape(values.shape)
-
-
-def shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
-    """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
-    answer = result.answer
-    values, std = np.asarray(answer.values), float(answer.standard_error)
-    if total is not None:
-        rows: Any = max(total, 1)
-        error = np.full(values.shape, std / rows)
-
-        def interval(level: float) -> Ends:
-            lower, upper = result.interval(level)
-            return lower / rows, upper / rows
-
-    else:
-        size = values.size if axis is None else values.shape[axis]
-        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), 1.0)
-        # a share is one noisy count over a total of `size` of them, to first order
-        spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
-        error = std * np.sqrt(spread) / rows
-        cells, tail = _measured(result), result.noisy[0].tail
-        wholes = cells.sum(axis=axis, keepdims=axis is not None)
-
-        def interval(level: float) -> Ends:
-            return of_shares(tail, level, cells, wholes, std, 1.0, size)
-
-    return result.transformed(
-        lambda _: Answer(values / rows, error, 0.0, 0.0, 1.0, interval), bias_known=False
-    )
-
-
-def _with_margins(
-    table: Result, normalize: Literal[False, "all", "index", "columns"], labels: list[Any]
-) -> tuple[Result, list[Any], Errors | None]:
-    """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
-    counts, std = np.asarray(table.answer.values), float(table.answer.standard_error)
-    rows, tops = counts.shape
-    whole, measured = _summed(counts), _summed(_measured(table))
-    tail = table.noisy[0].tail
-    size = np.block(
-        [
-            [np.ones((rows, tops)), np.full((rows, 1), tops)],
-            [np.full((1, tops), rows), np.full((1, 1), rows * tops)],
-        ]
-    )
-    names = [_all_label(label) for label in labels]
-    if normalize is False:
-
-        def sums(level: float) -> Ends:
-            half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
-            ends = measured - half, measured + half
-            for end, own in zip(ends, table.interval(level), strict=True):
-                end[:rows, :tops] = own
-            return ends
-
-        # sums of bounded counts: not below zero, but of as many as there are cells
-        made = table.transformed(
-            lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, sums), bias_known=False
-        )
-        return made, names, _errors_of_sums(made.errors, table.errors, size, std)
-    place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
-    base, members, divisor = measured[place], size[place], np.maximum(whole[place], 1.0)
-    shares = whole / divisor
-    spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
-    error = std * np.sqrt(spread) / divisor
-    # as pandas: shares per row have no column of ones, shares per column no row of them
-    keep = (
-        slice(0, rows) if normalize == "columns" else slice(None),
-        slice(0, tops) if normalize == "index" else slice(None),
-    )
-    kept = [
-        labels[0] if normalize == "columns" else names[0],
-        labels[1] if normalize == "index" else names[1],
-    ]
-
-    def interval(level: float) -> Ends:
-        lower, upper = of_shares(tail, level, measured, base, std, size, members)
-        return lower[keep], upper[keep]
-
-    made = table.transformed(
-        lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval), bias_known=False
-    )
-    return made, kept, None
-
-
-def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
-    """The errors of a table with its sums: of a bias that adds up, the largest is known, and no other."""
-    if cells.bias is None:
-        return sums
-
-    def with_cells(of_cells: Any, of_sums: Any) -> Floats:
-        found = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
-        shape = (size.shape[0] - 1, size.shape[1] - 1)
-        found[:-1, :-1] = np.broadcast_to(of_cells, shape)
-        return found
-
-    if cells.worst_bias is None:
-        return replace(sums, bias=with_cells(cells.bias, np.nan), rmse=with_cells(cells.rmse, np.nan))
-    worst = size * cells.worst_bias
-    # neither clamping nor truncation makes the variance of log-concave noise larger
-    return replace(
-        sums,
-        bias=with_cells(cells.bias, np.nan),
-        rmse=with_cells(cells.rmse, np.nan),
-        worst_bias=worst,
-        worst_rmse=with_cells(cells.worst_rmse, np.sqrt(size * std**2 + worst**2)),
-    )
-
-
-def _summed(cells: Floats) -> Floats:
-    """A table with the sums of its rows and columns."""
-    across = cells.sum(axis=1, keepdims=True)
-    return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
-
-
-def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
-    """The index with "All" at its end, as `pandas.crosstab` names it."""
-    if isinstance(index, pd.MultiIndex):
-        last = ("All", *[""] * (index.nlevels - 1))
-        return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
-    return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)

@@ -138,15 +138,7 @@ def simulate(
     weights /= weights.sum()
 
     piece = max(1, NUMBERS // kept.shape[1])  # cells drawn at a time: an interrupt waits for no more
-    rows = len(kept) if postprocess is not None else min(len(kept), piece)
-    each = min(draws, max(1, NUMBERS // (rows * kept.shape[1])))
-    if postprocess is not None:  # may be slow: the bar moves now and then
-        each = min(each, math.ceil(draws / 50))
-    batches = [
-        (slice(row, min(row + rows, len(kept))), slice(draw, min(draw + each, draws)))
-        for row in range(0, len(kept), rows)
-        for draw in range(0, draws, each)
-    ]
+    batches = _batches(kept.shape, draws, piece, whole_tables=postprocess is not None)
     per_draw = np.zeros(draws)
     per_cell = _Moments(len(kept))
     source = _unrestricted(mechanism)
@@ -177,6 +169,22 @@ def simulate(
     found = np.full((2, len(counts)), np.nan)
     found[:, filled] = np.stack(per_cell.mean_and_error(draws))[:, among]
     return Simulated(*found)
+
+
+def _batches(
+    shape: tuple[int, ...], draws: int, piece: int, *, whole_tables: bool
+) -> list[tuple[slice, slice]]:
+    """Return the blocks of cells and of draws that are simulated together, within the memory for numbers."""
+    cells, labels = shape
+    rows = cells if whole_tables else min(cells, piece)
+    each = min(draws, max(1, NUMBERS // (rows * labels)))
+    if whole_tables:  # their function may be slow: the bar moves now and then
+        each = min(each, math.ceil(draws / 50))
+    return [
+        (slice(row, min(row + rows, cells)), slice(draw, min(draw + each, draws)))
+        for row in range(0, cells, rows)
+        for draw in range(0, draws, each)
+    ]
 
 
 def _check_choices(measure: str, attack: str, draws: int, postprocess: object) -> None:

@@ -10,6 +10,6 @@ pandera is imported when the first schema is read, not with the package.
 from pdprivacy.schema.beyond import unchecked
 from pdprivacy.schema.opening import Schema
 from pdprivacy.schema.pandera_reader import read_schema
-from pdprivacy.schema.running import coerce, validate
+from pdprivacy.schema.running import FailedCheck, coerce, failed_checks, validate
 
-__all__ = ["Schema", "coerce", "read_schema", "unchecked", "validate"]
+__all__ = ["FailedCheck", "Schema", "coerce", "failed_checks", "read_schema", "unchecked", "validate"]

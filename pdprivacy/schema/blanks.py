@@ -30,7 +30,8 @@ def refuse_blanks(schema: Any) -> None:
     others = ", ".join(repr(other) for other in found if other != name)
     raise DeclarationError(
         f"column {name!r} is not filled in yet ({', '.join(blanks)}){others and f'; nor are {others}'}.",
-        f"{_instead(name, blanks)}: what everybody may know without the data; or delete the line",
+        f"{_instead(name, blanks, schema.columns[name].dtype)}: what everybody may know without the data; "
+        "or delete the line",
     )
 
 
@@ -52,7 +53,7 @@ def _blank(value: Any) -> bool:
     return value is ... or (listed and any(one is ... for one in value))
 
 
-def _instead(name: Hashable, blanks: list[str]) -> str:
+def _instead(name: Hashable, blanks: list[str], dtype: Any) -> str:
     first = blanks[0]
     if "isin" in first or "eq(" in first or '"categories"' in first:
         written = '"categories": ["no", "yes"]' if first.startswith('"') else 'pa.Check.isin(["no", "yes"])'
@@ -61,5 +62,8 @@ def _instead(name: Hashable, blanks: list[str]) -> str:
         return 'write "role": "quasi_identifier" or "sensitive", or leave the role out'
     if '"bins"' in first:
         return f'write the edges of the cells of {name!r}, as in "bins": [0, 18, 65, 120]'
+    if "datetime" in str(dtype):
+        written = 'pa.Check.ge(pd.Timestamp("2020-01-01")), pa.Check.le(pd.Timestamp("2030-12-31"))'
+        return f"write the earliest and the latest date that {name!r} can have, as in {written}"
     written = '"bounds": [0, 120]' if first.startswith('"') else "pa.Check.ge(0), pa.Check.le(120)"
     return f"write the lowest and the highest value that {name!r} can have, as in {written}"

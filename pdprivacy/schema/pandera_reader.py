@@ -19,6 +19,8 @@ from pdprivacy.schema.declared import allowed, bounds_of, check_text, ends, in_o
 from pdprivacy.schema.opening import Schema, engine_of, opened
 
 _KEYS = ("role", "bins", "bounds", "categories")
+CONFIRMED = "public"
+"""In place of a pair of bounds: those of the checks are known without the data."""
 
 
 def read_schema(schema: Schema) -> Domain:
@@ -28,7 +30,8 @@ def read_schema(schema: Schema) -> Domain:
 
     - ``role``: ``"quasi_identifier"``, ``"sensitive"`` or ``"identifier"``,
     - ``bins``: edges of the cells of a numeric column,
-    - ``bounds``: the pair of lower and upper bound,
+    - ``bounds``: the pair of lower and upper bound; or ``"public"``, which confirms that the bounds of the
+      checks or bins are known without the data, also where they equal its minimum or maximum,
     - ``categories``: the labels in order.
 
     These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
@@ -96,6 +99,9 @@ def _refuse_row_changes(schema: Any) -> None:
 
 def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Column:
     given = _metadata(name, column)
+    confirmed = isinstance(given.get("bounds"), str) and given["bounds"] == CONFIRMED
+    if confirmed:
+        del given["bounds"]
     if column.regex:
         raise DeclarationError(
             f"column {name!r} is a regular expression, which declares no column by name.",
@@ -119,6 +125,11 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     else:
         lower, upper, categories = _numeric(name, kind, checks, given)
         bins = given.get("bins")
+    if confirmed and bins is None and (lower is None or upper is None):
+        raise DeclarationError(
+            f'"bounds": "{CONFIRMED}" of column {name!r} confirms bounds, and it declares none.',
+            declaration_hint(name, kind if kind == "integer" else "float", "bounds"),
+        )
     return Column(
         name=name,
         kind=kind,
@@ -128,6 +139,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         categories=categories,
         bins=bins,
         role=given.get("role"),
+        public_bounds=confirmed,
     )
 
 

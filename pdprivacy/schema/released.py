@@ -43,13 +43,13 @@ def released_schema(released: Released) -> ReleasedSchema:
     """
     import pandera.pandas as pa
 
-    facts = metadata.read(released)
-    if not metadata.verify(released):
+    facts, kept = metadata.read(released), metadata.as_released(released)
+    if kept is None:
         raise MetadataError(
             "The numbers are not those that were released, so no schema of the release can be made of them.",
             "take the schema from the released frame before changing it.",
         )
-    released = _bare(released)
+    released = _bare(kept)
     labels = _labels_check(released)
     index, bounds = _index_of(released.index), facts.bounds
     if isinstance(released, pd.Series):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -159,27 +160,75 @@ def _named(failures: _Failures) -> Iterator[tuple[str, Iterable[str]]]:
         yield "schema" if where is _WHOLE else "index" if where is _INDEX else f"column {where!r}", what
 
 
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check of a schema that a frame does not meet, for the curator.
+
+    ``column``: where it is declared, None for the schema or the index as a whole. ``mended``: whether a fate
+    of faulty records mends it. ``cells``: those of the column that fail it, None where pandera names none.
+    """
+
+    column: Hashable | None
+    check: str
+    mended: bool
+    cells: pd.Series[Any] | None
+
+
+def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
+    """The checks of a schema that a frame does not meet, whose labels are unique; none of a `Domain`.
+
+    Raises as `validate` for what is no schema of pandas frames; holds cells, which no error may.
+    """
+    _refuse_engines(frame, schema)
+    if isinstance(schema, Domain):
+        return []
+    declared = opened(schema)
+    domain = domain_of(declared)
+    found = []
+    _, errors, stopped = _errors(frame, declared)
+    for error in errors:
+        failures: _Failures = {}
+        _record(failures, error, frame, declared, domain)
+        cases = error.failure_cases
+        known = isinstance(cases, pd.DataFrame) and {"index", "failure_case"} <= set(cases.columns)
+        cells = cases["failure_case"] if known and cases["index"].notna().all() else None
+        for where, what in failures.items():
+            column, held = (None, None) if where in (_WHOLE, _INDEX) else (where, cells)
+            found += [FailedCheck(column, text, bool(fates), held) for text, fates in what.items()]
+    return found if stopped is None else [*found, FailedCheck(None, stopped, False, None)]
+
+
 def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame | None, _Failures]:
-    """The validated frame, or what failed; every exception of pandera ends here."""
+    """The validated frame, or what failed."""
+    validated, errors, stopped = _errors(frame, schema)
+    failures: _Failures = {}
+    for error in errors:
+        _record(failures, error, frame, schema, domain)
+    if stopped is not None:
+        failures[_WHOLE] = {stopped: _NO_FATE}
+    if validated is not None:
+        return validated, failures
+    return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
+
+
+def _errors(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, list[Any], str | None]:
+    """The validated frame, or the errors of pandera, or why it stopped; its exceptions end here."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaError, SchemaErrors
 
-    failures: _Failures = {}
     try:
         with (
             warnings.catch_warnings(),
             config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA),
         ):
             warnings.simplefilter("ignore")
-            return schema.validate(frame, lazy=True, inplace=False), failures
+            return schema.validate(frame, lazy=True, inplace=False), [], None
     except SchemaErrors as errors:
-        for error in errors.schema_errors:
-            _record(failures, error, frame, schema, domain)
+        return None, list(errors.schema_errors), None
     except SchemaError as error:
-        _record(failures, error, frame, schema, domain)
+        return None, [error], None
     except Exception as error:
-        failures[_WHOLE] = {f"pandera stopped with {type(error).__name__}": _NO_FATE}
-    return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
+        return None, [], f"pandera stopped with {type(error).__name__}"
 
 
 def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, domain: Domain) -> None:

@@ -28,7 +28,7 @@ def declaration_of(place: str, output: str) -> Any:
             path, name = Path(before), after
     if path.suffix != ".py" or not path.is_file():
         raise ParameterError(
-            f"There is no file of Python {str(path)!r}. Nothing was written.",
+            f"{str(path)!r} is not a Python file. Nothing was written.",
             f"--declaration schema.py, or --declaration schema.py:NAME unless it is called {NAME!r}",
         )
     if Path(output).resolve() == path.resolve():
@@ -51,7 +51,7 @@ def declaration_of(place: str, output: str) -> Any:
         ) from None
     if not hasattr(module, name):
         raise ParameterError(
-            f"{str(path)!r} calls nothing {name!r}. Nothing was written.",
+            f"{str(path)!r} defines no {name!r}. Nothing was written.",
             f"--declaration {path.name}:NAME, the name of the schema there",
         )
     return getattr(module, name)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pdprivacy.errors import LedgerError, MissingLedgerError
-from pdprivacy.privacy import ZCDP, show
+from pdprivacy.privacy import show
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import percent
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
 
-__all__ = ["MOST_ROWS", "block", "currency", "heading", "html", "ledger_html", "page", "plain", "reached"]
+__all__ = ["MOST_ROWS", "block", "heading", "html", "ledger_html", "page", "plain", "reached"]
 __all__ += ["shelf", "text"]
 
 MOST_ROWS = 1000
@@ -37,7 +37,7 @@ def page(account: Account, entries: Sequence[Entry], name: str = "") -> str:
 
 def block(account: Account, entries: Sequence[Entry], name: str = "") -> markup.Block:
     """Return the summary and a row per charge; of a named budget, also which charges are not answered."""
-    named, title = currency(account), _title(account, name)
+    named, title = account.terms.currency, _title(account, name)
     lines, rows = [title], []
     for what, amount, delta in _summary(account, entries):
         lines.append(f"  {what:<6} {amount:<18} {delta}")
@@ -86,16 +86,10 @@ def heading(name: str) -> str:
     return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
-def currency(account: Account) -> str:
-    """Return the unit of the cap, "epsilon" or "rho"."""
-    return "rho" if isinstance(account.terms.total, ZCDP) else "epsilon"
-
-
 def _summary(account: Account, entries: Sequence[Entry]) -> list[Row]:
     """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
-    terms = account.terms
-    amounts = [account.total, terms.rule.spent(account.spent), terms.rule.left(account.spent)]
-    named = currency(account)
+    amounts = [account.total, account.used, account.left]
+    named = account.terms.currency
     rows = [
         (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
         for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)

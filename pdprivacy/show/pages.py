@@ -17,7 +17,7 @@ from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.cell_grid import ShownCells, grid
 from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
-from pdprivacy.show.numbers import joined, label, plain
+from pdprivacy.show.numbers import label, plain
 from pdprivacy.show.recognition import MARK, recognized
 from pdprivacy.show.view import ALTERED, SEEDED, Floats, Released, View, neighbors_text
 
@@ -146,22 +146,9 @@ def _numbers(view: View) -> tuple[Table, ShownCells]:
     """The released numbers, each with its error; of a Series in a column beside them."""
     window = ShownCells.of(*view.table.shape)
     rows, columns = window.at
-    pairs = view.pairs(rows, columns)
-    table, half = view.table.iloc[rows, columns], view.half[np.ix_(rows, columns)]
-    values = _floats(table)
+    values, half = _floats(view.table.iloc[rows, columns]), view.half[np.ix_(rows, columns)]
     bars = _Bars(values - half, values, values + half, _shared_axes(view))
-    words = [dtype.kind not in "iuf" for dtype in table.dtypes]
-    if isinstance(view.released, pd.DataFrame):
-        texts = [list(map(joined, line)) for line in pairs]
-        return grid(window, view.table.index, view.table.columns, _cells(window, texts, bars), words), window
-    name = view.released.name
-    heads = pd.Index(["released" if name is None else printable(name), "±"])
-    beside = _cells(window, [[error] for ((_, error),) in pairs], bars)
-    cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
-    if not any(error for ((_, error),) in pairs):
-        heads, cells = heads[:1], [line[:1] for line in cells]
-    whole = ShownCells(window.rows, list(range(len(heads))), window.shape)
-    return grid(whole, view.table.index, heads, cells, [*words, False][: len(heads)]), window
+    return view.grid(window, lambda texts: _cells(window, texts, bars)), window
 
 
 def _shared_axes(view: View) -> int | tuple[int, ...] | None:
@@ -210,6 +197,7 @@ def _confidential(frame: Released, kind: str) -> Blocks:
         for name, value in (stored if isinstance(stored, Mapping) else {}).items()
         if name != MARK and value is not None
     ]
+    said += filter(None, [vars(frame).get("summary")])
     if said or kind != MARK:
         yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None

@@ -12,10 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from pdprivacy import metadata
+from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import KEY
 from pdprivacy.show.markup import printable
 
-__all__ = ["LINEAGE", "MARK", "PLAN", "Recognized", "recognized"]
+__all__ = ["LINEAGE", "MARK", "PLAN", "Recognized", "check_release", "recognized"]
 
 MARK = "confidential"
 PLAN = "dp_plan"
@@ -38,6 +40,7 @@ COUNTED = {
     *("clipped", "null", "unseen", "dropped"),
     *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
     *("cells", "records", "share of records", "label", "share"),
+    *("fault", "declared", "examples"),
 }
 
 
@@ -85,6 +88,33 @@ def recognized(thing: Any) -> Recognized:
     if kind:
         return Recognized("confidential", kind, {**facts, MARK: kind})
     return Recognized("other", facts=facts)
+
+
+def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
+    """Return a release as it was made, so that it can be saved or written for readers.
+
+    ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
+    counts, for any other that is no release, and for a release whose numbers or labels were changed.
+
+    >>> check_release(pd.DataFrame({"risk": [0.5]}), "saved")
+    Traceback (most recent call last):
+        ...
+    pdprivacy.errors.MetadataError: This frame carries no release metadata.
+    Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
+    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
+    """
+    if recognized(thing).what == "confidential":
+        raise MetadataError(
+            f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
+            "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
+        )
+    kept = metadata.as_released(thing)
+    if kept is None:
+        raise MetadataError(
+            f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
+            "take the release as it was returned; verify() tells.",
+        )
+    return kept
 
 
 def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,12 +14,25 @@ from numpy.typing import NDArray
 from pdprivacy import metadata
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata
-from pdprivacy.show.markup import printable
-from pdprivacy.show.numbers import cost, half_width, label, listed, loss_text, paired, percent, span
+from pdprivacy.show.cell_grid import ShownCells, grid
+from pdprivacy.show.markup import Table, printable
+from pdprivacy.show.numbers import (
+    cost,
+    half_width,
+    joined,
+    label,
+    listed,
+    loss_text,
+    paired,
+    percent,
+    plain,
+    span,
+)
 
 __all__ = ["ALTERED", "SEEDED", "Floats", "Released", "View", "mechanism_text", "neighbors_text", "title_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Texts: TypeAlias = list[list[str]]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 SEEDED = "seeded: not private"
@@ -69,6 +82,8 @@ TITLES_OF_MECHANISMS = {
 NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record with other values"}
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
 MOST_NAMES = 6
+ROUGH = 10
+"""The largest rank from the end at which a minimum or maximum is still worth its name."""
 
 
 def title_of(
@@ -142,7 +157,8 @@ class View:
         """Read a release. Raises MetadataError for a frame that is none, and for damaged metadata."""
         facts = metadata.read(released)
         metadata.check(facts)
-        return cls(released, facts, facts.fingerprint == metadata.fingerprint(released))
+        kept = metadata.as_released(released)
+        return cls(released if kept is None else kept, facts, kept is not None)
 
     @cached_property
     def by(self) -> list[str]:
@@ -167,7 +183,8 @@ class View:
     def title(self) -> str:
         """What was released, such as "Mean of hours by region"."""
         facts = self.facts
-        return title_of(facts.statistic, facts.columns, self.by, facts.normalize)
+        title = title_of(facts.statistic, facts.columns, self.by, facts.normalize)
+        return title if facts.weights is None else f"{title}, weighted by {printable(facts.weights, None)}"
 
     @property
     def cost(self) -> str:
@@ -235,6 +252,27 @@ class View:
             return label(value), ""
         return paired(value, float(self.half[row, column]))
 
+    def grid(self, window: ShownCells, drawn: Callable[[Texts], Texts] = list) -> Table:
+        """Return the numbers in the window, each with its margin of error; of a Series in a column beside.
+
+        ``drawn``: takes the texts of the margins of error, of a table with the numbers, and adds what else is
+        shown with them.
+        """
+        rows, columns = window.at
+        pairs, table = self.pairs(rows, columns), self.table
+        words = [table.dtypes.iloc[place].kind not in "iuf" for place in columns]
+        if isinstance(self.released, pd.DataFrame):
+            texts = [list(map(joined, line)) for line in pairs]
+            return grid(window, table.index, table.columns, drawn(texts), words)
+        name = self.released.name
+        heads = pd.Index(["released" if name is None else printable(name), "±"])
+        beside = drawn([[error] for ((_, error),) in pairs])
+        cells = [[value, *line] for ((value, _),), line in zip(pairs, beside, strict=True)]
+        if not any(error for ((_, error),) in pairs):
+            heads, cells = heads[:1], [line[:1] for line in cells]
+        whole = ShownCells(window.rows, list(range(len(heads))), window.shape)
+        return grid(whole, table.index, heads, cells, [*words, False][: len(heads)])
+
     @property
     def span(self) -> str:
         """The margins of error of all numbers; empty if none is known."""
@@ -264,18 +302,33 @@ class View:
             )
         if statistic in LABELS:
             return f"{start} the count of each label is at most {most} below that of the best label left."
-        told = f"{start} the released value is within {most} ranks of the true {self._sought()}."
+        told = f"{start} the released value is within {most} ranks of {self._sought()}."
         cut = error.get("cut")
         if cut is True or (isinstance(cut, Mapping) and any(one is True for one in cut.values())):
             told += " There were too few public records for this rank: the value may lie beyond all records."
-        return told
+        return told + self._in_value()
 
     def _sought(self) -> str:
         """What the values of a selection by rank estimate."""
         rank = _by_name(self.facts.error.get("rank"))
-        if not rank:
-            return "quantile"
-        return f"{TITLES[self.facts.statistic].lower()}, at rank {rank} from the end"
+        if self.facts.statistic not in ("min", "max"):
+            return "the true quantile" + (f", or of rank {rank} from the end" if rank else "")
+        end = "lower" if self.facts.statistic == "min" else "upper"
+        extreme = TITLES[self.facts.statistic].lower()
+        return f"rank {rank} from the {end} end, which stands for the true {extreme}"
+
+    def _in_value(self) -> str:
+        """How far off a minimum or maximum may be in value, and what to ask for where its rank is rough."""
+        error, statistic = self.facts.error, self.facts.statistic
+        widest, step = (_by_name(error.get(name), plain) for name in ("widest", "step"))
+        if statistic not in ("min", "max") or not widest or not step:
+            return ""
+        told = f" In value it may be off by up to {widest}, in steps of {step}."
+        rank = error["rank"]
+        if max(rank.values() if isinstance(rank, Mapping) else [rank]) > ROUGH:
+            q = 0.01 if statistic == "min" else 0.99
+            told += f" Rather ask for private.dp.quantile({self.facts.columns[0]!r}, {q}, epsilon=0.1)."
+        return told
 
     @property
     def bias(self) -> str:
@@ -333,11 +386,15 @@ class View:
         return [(name, printable(text)) for name, text in rows if text]
 
 
-def _by_name(stored: Any) -> str:
-    """Format numbers of records, one for all or one per name; empty if none is known."""
+def _of_records(number: float) -> str:
+    return half_width(number, whole=True)
+
+
+def _by_name(stored: Any, form: Callable[[float], str] = _of_records) -> str:
+    """Format numbers (of records), one for all or one per name; empty if none is known."""
     if not isinstance(stored, Mapping):
-        return "" if stored is None else half_width(float(stored), whole=True)
-    known = {name: half_width(float(one), whole=True) for name, one in stored.items() if one is not None}
+        return "" if stored is None else form(float(stored))
+    known = {name: form(float(one)) for name, one in stored.items() if one is not None}
     if len(set(known.values())) == 1 and len(known) == len(stored):
         return next(iter(known.values()))
     return listed(f"{number} ({name})" for name, number in known.items())

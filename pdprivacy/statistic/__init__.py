@@ -13,7 +13,7 @@ the answer is made of them (*by sums*).
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, count_share, packed
-from pdprivacy.statistic.counts import Cells, Distinct, Rows, TreeCells
+from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import PIECES, GroupedMoments, PooledCovariance
 from pdprivacy.statistic.interface import (
@@ -34,11 +34,12 @@ from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
 from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
+from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [
     "PIECES",
     "Answer",
-    "Cells",
+    "CellCounts",
     "Clusters",
     "Covariance",
     "Description",
@@ -66,6 +67,8 @@ __all__ = [
     "Sums",
     "TreeCells",
     "Variances",
+    "Weighted",
+    "WeightedCells",
     "Whole",
     "Window",
     "count_share",
@@ -73,7 +76,9 @@ __all__ = [
     "ladder",
     "numbers_of",
     "packed",
+    "quantile_bits",
     "quantity",
     "rooted",
     "share",
+    "weight_of",
 ]

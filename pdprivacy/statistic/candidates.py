@@ -15,7 +15,7 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.statistic.counts import Cells
+from pdprivacy.statistic.counts import CellCounts
 from pdprivacy.statistic.interface import Part, Ranks, Read, Scope, Window
 from pdprivacy.statistic.quantity import SUM_BITS, Quantity
 
@@ -120,7 +120,7 @@ class Labels:
     @property
     def counts(self) -> Part:
         """All counts, as a histogram that gets noise."""
-        (part,) = Cells((*self.keys, self.column), self.scope, self.method).parts
+        (part,) = CellCounts((*self.keys, self.column), self.scope, self.method).parts
         return replace(part, weight=self.weight, name=self.name)
 
     @property
@@ -164,6 +164,8 @@ class Quantile:
     With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
     from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
 
+    With ``weights``, L, R, n and T are sums of weights in grid steps, for an ``end`` of None alone.
+
     A unit with several records is that many steps apart. The scores do not move all one way.
 
     One number per group of ``keys`` is selected by one mechanism, which takes the loss once. A step is then
@@ -180,6 +182,7 @@ class Quantile:
     weight : the share of the loss.
     end : which extreme is asked for in its place.
     keys : the columns of the groups; none for all records as one group.
+    weights : of the records, on a grid, where there are no keys; see `quantile_bits`.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
     Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
@@ -191,11 +194,17 @@ class Quantile:
     weight: Fraction
     end: End | None = None
     keys: tuple[Column, ...] = ()
+    weights: Quantity | None = None
 
     @property
     def groups(self) -> int:
         """How many groups there are."""
         return math.prod(key.cells("groupby") for key in self.keys)
+
+    @property
+    def unit(self) -> float:
+        """What one step of a score is, in records or in weight."""
+        return 1.0 if self.weights is None else self.weights.grid
 
     @property
     def name(self) -> str:
@@ -211,7 +220,10 @@ class Quantile:
     def sensitivity(self) -> Fraction:
         """The most that one score moves; of groups, the sum over all of the most that one moves in each."""
         neighbors = self.scope.neighbors if not self.keys else "add_remove"
-        one = Fraction(1) if self.end else sensitivity.quantile(self.q, neighbors=neighbors)
+        largest = 1 if self.weights is None else self.weights.high
+        one = Fraction(1)
+        if not self.end:
+            one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest)
         return one * (self.scope.moves if self.keys else self.scope.count())
 
     @property
@@ -254,7 +266,7 @@ class Quantile:
         """The records in the order of their steps, per group where there are keys."""
         if self.keys:
             return Read("grouped_ranks", (self.quantity, self.keys, "groupby"))
-        return Read("ranks", (self.quantity,))
+        return Read("ranks", (self.quantity,) if self.weights is None else (self.quantity, self.weights))
 
     def tables(self, ranks: Any) -> Sequence[Ranks]:
         """The records of each group."""

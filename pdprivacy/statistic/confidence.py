@@ -254,6 +254,7 @@ def of_products(
     ]
     if second is None:
         low, high = boxes[0]
+        # a square is extreme at an end, at the vertex of the parabola, or at 0
         vertex = np.clip(a.sums / np.where(n > 0, n, 1.0), low, high)
         corners = [(mean, mean) for mean in (low, high, vertex, np.clip(0.0, low, high))]
     else:
@@ -266,26 +267,15 @@ def of_products(
     base, spare = np.asarray(products[0]) + shift * rows, rows - groups
     lowest, highest = (base + ends.sum(axis=-1) for ends in (moved.min(axis=0), moved.max(axis=0)))
     # the noise of the sums does not depend on the covariance
-    fixed = [
-        np.full((*rows.shape, 1), products[1]),
-        at_b * a.std + at_a * b.std if second is None else at_b * a.std,
-    ]
-    if second is not None:
-        fixed.append(at_a * b.std)
-    known = np.concatenate(fixed, axis=-1)
-    all_least, all_most = least.min(axis=-1)[..., np.newaxis], most.max(axis=-1)[..., np.newaxis]
-    each = np.maximum(rows, 1.0)[..., np.newaxis]
+    of_sums = [at_b * a.std + at_a * b.std] if second is None else [at_b * a.std, at_a * b.std]
+    known = np.concatenate([np.full((*rows.shape, 1), products[1]), *of_sums], axis=-1)
 
     def excess(value: Floats) -> Any:
         theta = value[..., np.newaxis]
         if tail.bounding is None:
             weight = np.maximum(np.abs(shift + least - theta), np.abs(shift + most - theta))
         else:
-            # parts are kept within bounds that the noisy counts imply, each by itself: nothing cancels
-            own = np.abs(theta) * groups / each
-            per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
-            others = np.maximum(all_most - least, most - all_least)
-            weight = per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
+            weight = _bounded_weight(theta, shift, least, most, rows[..., np.newaxis])
         shape = np.broadcast_shapes(known.shape[:-1], value.shape)
         deviations = np.concatenate(
             [
@@ -300,3 +290,17 @@ def of_products(
 
     start = np.clip((lowest + highest) / 2 / np.where(spare > 0, spare, 1.0), *limits)
     return _hull(excess, start, *limits)
+
+
+def _bounded_weight(theta: Floats, shift: float, least: Floats, most: Floats, rows: Floats) -> Floats:
+    """The weight of the noise of each count where parts are kept within bounds that noisy counts imply.
+
+    Each part is kept within bounds by itself, so that nothing cancels. ``least``, ``most``: the range of the
+    product of the means of each group.
+    """
+    all_least, all_most = least.min(axis=-1, keepdims=True), most.max(axis=-1, keepdims=True)
+    own = np.abs(theta) * least.shape[-1] / np.maximum(rows, 1.0)
+    per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
+    others = np.maximum(all_most - least, most - all_least)
+    weight: Floats = per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
+    return weight

@@ -29,12 +29,12 @@ from pdprivacy.statistic.interface import (
     scalar,
 )
 
-__all__ = ["Cells", "Distinct", "Rows", "TreeCells"]
+__all__ = ["CellCounts", "Distinct", "Rows", "TreeCells"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """Counts per declared cell of one or more columns; ``edges`` for bins given in the call."""
+class CellCounts:
+    """Counts per declared cell of one or more columns; ``edges`` are those of bins given in the call."""
 
     columns: tuple[Column, ...]
     scope: Scope
@@ -94,7 +94,7 @@ class TreeCells:
     public it is the root; else the root is measured as one more level.
     """
 
-    cells: Cells
+    cells: CellCounts
     branching: int
 
     @cached_property

@@ -180,6 +180,8 @@ class Answer:
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
     is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
+    ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
+    ``largest_term``: the most that one record adds to a cell.
     """
 
     values: Any
@@ -188,6 +190,8 @@ class Answer:
     lower: Any = -math.inf
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
+    effective_rows: Any = None
+    largest_term: float = 1.0
 
     def arranged(self, arrange: Callable[[Floats], Floats]) -> Answer:
         """The same numbers in other places: ``arrange`` moves those of an array of their shape."""
@@ -201,8 +205,10 @@ class Answer:
             lower, upper = map(moved, self.interval(level))
             return lower, upper
 
-        fields = {name: moved(getattr(self, name)) for name in NUMBERS}
-        return Answer(**fields, interval=None if self.interval is None else interval)
+        fields: dict[str, Any] = {name: moved(getattr(self, name)) for name in NUMBERS}
+        fields["interval"] = None if self.interval is None else interval
+        fields["effective_rows"] = None if self.effective_rows is None else moved(self.effective_rows)
+        return replace(self, **fields)
 
 
 NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
@@ -245,7 +251,8 @@ class Ranks(Protocol):
     """The records of a column in the order of their grid steps, nulls left out.
 
     ``between``: a window that leaves at most ``first`` records (none, if that is not positive) below it and
-    all but ``last`` above, and reaches the bound where it leaves none.
+    all but ``last`` above, and reaches the bound where it leaves none. With weights, every number of records
+    is the sum of their weights in grid steps.
     """
 
     @property
@@ -262,7 +269,7 @@ class Engine(Protocol):
     def table(self, columns: Sequence[Column], method: str) -> Integers: ...
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
-    def ranks(self, quantity: Quantity) -> Ranks: ...
+    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks: ...
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
     def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(

@@ -71,7 +71,7 @@ class Narrowed:
 
 
 def _out(what: str = "statistic") -> ParameterError:
-    return ParameterError(f"'bounds' leave out all that the {what} can be.")
+    return ParameterError(f"'bounds' exclude every possible value of the {what}.")
 
 
 def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
@@ -89,7 +89,7 @@ def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
         raise _out(part.name)
     if part.moves == 1 and most - least < part.l1 * part.unit:
         raise ParameterError(
-            "'bounds' are narrower than what one record can do to the statistic.",
+            "'bounds' are narrower than the sensitivity of the statistic.",
             "wider bounds, or none: then they follow from the declaration.",
         )
     return replace(

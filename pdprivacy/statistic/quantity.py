@@ -99,6 +99,11 @@ class Quantity:
         object.__setattr__(self, "high", self._steps(upper))
 
     @property
+    def weighs(self) -> bool:
+        """Whether it can be a weight: not centred, and never negative."""
+        return self.center == 0 and self.low >= 0 and self.high > 0
+
+    @property
     def anchor(self) -> int:
         """The bits of ``zero``, which stands for no steps."""
         return int(np.float64(self.zero).view(np.int64))
@@ -159,7 +164,9 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
     return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS if products else SUM_BITS)
 
 
-def indicator(column: Column, method: str, value: Any, *, centered: bool = True) -> Quantity:
+def indicator(
+    column: Column, method: str, value: Any, *, centered: bool = True, products: bool = False
+) -> Quantity:
     """Whether a record holds the declared label ``value``, as 1 or 0."""
     labels = column.labels(method)
     try:
@@ -170,6 +177,7 @@ def indicator(column: Column, method: str, value: Any, *, centered: bool = True)
         declared = ", ".join(got(label) for label in labels[:20]) + (", ..." if len(labels) > 20 else "")
         raise ParameterError(
             f"'value' is not a declared label of column {column.name!r} (got {kind(value)}).",
-            f"one of {declared}.",
+            f"private.dp.{method}({column.name!r}, {got(labels[0])}, epsilon=0.1), of the labels {declared}.",
         )
-    return Quantity(column, 0.0, 1.0, centered=centered, label=(value,))
+    bits = PRODUCT_BITS if products else SUM_BITS
+    return Quantity(column, 0.0, 1.0, centered=centered, bits=bits, label=(value,))

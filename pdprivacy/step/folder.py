@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,13 +12,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from pdprivacy import disk
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
-from pdprivacy.step.parquet import Json, Released, attempt, from_bytes, reason
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from pdprivacy.storage.durable_files import sync, write
+from pdprivacy.storage.parquet import from_bytes
+from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
 __all__ = ["STORED", "Folder", "check_file_name"]
 
@@ -93,7 +90,7 @@ class Folder:
             file = FileIO(self.state / "lock", "a")
         with file:
             with self._writing("Nothing was charged."):
-                locked = _lock(file)
+                locked = disk.lock(file)
             if not locked:
                 raise StepError(
                     f"Another run of the step {self.release_id!r} is under way. Nothing was charged.",
@@ -105,7 +102,7 @@ class Folder:
                 with suppress(OSError):
                     (self.state / RESERVE).unlink(missing_ok=True)
                 with suppress(OSError):
-                    _unlock(file)
+                    disk.unlock(file)
 
     @contextmanager
     def _writing(self, fate: str) -> Iterator[None]:
@@ -126,7 +123,7 @@ class Folder:
         noted = self._noted(self.state / MANIFEST)
         if noted is not None and noted.get("format") != FORMAT:
             raise StepError(
-                f"The step {self.release_id!r} was run by another version of pdprivacy, which keeps it in "
+                f"The step {self.release_id!r} was run by another version of pdprivacy, which stores it in "
                 f"another way (format {noted.get('format')!r}, here {FORMAT}). Nothing was charged.",
                 "go on with that version, or choose another release_id.",
             )
@@ -258,62 +255,15 @@ class Folder:
             for here, there in files.items():
                 if there.exists():
                     os.replace(there, here)
-            _sync(ready)
+            sync(ready)
             os.rename(ready, self.results)
-            _sync(self.results.parent)
+            sync(self.results.parent)
+
+
+def _write(path: Path, data: bytes) -> None:
+    write({path: data})
 
 
 def _digest(data: bytes) -> str:
     """Return a hash of the bytes of a file."""
     return blake2b(data, digest_size=16).hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole and durably, or leave it unchanged."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with open(new, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where the system supports that."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(file: FileIO) -> bool:
-    """Lock an open file; return False where another run holds the lock."""
-    try:
-        if sys.platform == "win32":
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except PermissionError:  # Windows raises this where the byte is locked
-        if sys.platform != "win32":
-            raise
-        return False
-    return True
-
-
-def _unlock(file: FileIO) -> None:
-    """Release the lock, also in processes that have inherited the open file."""
-    if sys.platform != "win32":
-        fcntl.flock(file, fcntl.LOCK_UN)

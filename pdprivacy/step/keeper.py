@@ -26,8 +26,9 @@ from pdprivacy.release.spec import Asked, Release
 from pdprivacy.releases.bundle import VERBS
 from pdprivacy.schema.released import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
-from pdprivacy.step.parquet import Released, check_labels, to_bytes
 from pdprivacy.step.texts import argument_texts, differing, text_of
+from pdprivacy.storage.parquet import to_bytes
+from pdprivacy.storage.shapes import Released, check_labels
 
 __all__ = ["ADMITTED", "Purse", "StepKeeper"]
 

@@ -25,8 +25,9 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find, protect
 from pdprivacy.step.folder import STORED, Folder, check_file_name
 from pdprivacy.step.keeper import Purse, StepKeeper
-from pdprivacy.step.parquet import Json, check_pyarrow
 from pdprivacy.step.texts import argument_texts, differing
+from pdprivacy.storage.parquet import check_pyarrow
+from pdprivacy.storage.shapes import Json
 
 __all__ = ["release_step"]
 
@@ -177,7 +178,7 @@ class _Run:
     ) -> None:
         if release_id is None:
             raise ArgumentError(
-                "'release_id' is missing: it is what makes a call that is tried again the same step.",
+                "'release_id' is missing: it identifies the step when the call is repeated.",
                 'release_id="2026-05".',
             )
         check_pyarrow()
@@ -308,8 +309,8 @@ class _Run:
         except BaseException as error:
             if keeper.made:
                 error.add_note(
-                    f"What the step {self._folder.release_id!r} has released is stored: called again with "
-                    "the same release_id, it takes that from there, at no cost."
+                    f"The releases of the step {self._folder.release_id!r} are stored: a call with the same "
+                    "release_id returns them at no cost."
                 )
             raise
         finally:

@@ -69,7 +69,7 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
     listed = isinstance(value, Sequence) or (arrays and isinstance(value, _ARRAYS))
     if not listed:
         raise ParameterError(
-            f"{name!r} cannot be told from another one when the step is tried again "
+            f"{name!r} cannot be compared with its value in a repeated call of the step "
             f"(got {type(value).__name__}).",
             "pass text, numbers, dates, lists or mappings of them; data is the first argument of a step.",
         )

@@ -142,7 +142,8 @@ def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pu
         slack = Fraction(1) if last > 0 else _grown(slack, size, steps, context)
         if slack >= 1:
             raise ParameterError(
-                "The delta of the whole is not below 1.", "a smaller delta, or a rule of a smaller stability."
+                "The delta of the whole must be below 1.",
+                "a smaller delta, or a rule of a smaller stability.",
             )
     return loss(size * steps, slack)
 

@@ -25,8 +25,9 @@ from pdprivacy.accounting import (
     to_dp_events,
     zcdp_epsilon,
 )
-from pdprivacy.accounting.distribution import COARSE, grid_slack
+from pdprivacy.accounting.distribution import COARSE, _Lattice, grid_slack
 from pdprivacy.errors import MissingExtraError, ParameterError
+from pdprivacy.mechanism import DiscreteGaussian
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -215,6 +216,109 @@ def test_a_coarser_grid_costs_its_slack():
         assert plain + 0.99 * added <= found <= plain + 1.05 * added
 
 
+# Noise on the integers.
+
+
+def on_integers(level, delta, sensitivity=1):
+    """One number with discrete Gaussian noise of this loss, as releases charge it."""
+    noise = DiscreteGaussian(level, delta, sensitivity)
+    return noise, Event(noise.loss, GaussianNoise(noise.multiplier, 1, max(math.floor(noise.steps), 1)))
+
+
+def truth_on_integers(noises, delta, responses=()):
+    """The epsilon of releases with discrete Gaussian noise: all outcomes, by adding up the losses of each.
+
+    ``noises``: (sigma, shift, count). The outcomes of each kind are summed by repeated convolution, and the
+    losses of different kinds are added up, pair by pair. ``responses``: epsilons of randomized responses.
+    """
+    losses, masses = np.zeros(1), np.ones(1)
+    for sigma, shift, count in noises:
+        reach = math.ceil(9 * sigma)
+        z = np.arange(-reach, reach + 1)
+        one = np.exp(-(z**2) / (2 * sigma**2))
+        one /= one.sum()
+        law = one
+        for _ in range(count - 1):
+            law = np.convolve(law, one)
+        y = np.arange(-reach * count, reach * count + 1)
+        kept = law > 1e-18
+        own = shift * (2 * y[kept] + count * shift) / (2 * sigma**2)
+        losses, masses = np.add.outer(losses, own).ravel(), np.outer(masses, law[kept]).ravel()
+    for level in responses:
+        p = 1 / (1 + math.exp(-level))
+        losses = np.concatenate([losses + level, losses - level])
+        masses = np.concatenate([masses * p, masses * (1 - p)])
+
+    def excess(level):
+        return float((masses * np.maximum(-np.expm1(level - losses), 0)).sum()) - delta
+
+    return brentq(excess, 0, losses.max(), xtol=1e-13)
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-7])
+@pytest.mark.parametrize(
+    ("level", "own_delta", "sensitivity", "count"),
+    [(1, 1e-6, 1, 1), (1, 1e-6, 1, 20), (0.2, 1e-8, 1, 60), (1, 1e-3, 3, 4), (2.2, 1e-6, 2, 5)],
+)
+def test_noise_on_the_integers_composes_exactly(level, own_delta, sensitivity, count, delta):
+    noise, event = on_integers(level, own_delta, sensitivity)
+    wanted = truth_on_integers([(float(noise.sigma), sensitivity, count)], delta)
+    found = pld_epsilon([(event, count)], delta)
+    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-3)
+
+
+def test_noise_on_the_integers_composes_with_other_losses():
+    first, coarse = on_integers(1, 1e-6)
+    second, other = on_integers(0.5, 1e-6, 2)
+    kinds = [(float(first.sigma), 1, 2), (float(second.sigma), 2, 3)]
+    wanted = truth_on_integers(kinds, 1e-5, [0.25, 0.25, 0.1])
+    events = [(coarse, 2), (other, 3), (Event(Pure(0.25)), 2), (Event(Pure(0.1)), 1)]
+    assert wanted * (1 - 1e-12) <= pld_epsilon(events, 1e-5) <= wanted * (1 + 1e-3)
+    fine = pld_epsilon([*events, (gaussian(50), 4)], 1e-5)
+    assert wanted < fine < wanted + pld_epsilon([(gaussian(50), 4)], 1e-5) + 1e-3
+
+
+def test_one_release_on_the_integers_has_its_own_loss():
+    for level, delta in ((1, 1e-6), (0.1, 1e-7), (3, 1e-4)):
+        _, event = on_integers(level, delta)
+        assert level * (1 - 1e-3) < pld_epsilon([(event, 1)], delta) <= level * (1 + 1e-3)
+
+
+def test_many_small_releases_on_the_integers_cost_less_than_by_rho():
+    _, event = on_integers(0.1, 1e-8)
+    found, by_rho = pld_epsilon([(event, 100)], 1e-6), epsilon([(event, 100)], 1e-6, "zcdp")
+    assert 0.8 * by_rho < found < by_rho
+    assert epsilon([(event, 100)], 1e-6, "best") == found
+
+
+@pytest.mark.parametrize("sigma", [1.0, 1.3])
+@pytest.mark.parametrize("count", [2, 3, 40])
+def test_sums_of_noise_on_the_integers_exceed_one_noise_by_no_more_than_the_gain(sigma, count):
+    reach = math.ceil(12 * sigma)
+    z = np.arange(-reach, reach + 1)
+    one = np.exp(-(z**2) / (2 * sigma**2))
+    one /= one.sum()
+    law = one
+    for _ in range(count - 1):
+        law = np.convolve(law, one)
+    y = np.arange(-reach * count, reach * count + 1)
+    single = np.exp(-(y**2) / (2 * count * sigma**2))
+    likely = law > 1e-12
+    ratio = (law[likely] / (single / single.sum())[likely]).max()
+    gain = float(_Lattice(Fraction(sigma), 1).gain(count))
+    assert ratio <= gain
+    if sigma == 1 and count == 2:
+        assert ratio > 1 + 1e-5  # there is something to account for
+
+
+def test_noise_of_several_numbers_or_of_unknown_shift_uses_its_stated_loss():
+    stated = Approx(1, 1e-7)
+    for multiplier, moves, steps in ((4, 2, 4), (5, 1, 64), ("0.9", 1, 1)):
+        noise = GaussianNoise(Fraction(multiplier), moves, steps)
+        found = pld_epsilon([(Event(stated, noise), 3)], 1e-5)
+        assert found == pld_epsilon([(Event(stated), 3)], 1e-5)
+
+
 # What is out of reach.
 
 
@@ -315,7 +419,7 @@ def test_what_has_no_event_is_refused(monkeypatch):
     with pytest.raises(ParameterError, match=r"^'events' must hold at least one event"):
         to_dp_events([])
     monkeypatch.delattr(dp_accounting.dp_event, "ZCDpEvent", raising=False)
-    with pytest.raises(ParameterError, match=r"no event of a zero-concentrated loss"):
+    with pytest.raises(ParameterError, match=r"no event for a zero-concentrated loss"):
         to_dp_events([(Event(ZCDP(1)), 1)])
 
 

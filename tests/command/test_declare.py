@@ -236,6 +236,54 @@ def test_no_column_is_taken_for_an_identifier(run, tmp_path):
     assert "identifier" not in run(place).stdout.replace("quasi_identifier", "")
 
 
+NAMED = "person_id,email,birthdate,visit_date,updated_at,region,identity,band,age,day\n1,a,b,c,d,e,f,g,2,3\n"
+
+
+def hints(text: str) -> dict[str, str]:
+    """The comments on columns, by name."""
+    lines = [line for line in text.split("import pandera", 1)[1].splitlines() if "  # " in line]
+    return {line.split('"')[1]: line.partition("  # ")[2] for line in lines}
+
+
+def test_names_and_kinds_alone_hint_at_persons_and_dates(run, tmp_path):
+    place = tmp_path / "table.csv"
+    place.write_text(NAMED)
+    found = hints(run(place).stdout)
+    assert set(found) == {"person_id", "email", "birthdate", "visit_date", "updated_at"}
+    assert 'unit="person_id", max_rows=' in found["person_id"]
+    assert '--dates "visit_date"' in found["visit_date"]
+    place.write_text(NAMED.replace(",c,", ",2024-05-06,").replace(",b,", ",1980-01-01,"))
+    assert hints(run(place).stdout) == found  # whatever the cells are
+
+
+def test_columns_of_dates_are_declared_between_dates(run, tmp_path):
+    place = tmp_path / "table.csv"
+    place.write_text(NAMED)
+    text = run(place, "--dates", "visit_date", "--dates", "updated_at").stdout
+    columns = schema_of(text).columns
+    for name, column in columns.items():
+        assert (str(column.dtype) == "datetime64[ns]") == (name in ("visit_date", "updated_at"))
+    assert {check.name for check in columns["visit_date"].checks} == {
+        "greater_than_or_equal_to", "less_than_or_equal_to"
+    }  # fmt: skip
+    assert 'pd.to_datetime(df[NAME], format="%Y-%m-%d", errors="coerce")' in text
+    assert "pd.to_datetime" not in run(place).stdout
+    only = pa.DataFrameSchema({"visit_date": columns["visit_date"]})
+    assert 'pa.Check.ge(pd.Timestamp("2020-01-01"))' in refused(lambda: pdprivacy.read_schema(only)).hint
+    assert "'--dates' names no column of the file (got 'left')" in failed(run(place, "--dates", "left"))
+
+
+def test_a_decimal_comma_makes_numbers(run, tmp_path):
+    place = tmp_path / "table.csv"
+    place.write_text("pay;share;word\n1200,5;0,25;a,b\n900;1;c\n")
+    comma = kinds_of(run(place, "--sep", ";", "--decimal", ",").stdout)
+    assert comma == {"pay": "number", "share": "number", "word": "text"}
+    assert kinds_of(run(place, "--sep", ";").stdout)["pay"] == "text"
+    assert '--sep ";" --decimal ","' in failed(run(place, "--decimal", ","))
+    for sign in ("", ",,", "1", "-", "x"):
+        assert "'--decimal' must be one sign" in failed(run(place, "--sep", ";", f"--decimal={sign}"))
+
+
 # ------------------------------------------------------------------ blanks
 
 
@@ -460,11 +508,11 @@ def failed(done: Done) -> str:
 BAD = {
     "empty": (b"", [], "is empty"),
     "blank lines": (b"\n\n\n", [], "is empty"),
-    "no text": (b"\x89PNG\r\n\x1a\n\0\0\0" + bytes(range(256)), [], "no text file"),
+    "no text": (b"\x89PNG\r\n\x1a\n\0\0\0" + bytes(range(256)), [], "is not a text file"),
     "no text at all": (b"\x89\xff\xfe,\xfd\n1,2\n", [], "--encoding"),
-    "zeros": (b"\0" * 3000, [], "no text file"),
-    "zeros in names": (b"a\0b,c\n1,2\n", [], "no text file"),
-    "zeros of UTF-16": ("age,pay\n1,2\n".encode("utf-16-le"), [], "no text file"),
+    "zeros": (b"\0" * 3000, [], "is not a text file"),
+    "zeros in names": (b"a\0b,c\n1,2\n", [], "is not a text file"),
+    "zeros of UTF-16": ("age,pay\n1,2\n".encode("utf-16-le"), [], "is not a text file"),
     "another encoding": ("größe,x\n1,2\n".encode("cp1252"), [], '--encoding "cp1252"'),
     "no encoding": (TABLE.encode(), ["--encoding", "none"], "--encoding"),
     "semicolons": (TABLE.replace(",", ";").encode(), [], '--sep ";"'),

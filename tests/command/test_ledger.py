@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -19,8 +20,10 @@ import pytest
 import pdprivacy
 from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.command import ledger_command as tool
-from pdprivacy.command.main import main
+from pdprivacy.command.main import COMMANDS, main
+from pdprivacy.ledger import chain, files, store
 from pdprivacy.show import budget_text
+from pdprivacy.show.report import costs, inputs
 
 HANG = 120  # seconds after which a process is taken to hang
 POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -389,6 +392,55 @@ def test_the_commands_that_the_documentation_shows_are_commands(run, path, tmp_p
         ]
         assert run(*arguments)[::2] == (0, ""), line
     assert len(lines) == 4
+
+
+def test_a_budget_is_named_by_place_or_by_option(run, path):
+    shown = run("ledger", "show", path, "rho")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert (
+        shown == run("ledger", "show", path, "--name", "rho") == run("ledger", "show", "--name", "rho", path)
+    )
+    assert shown.stdout != run("ledger", "show", path).stdout
+    assert (
+        run("ledger", "export", path, "rho").stdout == run("ledger", "export", path, "--name", "rho").stdout
+    )
+    assert run("ledger", "show", path, "rho", "--name", "untouched").returncode == 2
+
+
+def test_errors_hint_at_command_lines(run, path, tmp_path):
+    told = {
+        "no ledger": failed(run("ledger", "show", tmp_path / "none.db"), 2),
+        "no budget": failed(run("ledger", "show", path, "none"), 2),
+        "no file": failed(run("ledger", "show", ":memory:"), 2),
+        "no server": failed(run("ledger", "show", "mysql://host/base"), 2),
+    }
+    for case, text in told.items():
+        assert "Hint: " in text, case
+        assert "pdprivacy ledger show" in text, case
+        assert not [call for call in ("df.dp", "Ledger(", "Budget(", "protect(") if call in text], case
+
+
+def test_every_hint_that_becomes_a_command_line_is_a_hint_of_the_package():
+    package = Path(pdprivacy.__file__).parent
+    texts = "".join(file.read_text() for file in package.rglob("*.py") if file.name != "main.py")
+    imported = {store.AUDIT, chain.RESTORE, files.RESTORE, files.RESTORE_ALONE, costs.TRY, inputs.TRY}
+    assert imported <= set(COMMANDS)
+    for hint, command in COMMANDS.items():
+        assert hint in imported or f'"{hint}"' in texts or f"'{hint}'" in texts, hint
+        assert "ledger." not in command.replace("pdprivacy ledger", "")
+        assert not re.search(r"\w\(", command), command
+
+
+def test_the_console_script_is_the_command_line(monkeypatch, capsys):
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["pdprivacy"].partition(":")
+    script = getattr(importlib.import_module(module), name)
+    assert script is main
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/pdprivacy", "ledger", "--help"])
+    assert script() == 0
+    assert capsys.readouterr().out.startswith("usage: pdprivacy ledger ")
 
 
 def test_help_is_there(run):

@@ -1308,7 +1308,9 @@ def test_objects_that_are_no_texts_name_no_unit_of_dask(cells):
 
     with dask.config.set({"dataframe.convert-string": False}):
         frame = parts_of_dask(*parts, meta=parts[0].iloc[:0])
-        with pytest.raises(errors.EngineError, match="The column of the unit has objects that are no texts"):
+        with pytest.raises(
+            errors.EngineError, match="The column of the unit holds objects that are not strings"
+        ):
             protect(frame, NUMBERS, epsilon=1, unit="u", max_rows=1)
 
 

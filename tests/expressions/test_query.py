@@ -15,6 +15,7 @@ from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError, QueryError
 from pdprivacy.expressions import Transform, query
 from tests.support.cases import each
+from tests.support.cells import STR, column_of
 
 LABELS = ("south", "north", "it's", "a`b", "&|")
 DOMAIN = Domain(
@@ -40,8 +41,6 @@ def narrowed(text: str, name: str, domain: Domain = DOMAIN) -> Column:
 
 # ------------------------------------------------------------------ frames and filters at random
 
-# pandas 2 knows no string dtype of its own, and makes texts of nulls.
-STR = "str" if pd.Series(["a"]).dtype == "str" else "object"
 NAMES = ("age", "family size", "income", "region", "town", "member")
 DTYPES = {
     "age": ["int64", "uint8", "float64", "Int64", "int64[pyarrow]", "category", "object"],
@@ -78,13 +77,7 @@ def frames(draw, nulls: bool, dtypes=DTYPES):
         cell = CELLS[name]
         if nulls and dtype not in ("int64", "uint8", "bool"):
             cell = cell | st.none()
-        cells = draw(st.lists(cell, min_size=count, max_size=count))
-        if dtype == "category":
-            # Categories in the order of the domain, so that all frames share them.
-            plain = sorted({value for value in cells if value is not None}, key=repr)
-            columns[name] = pd.Series(pd.Categorical(cells, categories=plain))
-        else:
-            columns[name] = pd.Series(cells, dtype="object").astype(dtype)
+        columns[name] = column_of(draw(st.lists(cell, min_size=count, max_size=count)), dtype)
     return pd.DataFrame(columns)
 
 
@@ -783,11 +776,11 @@ def test_columns_without_strings_as_labels_cannot_be_named():
     for text in ("`('a', 'age')` > 1", "`('a','age')` > 1"):
         with pytest.raises(QueryError) as caught:
             parse(text, domain)
-        assert "label of column ('a', 'age') is no string, and a filter names strings only" in str(
+        assert "label of column ('a', 'age') is not a string, and a filter names strings only" in str(
             caught.value
         )
         assert "rename the others" in caught.value.hint
-    with pytest.raises(QueryError, match="label of column 3 is no string"):
+    with pytest.raises(QueryError, match="label of column 3 is not a string"):
         parse("`3` == 1", domain)
     with pytest.raises(QueryError, match="'age' is not declared for release") as caught:
         parse("age > 1", domain)

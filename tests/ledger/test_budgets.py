@@ -201,7 +201,7 @@ def test_neighbors_are_declared_anew_only_before_the_first_charge(ledger):
         ({"epsilon": 1, "delta": 1e-6}, "another total"),
         ({"rho": 1}, "another total: epsilon 1, delta 0, not rho 1"),
         ({"accounting": "zcdp"}, "accounting='basic', which was fixed"),
-        ({"delta": 1e-6}, "'delta' alone"),
+        ({"delta": 1e-6}, "'delta' cannot be given together with 'budget'"),
         ({"epsilon": 1, "rho": 1}, "not in both"),
         ({"redeclare": 1}, "'redeclare' must be True or False"),
     ],

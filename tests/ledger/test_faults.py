@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from pdprivacy.errors import LedgerError
-from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
-from pdprivacy.ledger.store import Row, link
+from pdprivacy.ledger.store import Row, check, link
 from tests.support.processes import STORE_ALONE
 from tests.support.system_calls import FAILING_CALLS, compiled
 
@@ -32,9 +31,8 @@ PROGRAM = (
 import ctypes, errno, json, shutil, signal, traceback
 
 from pdprivacy.errors import LedgerError
-from pdprivacy.ledger import chain
 from pdprivacy.ledger.sqlite import SQLiteStore
-from pdprivacy.ledger.store import link
+from pdprivacy.ledger.store import check, link
 
 folder, library, faults = sys.argv[1], ctypes.CDLL(sys.argv[2]), json.loads(sys.argv[3])
 ANSWER, HELD = b"answer " * 200, 30
@@ -64,7 +62,7 @@ def backup(path, text):
 def texts(path):
     rows, before = store(path).read(lambda reader: reader.span(0, 1000)), None
     for row in rows:
-        chain.check(row, before)
+        check(row, before)
         before = row
     return [json.loads(row.body)["text"] for row in rows]
 
@@ -322,7 +320,7 @@ def check_rows(path: Path, rows: list[Row]) -> None:
     found = SQLiteStore(path).read(look)
     before = None
     for row in found:
-        chain.check(row, before)
+        check(row, before)
         before = row
     assert found == rows[: len(found)]
 

@@ -26,6 +26,7 @@ from pdprivacy.noise import (
 )
 from pdprivacy.noise import staircase as draw_staircase
 from tests.support.statistics import Distribution, accepts, accepts_counts, accepts_only, discrete
+from tests.support.tape import Tape
 
 
 def seeded(seed: int) -> Source:
@@ -37,22 +38,6 @@ def silent(n: int) -> bytes:
 
 
 SILENT = Source(silent, seeded=True)
-
-
-class Tape:
-    """A source that plays back given integers of 64 bits and has nothing after them."""
-
-    def __init__(self, *words: int) -> None:
-        self.data = b"".join(word.to_bytes(8, "little") for word in words)
-
-    def read(self, n: int) -> bytes:
-        assert n <= len(self.data), "more bits were drawn than needed"
-        taken, self.data = self.data[:n], self.data[n:]
-        return taken
-
-    @property
-    def source(self) -> Source:
-        return Source(self.read, seeded=True)
 
 
 def decimal(x: Fraction | int) -> Decimal:

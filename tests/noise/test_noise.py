@@ -22,6 +22,7 @@ from pdprivacy.noise import Source, discrete, discrete_gaussian, discrete_laplac
 from pdprivacy.noise.bits import Pool
 from pdprivacy.noise.decisions import FEW, MARGIN
 from tests.support.statistics import accepts, accepts_counts, accepts_only, accepts_share
+from tests.support.tape import Tape
 
 Law = discrete._Discrete
 FULL = 2**64 - 1
@@ -48,22 +49,6 @@ STRIPS = [law for law in LAWS if law.shift > 0]
 
 def seeded(seed: int) -> Source:
     return source(np.random.default_rng([20, seed]))
-
-
-class Tape:
-    """A source that plays back given bytes and has nothing after them."""
-
-    def __init__(self, *parts: np.ndarray | bytes) -> None:
-        self.data = b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
-
-    def read(self, n: int) -> bytes:
-        assert n <= len(self.data), "more bits were drawn than needed"
-        taken, self.data = self.data[:n], self.data[n:]
-        return taken
-
-    @property
-    def source(self) -> Source:
-        return Source(self.read, seeded=True)
 
 
 def more(value: int) -> bytes:

@@ -25,6 +25,7 @@ from pdprivacy.errors import (
     DeclarationError,
     DeclarationWarning,
     InvalidDataError,
+    InvalidDataWarning,
     NotProtectedError,
     OpaqueFrameError,
     ParameterError,
@@ -399,7 +400,7 @@ def test_a_column_belongs_to_its_frame(private):
         (lambda f: f["age"] > math.nan, "not a finite number"),
         (lambda f: f["region"] < "north", "has no order"),
         (lambda f: f["region"] == "nowhere", "not a declared category"),
-        (lambda f: f["region"] + 1, "is no number"),
+        (lambda f: f["region"] + 1, "is not numeric"),
         (lambda f: f["age"] & f["family"], "alone is not a condition"),
         (lambda f: ~f["age"], "alone is not a condition"),
         (lambda f: f[f["age"]], "alone is not a condition"),
@@ -755,6 +756,84 @@ def test_a_declared_bound_that_is_the_datas_own_is_warned_about(survey):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         survey.assign(age=survey["age"] + 1).dp.protect(schema, epsilon=1)
+
+
+def test_bounds_that_are_confirmed_as_public_are_not_warned_about(survey):
+    declared = pa.Column(int, pa.Check.in_range(20, 90), metadata={"dp": {"bounds": "public"}})
+    column = Column("age", "integer", lower=20, upper=90, public_bounds=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        private = survey.dp.protect(pa.DataFrameSchema({"age": declared}), epsilon=1)
+        survey.dp.protect(Domain((column,)), epsilon=1)
+    assert private.dp.domain["age"].bounds("mean") == (20.0, 90.0)
+    plain = Domain((Column("age", "integer", lower=20, upper=90),))
+    assert private.dp.domain.fingerprint() == plain.fingerprint()
+    family = Column("family", "integer", lower=1, upper=int(survey["family"].max()))
+    with pytest.warns(DeclarationWarning, match="'family'") as caught:
+        survey.dp.protect(Domain((column, family)), epsilon=1)
+    assert "'age'" not in str(caught[0].message)
+
+
+CLEAN = pd.DataFrame({"age": [31, 54, 27], "pay": [1.0, 2.0, 3.0]})
+MESSY = pd.DataFrame({"age": [31, 999, -5], "pay": [1.0, -2.0, math.inf]})
+
+
+@pytest.mark.parametrize("on_invalid", ["clip", "drop"])
+def test_the_warning_of_what_is_left_out_is_the_same_whatever_the_data_is(on_invalid):
+    texts = set()
+    for frame in (CLEAN, MESSY, CLEAN[:0]):
+        with pytest.warns(InvalidDataWarning) as caught:
+            frame.dp.protect(DOMAIN, epsilon=1, on_invalid=on_invalid)
+        (one,) = (told for told in caught if told.category is InvalidDataWarning)
+        assert one.filename == __file__
+        texts.add(str(one.message))
+    with (
+        pytest.warns(InvalidDataWarning) as caught,
+        pytest.raises(InvalidDataError),
+    ):  # the same before a refusal
+        CLEAN.astype(str).dp.protect(DOMAIN, epsilon=1, on_invalid=on_invalid)
+    texts.add(str(caught[0].message))
+    (text,) = texts
+    assert f'on_invalid="{on_invalid}"' in text
+    assert "private.dp.quality()" in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", InvalidDataWarning)
+        CLEAN.dp.protect(DOMAIN, epsilon=1, on_invalid=on_invalid)
+        CLEAN.dp.protect(DOMAIN, epsilon=1)  # which gives none
+
+
+def test_a_refusal_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ParameterError, match="'on_invalid'"):
+            CLEAN.dp.protect(DOMAIN, epsilon=1, on_invalid="keep")
+
+
+def test_quality_says_in_one_line_what_became_of_the_records():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InvalidDataWarning)
+        dropped = MESSY.dp.protect(DOMAIN, epsilon=1, on_invalid="drop")
+        clipped = MESSY.dp.protect(DOMAIN, epsilon=1, on_invalid="clip")
+    line = "Confidential: 2 of 3 records (66.7 %) left out, 0 values clipped"
+    assert repr(dropped.dp.quality()).splitlines()[0] == line
+    assert repr(clipped.dp.quality()).startswith("Confidential: 0 of 3 records left out, 4 values clipped")
+    assert repr(clipped.query("age > 30").dp.quality()) == repr(clipped.dp.quality())
+    twice = pd.concat([CLEAN.assign(who=1), CLEAN.assign(who=2)])
+    units = twice.dp.protect(DOMAIN, epsilon=1, unit="who", max_rows=1)
+    assert repr(units.dp.quality()).startswith("Confidential: 4 of 6 records (66.7 %) left out")
+    for shown in (dropped.dp.quality(), dropped.dp.quality().head(1)):
+        assert shown.attrs["dp"]["confidential"] == "quality"
+    assert "2 of 3 records (66.7 %) left out" in dropped.dp.quality().dp._repr_html_()
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+def test_every_fate_of_records_is_of_use_under_both_kinds_of_neighbours(neighbors, on_invalid):
+    """No combination is one that no release can use, so none is refused."""
+    private = CLEAN.dp.protect(DOMAIN, epsilon=10**6, neighbors=neighbors, on_invalid=on_invalid)
+    for name in ("sum", "mean", "var", "median", "min"):
+        assert np.isfinite(getattr(private.dp, name)("age", epsilon=10**4, rng=1)["age"])
 
 
 # ------------------------------------------------------------------ clamping

@@ -230,7 +230,7 @@ def test_a_column_of_views_is_refused_before_the_budget_is_opened(tmp_path):
     views = pd.array(pa.array(["ann", "ann", "bob"], pa.string_view()), pd.ArrowDtype(pa.string_view()))
     frame = pd.DataFrame({"flag": [True, False, True], "person": views})
     ledger = pdprivacy.Ledger(tmp_path / "budgets.ledger")
-    with pytest.raises(errors.InvalidDataError, match="an Arrow type that pandas chooses no records of"):
+    with pytest.raises(errors.InvalidDataError, match="an Arrow type of which pandas cannot select records"):
         frame.dp.protect(FLAG, epsilon=1, unit="person", max_rows=1, budget=ledger, name="survey")
     with pytest.raises(errors.LedgerError):
         ledger.budget("survey")

@@ -38,7 +38,7 @@ from pdprivacy.errors import (
 from pdprivacy.mechanism import Laplace
 from pdprivacy.release.calibration import calibrate
 from pdprivacy.request import Request
-from pdprivacy.statistic import Cells, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
+from pdprivacy.statistic import CellCounts, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
 from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
@@ -1424,22 +1424,22 @@ BAD: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
         "bounds",
     ),
     "bounds narrower than a record": (bounded((0, 1)), ParameterError, "narrower"),
-    "bounds that leave out all, above": (bounded((3 * TOP, 4 * TOP)), ParameterError, "leave out"),
-    "bounds that leave out all, below": (bounded((-5, -1)), ParameterError, "leave out"),
+    "bounds that leave out all, above": (bounded((3 * TOP, 4 * TOP)), ParameterError, "exclude"),
+    "bounds that leave out all, below": (bounded((-5, -1)), ParameterError, "exclude"),
     "bounds that leave out all means of groups": (
         lambda dp: dp.groupby("g").mean("x", epsilon=1, bounding="clamp", bounds=(3 * TOP, 4 * TOP)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all variances": (
         lambda dp: dp.var("x", epsilon=1, bounding="clamp", bounds=(TOP**2, 2 * TOP**2)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all counts": (
         lambda dp: dp.value_counts("g", epsilon=1, bounding="clamp", bounds=(-5, -1)),
         ParameterError,
-        "leave out",
+        "exclude",
     ),
     "bounds that leave out all counts of a tree": (
         lambda dp: dp.value_counts("g", epsilon=1, constraint="hierarchy", bounding="clamp", bounds=(-5, -1)),
@@ -1747,7 +1747,7 @@ def test_bounds_of_the_call_never_widen_those_of_the_statistic():
     (narrow,) = Narrowed(inner, ((0.25, math.inf),)).parts
     assert (narrow.lower, narrow.upper) == (Fraction(-1, 4), own.upper)
     assert (narrow.l1, narrow.unit, narrow.weight) == (own.l1, own.unit, own.weight)
-    cells = Cells((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
+    cells = CellCounts((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
     (counts,) = Narrowed(cells, ((2.0, 4.0),)).parts
     assert (counts.lower, counts.upper, counts.moves) == (2, 4, 2)
 

@@ -935,6 +935,16 @@ def test_where_the_risk_is_not_known_none_is_told():
     assert "risk" not in private.dp.budget._repr_html_()
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "geometric", "staircase"])
+def test_so_much_noise_that_a_cell_says_nothing_has_no_risk(mechanism):
+    """By the deviation, which of staircase noise is far more than its scale."""
+    private = protect(epsilon=100)
+    for deviation, known in ((2 * 10**4, False), (5 * 10**3, True)):
+        epsilon = math.sqrt(2) / deviation  # about that of all three
+        table = private.dp.crosstab(BY, "ill", epsilon=epsilon, mechanism=mechanism, rng=1)
+        assert (table.attrs["dp"]["dr_ha"] is not None) == known
+
+
 @pytest.mark.parametrize(
     "noise",
     [

@@ -676,6 +676,15 @@ def test_errors_of_sorted_counts_stay_with_their_numbers():
 # ---------------------------------------------------------------- refusals
 
 
+def test_a_proportion_without_its_label_hints_at_the_labels():
+    private = SURVEYED.dp.protect(SURVEY, epsilon=2)
+    with pytest.raises(ParameterError) as caught:
+        private.dp.proportion("town", epsilon=1)
+    first = private.dp.domain["town"].categories[0]
+    assert f"private.dp.proportion('town', {first!r}, epsilon=0.1)" in caught.value.hint
+    assert all(repr(label) in caught.value.hint for label in private.dp.domain["town"].categories)
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [

@@ -330,7 +330,7 @@ def test_a_first_delta_of_a_sample_is_divided_by_the_rate():
     part.dp.mean("age", epsilon=1, delta=1e-6, mechanism="gaussian")
     assert frame.dp.budget.spent == (1.0, 1e-6)
     for delta, mechanism in ((0, "laplace"), (1e-6, "gaussian")):
-        with pytest.raises(ParameterError, match="only one"):
+        with pytest.raises(ParameterError, match="must be the only release"):
             part.dp.mean("age", epsilon=1, delta=delta, mechanism=mechanism)
     assert frame.dp.budget.spent == (1.0, 1e-6)
 

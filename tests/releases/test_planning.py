@@ -166,29 +166,8 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
     else:
         assert "scale" not in planned.columns
     # where every number has a noise of its own the interval is that of the release
-    single = {
-        "replace_one": (
-            "count",
-            "value_counts",
-            "histogram",
-            "crosstab",
-            "sum",
-            "mean",
-            "means",
-            "proportion",
-        ),
-        "public rows": (
-            "count",
-            "value_counts",
-            "histogram",
-            "crosstab",
-            "sum",
-            "mean",
-            "means",
-            "proportion",
-        ),
-        "add_remove": ("count", "value_counts", "histogram", "crosstab", "sum"),
-    }[scope]
+    linear = {"count", "value_counts", "histogram", "crosstab", "sum"}
+    single = linear if scope == "add_remove" else linear | {"mean", "means", "proportion"}
     if name in single:
         halves = np.broadcast_to(np.array(stored["error"]["plus_minus"], float), released.shape).ravel()
         half = planned["plus_minus"].repeat(planned["cells"] if "cells" in planned.columns else 1)

@@ -159,6 +159,31 @@ def test_of_equal_records_the_ends_count_those_below(values):
         assert (upto >= 2 * rank).mean() > 0.5
 
 
+def test_extremes_say_how_far_off_in_value_they_may_be():
+    domain = Domain(
+        (Column("n", "integer", lower=0, upper=120), Column("x", "float", lower=-0.5, upper=2.25))
+    )
+    frame = pd.DataFrame({"n": np.arange(1, 101), "x": np.linspace(0, 2, 100)})
+    private = frame.dp.protect(domain, epsilon=10**9)
+    for name, share in (("min", "0.01"), ("max", "0.99")):
+        found = getattr(private.dp, name)(epsilon=2, releases=50, rng=5)
+        error = found.attrs["dp"]["error"]
+        assert error["widest"] == {"n": 120.0, "x": 2.75}
+        assert error["step"]["n"] == 1.0
+        steps = np.diff(np.sort(found.loc["x"].to_numpy())) / error["step"]["x"]
+        inside = found.loc["x"].between(-0.5, 2.25, inclusive="neither")
+        assert inside.all()
+        assert (steps == np.rint(steps)).all()
+        said = repr(found.dp)
+        assert "In value it may be off by up to 120 (n) and 2.75 (x), in steps of 1 (n) and " in said
+        assert f"Rather ask for private.dp.quantile('n', {share}, epsilon=0.1)." in said
+        assert f"from the {'lower' if name == 'min' else 'upper'} end" in said
+    sharp = private.dp.min("n", epsilon=10**4)
+    assert sharp.attrs["dp"]["error"]["rank"] == 1
+    assert "Rather ask" not in repr(sharp.dp)
+    assert "In value" not in repr(private.dp.median("n", epsilon=1).dp)
+
+
 def test_a_rank_that_was_cut_says_so_and_is_seldom_further_off_than_stated():
     """The same for the distance in ranks, which is all that holds then."""
     values = np.arange(960, 1000, 2)

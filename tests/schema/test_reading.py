@@ -827,3 +827,38 @@ def test_the_checks_of_a_model_are_told_by_name():
             strict = True
 
     assert unchecked(Checked) == ("column 'age': is_odd", "schema: more_than_secret", "schema: strict=True")
+
+
+# ------------------------------------------------------------------ bounds that are confirmed as public
+
+
+@pytest.mark.parametrize(
+    ("column", "bounds"),
+    [
+        (pa.Column(int, pa.Check.in_range(18, 65), metadata={"dp": {"bounds": "public"}}), (18, 65)),
+        (pa.Column(float, metadata={"dp": {"bounds": "public", "bins": [0, 5, 9.5]}}), (0, 9.5)),
+        (pa.Column(int, pa.Check.isin([3, 1]), metadata={"dp": {"bounds": "public"}}), (1, 3)),
+    ],
+)
+def test_bounds_may_be_confirmed_as_public(column, bounds):
+    found = read_schema(pa.DataFrameSchema({"x": column}))["x"]
+    assert (found.lower, found.upper, found.public_bounds) == (*bounds, True)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.Column(int, metadata={"dp": {"bounds": "public"}}),
+        pa.Column(int, pa.Check.ge(0), metadata={"dp": {"bounds": "public"}}),
+        pa.Column(str, pa.Check.isin(["a"]), metadata={"dp": {"bounds": "public"}}),
+    ],
+)
+def test_bounds_that_are_not_there_cannot_be_confirmed(column):
+    with pytest.raises(DeclarationError, match="confirms bounds, and it declares none"):
+        read_schema(pa.DataFrameSchema({"x": column}))
+
+
+def test_bounds_are_confirmed_by_one_word():
+    column = pa.Column(int, pa.Check.in_range(0, 9), metadata={"dp": {"bounds": "publik"}})
+    with pytest.raises(DeclarationError, match="must be a pair of numbers"):
+        read_schema(pa.DataFrameSchema({"x": column}))

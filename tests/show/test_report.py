@@ -38,7 +38,7 @@ from pdprivacy.show.numbers import cost, half_width, paired
 from pdprivacy.show.report import Report, exhibits, guarantee
 from pdprivacy.show.report.costs import totals
 from pdprivacy.show.report.inputs import collect
-from pdprivacy.step.parquet import to_bytes
+from pdprivacy.storage.parquet import to_bytes
 
 DRAWN = find_spec("matplotlib") is not None
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
@@ -603,8 +603,8 @@ def test_a_changed_release_is_named_and_nothing_is_written(private, tmp_path):
 
 
 BAD = {
-    "nothing": ([], ParameterError, "holds no release"),
-    "a raw frame": (pd.DataFrame({"a": [1]}), MetadataError, "no readable release"),
+    "nothing": ([], ParameterError, "must hold at least one release"),
+    "a raw frame": (pd.DataFrame({"a": [1]}), MetadataError, "cannot be read as a release"),
     "a number": (3.5, ParameterError, "must be a release"),
     "a number among releases": ([3.5], ParameterError, r"releases\[0\] must be a released"),
     "no such file": ("nowhere.parquet", ParameterError, "no such file"),
@@ -633,10 +633,10 @@ def test_arguments_are_checked(private, tmp_path):
         ({"edition": None}, "'edition'"),
         ({"title": " "}, "'title'"),
         ({"title": 3}, "'title'"),
-        ({"name": "survey"}, "there is no 'ledger'"),
+        ({"name": "survey"}, "'name' needs a 'ledger'"),
         ({"ledger": tmp_path / "b.db"}, "'name' is missing"),
         ({"ledger": 3, "name": "x"}, "'ledger' must be"),
-        ({"ledger": private.dp.budget, "name": "x"}, "'name' is not that"),
+        ({"ledger": private.dp.budget, "name": "x"}, "'name' differs"),
         ({"path": tmp_path}, "is a folder"),
         ({"path": tmp_path / "no" / "r.html"}, "folder that does not exist"),
         ({"path": 3}, "'path' must be"),
@@ -695,7 +695,7 @@ def test_files_that_hold_no_release_are_refused(private, tmp_path):
     changed.iloc[0, 0] += 1
     changed.to_parquet(tmp_path / "changed.parquet")
     for name, words_ in (
-        ("raw", "no readable release"),
+        ("raw", "cannot be read as a release"),
         ("text", "cannot be read"),
         ("changed", "are not those"),
     ):
@@ -903,7 +903,7 @@ def test_figures_that_lost_their_attrs_are_confidential_all_the_same(private, na
 
 
 def test_figures_alone_are_no_report(private):
-    with pytest.raises(ParameterError, match="holds no release"):
+    with pytest.raises(ParameterError, match="must hold at least one release"):
         page(private.dp.quality(), edition="curator")
 
 
@@ -1211,10 +1211,10 @@ def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "There is no file of Python"),
+        (None, "is not a Python file"),
         ("schema = 1 +", "SyntaxError in line 1"),
         ("\n\nraise ValueError('secret-cell')", "ValueError in line 3"),
-        ("other = 1", "calls nothing 'schema'"),
+        ("other = 1", "defines no 'schema'"),
         ("schema = 17", "schema"),
         ("BLANKS", "visits"),
     ],

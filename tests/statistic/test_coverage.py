@@ -19,7 +19,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
 from pdprivacy.statistic.confidence import Tail, of_ratio
 from tests.benchmarks.coverage import CASES, coverage, grid
-from tests.support.engine_frames import ON_NEWEST_PANDAS
+from tests.support.engine_frames import BESIDE_PANDAS, ON_NEWEST_PANDAS, each_engine, frame_of
 from tests.support.statistics import accepts_share
 
 CASE = {case.name: case for case in CASES}
@@ -144,3 +144,65 @@ def test_the_interval_of_a_ratio_ends_where_noise_alone_explains_the_numbers_no_
         beyond = (centre == low) | (centre == high)
         assert ((excess <= 0) | ~known | beyond)[:, counts > 0].all()
         assert (ends[:, counts <= 0] == [[low], [high]]).all()
+
+
+# ---------------------------------------------------------------- ends at what is possible
+
+LIMITED = Domain(
+    (
+        Column("x", "float", lower=0, upper=5),
+        Column("y", "float", lower=0, upper=5),
+        Column("g", "category", categories=("a", "b")),
+    )
+)
+AT_LIMITS = {
+    "mean": (lambda dp, **noise: dp.mean("x", **noise), (0, 5)),
+    "proportion": (lambda dp, **noise: dp.proportion("g", "a", **noise), (0, 1)),
+    "corr": (lambda dp, **noise: dp.corr(["x", "y"], **noise), (-1, 1)),
+}
+
+
+def near_limits() -> pd.DataFrame:
+    """A mean next to the upper bound, a proportion of 1 and a correlation of 1."""
+    x = [4.99] * 250 + [0.01] * 10
+    return pd.DataFrame({"x": x, "y": x, "g": "a"})
+
+
+@pytest.mark.parametrize("statistic", AT_LIMITS)
+def test_intervals_end_at_public_limits_and_hold_as_often(statistic):
+    frame = near_limits()
+    release, (low, high) = AT_LIMITS[statistic]
+    exact = {"mean": frame["x"].mean(), "proportion": 1.0, "corr": 1.0}[statistic]
+    private = pdprivacy.protect(frame, LIMITED, epsilon=10**4)
+    place = 1 if statistic == "corr" else 0
+    cut = held = known = 0
+    for seed in range(100):
+        released = release(private.dp, epsilon=2 if statistic == "corr" else 0.2, rng=seed)
+        found, stored = released.dp.interval(), released.attrs["dp"]["error"]["plus_minus"]
+        value, lower, upper = (found[name].to_numpy().flat[place] for name in ("released", "lower", "upper"))
+        if np.isnan(value):  # a correlation of variances that are not positive
+            assert np.isnan([lower, upper]).all()
+            continue
+        half = np.broadcast_to(stored, released.shape).flat[place]
+        assert low <= lower <= upper <= high
+        # no end is cut that held the statistic
+        assert (lower <= exact <= upper) == (value - half <= exact <= value + half)
+        known, held = known + 1, held + (lower <= exact <= upper)
+        cut += value + half > high
+    assert cut > 10
+    assert known > 50
+    assert covers(held / known, known)
+
+
+@pytest.mark.parametrize("engine", each_engine(BESIDE_PANDAS))
+@pytest.mark.parametrize("statistic", AT_LIMITS)
+def test_intervals_end_at_public_limits_on_every_engine(engine, statistic, request):
+    if engine == "Spark":
+        request.getfixturevalue("spark")
+    release, (low, high) = AT_LIMITS[statistic]
+    found, expected = (
+        release(pdprivacy.protect(frame, LIMITED, epsilon=1).dp, epsilon=0.05, rng=1).dp.interval()
+        for frame in (frame_of(engine, near_limits()), near_limits())
+    )
+    pd.testing.assert_frame_equal(found, expected)
+    assert low <= found["lower"].to_numpy().min() <= found["upper"].to_numpy().max() <= high

@@ -27,7 +27,7 @@ from pdprivacy import Column, Domain, protection
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import DeclarationWarning, ParameterError
 from pdprivacy.statistic import (
-    Cells,
+    CellCounts,
     Covariance,
     Direct,
     GroupedMoments,
@@ -532,8 +532,8 @@ class Drawn:
         found = [
             Rows((), (), scope),
             Rows((x, self.key), halves, scope),
-            Cells(keys, scope, "crosstab"),
-            Cells((x,), scope, "histogram", edges if edges[0] < edges[1] < edges[2] else (-1.0, 6.0)),
+            CellCounts(keys, scope, "crosstab"),
+            CellCounts((x,), scope, "histogram", edges if edges[0] < edges[1] < edges[2] else (-1.0, 6.0)),
             Sums(sums, halves, scope),
             Means(means, halves, scope),
             Means((share,), (Fraction(1),), scope),

@@ -45,8 +45,9 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.folder import RESERVED_BYTES, check_file_name
 from pdprivacy.step.keeper import ADMITTED
-from pdprivacy.step.parquet import from_bytes, from_json, to_bytes, to_json
 from pdprivacy.step.texts import text_of
+from pdprivacy.storage.parquet import from_bytes, to_bytes
+from pdprivacy.storage.shapes import from_json, to_json
 from tests.support import kept_ledgers
 
 pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
@@ -191,7 +192,7 @@ def test_a_body_that_fails_says_that_its_releases_are_stored(pipeline, ages):
     with pytest.raises(RuntimeError) as caught:
         step(ages, release_id="a")
     (note,) = caught.value.__notes__
-    assert note.startswith("What the step 'a' has released is stored")
+    assert note.startswith("The releases of the step 'a' are stored")
     assert pipeline.charged == ["a/1"]
     assert step(ages, release_id="a").dp.verify()
     assert pipeline.charged == ["a/1"]
@@ -1270,7 +1271,7 @@ def test_a_file_that_is_no_release_is_told(tmp_path, private):
 
 
 def test_without_arrow_nothing_begins(pipeline, ages, monkeypatch):
-    monkeypatch.setattr(pdprivacy.step.parquet, "find_spec", lambda name: None)
+    monkeypatch.setattr(pdprivacy.storage.parquet, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
         pipeline.step()(ages, release_id="a")
     assert not pipeline.to.exists()
@@ -1335,7 +1336,7 @@ def test_what_cannot_be_a_step_is_refused_where_it_stands(pipeline, options, err
 )
 def test_arguments_that_cannot_be_told_apart_are_refused(pipeline, ages, argument):
     with pytest.raises(
-        ParameterError, match="'more' cannot be told from another one when the step is tried again"
+        ParameterError, match="'more' cannot be compared with its value in a repeated call of the step"
     ):
         pipeline.step()(ages, more=argument, release_id="a")
     assert not pipeline.to.exists()

@@ -84,6 +84,14 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("median", ("y",)),
         ]
     },
+    **{
+        f"{name}, weights": (name, arguments, {**COST, "weights": "m"})
+        for name, arguments in [
+            ("sum", ("y",)), ("mean", ("y",)), ("proportion", ("e",)), ("value_counts", ("s",)),
+            ("histogram", ("y",)), ("crosstab", ("g", "s")), ("quantile", ("y", 0.25)),
+            ("groupby.count", ()), ("groupby.sum", ("y",)), ("groupby.mean", ("y",)),
+        ]
+    },
     "query": ("query", ("y > 0",), {}),
     "clip": ("clip", (0, 1), {"columns": ["y"]}),
     "assign": ("assign", (), {"z": "y * m"}),

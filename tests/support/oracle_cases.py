@@ -146,6 +146,24 @@ SELECTIONS: dict[str, Spec] = {
     "max of several": spec(verb, "max", ["n", "y"]),
     **GROUPED_SELECTIONS,
 }
+WEIGHTED: dict[str, Spec] = {
+    "weighted sum": spec(verb, "sum", ["x", "y"], weights="n"),
+    "weighted mean": spec(verb, "mean", ["x", "y"], weights="m"),
+    "weighted proportion": spec(verb, "proportion", "g", "a", weights="n"),
+    "weighted value_counts": spec(verb, "value_counts", "g", weights="m"),
+    "weighted value_counts, simplex": spec(
+        verb, "value_counts", "k", weights="n", constraint="simplex", normalize=True
+    ),
+    "weighted histogram, edges": spec(verb, "histogram", "x", [-2, 0, 2.5, 4], weights="m"),
+    "weighted crosstab, margins": spec(verb, "crosstab", "g", "s", weights="n", margins=True),
+    "groupby, weighted count": spec(grouped, ["g", "e"], "count", weights="n"),
+    "groupby, weighted sum": spec(grouped, "k", "sum", ["x", "y"], weights="m"),
+    "groupby, weighted mean": spec(grouped, "g", "mean", "x", weights="n"),
+}
+WEIGHTED_SELECTIONS: dict[str, Spec] = {
+    "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),
+    "weighted quantile of integers": spec(verb, "quantile", "n", 0.9, weights="m"),
+}
 CLUSTERINGS: dict[str, Spec] = {
     "kmeans x y": spec(verb, "kmeans", ["x", "y"], 2, iterations=2, progress=False),
     "kmeans m": spec(verb, "kmeans", "m", 3, iterations=3, progress=False),
@@ -528,6 +546,8 @@ def _cases() -> Iterator[Case]:
     yield from _particular("groups", GROUPS)
     yield from _releases("selections", SELECTIONS, CHOICES)
     yield from _releases("clusterings", CLUSTERINGS, {})
+    yield from _releases("weighted", WEIGHTED, NOISE)
+    yield from _releases("weighted", WEIGHTED_SELECTIONS, {"two releases": {"releases": 2}})
     for name, step in STEPS.items():
         yield Case("steps", name, "add_remove", stepped(step), engines=True)
     for name in ("query", "assign", "fillna", "several"):

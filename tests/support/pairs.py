@@ -111,6 +111,8 @@ def _specs() -> dict[str, Callable[[Any], Any]]:
         (cases.GROUPS, {**cases.NOISE, **cases.PARTICULAR}),
         (cases.SELECTIONS, cases.CHOICES),
         (cases.CLUSTERINGS, {}),
+        (cases.WEIGHTED, {**cases.NOISE, **cases.PARTICULAR}),
+        (cases.WEIGHTED_SELECTIONS, {"two releases": {"releases": 2}}),
     ]
     for verbs, noises in families:
         for name, (make, args, words) in verbs.items():

@@ -374,7 +374,7 @@ FAULTS = (
     ),
     PlantedFault(
         "hash of a record not checked before the next charge",
-        "ledger/chain.py",
+        "ledger/store.py",
         "    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):",
         "    if row.number != number:",
         ("tests/ledger/test_budgets.py::test_an_altered_last_charge_is_refused_before_the_next_one",),
@@ -426,15 +426,15 @@ FAULTS = (
     PlantedFault(
         "remembered head not compared",
         "ledger/audit.py",
-        "and row.hash != remembered[1]:",
+        "and row.label != head:",
         "and False:",
         ("tests/ledger/test_budgets.py::test_only_a_head_kept_elsewhere_tells_a_whole_new_chain",),
     ),
     PlantedFault(
         "shortened ledger not told from a remembered head",
         "ledger/audit.py",
-        "        if remembered is not None and walk.number < remembered[0]:",
-        "        if False:",
+        "        least = max(last, remembered)",
+        "        least = last",
         ("tests/command/test_ledger.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
@@ -594,16 +594,23 @@ FAULTS = (
     PlantedFault(
         "numbers verified whatever they are",
         "metadata.py",
-        "    return read(released).fingerprint == fingerprint(released)",
+        "    return as_released(released) is not None",
         "    return bool(read(released))",
         ("tests/test_metadata.py::test_a_raw_column_put_into_a_result_is_seen",),
     ),
     PlantedFault(
         "interval half as wide",
         "metadata.py",
-        '"lower": values - half, "upper": values + half}',
-        '"lower": values - half / 2, "upper": values + half / 2}',
+        "np.clip(values - half, low, high), np.clip(values + half, low, high)",
+        "np.clip(values - half / 2, low, high), np.clip(values + half / 2, low, high)",
         ("tests/test_metadata.py::test_an_interval_surrounds_each_number",),
+    ),
+    PlantedFault(
+        "intervals of correlations that end at 0",
+        "metadata.py",
+        "np.full_like(low, -1.0), np.full_like(high, 1.0)",
+        "np.full_like(low, 0.0), np.full_like(high, 0.99)",
+        ("tests/statistic/test_coverage.py::test_intervals_end_at_public_limits_and_hold_as_often",),
     ),
     PlantedFault(
         "seeded noise stated as private",
@@ -830,9 +837,50 @@ FAULTS = (
     PlantedFault(
         "score of a quantile moves by the smaller share",
         "sensitivity.py",
-        "    return Fraction(1) if _replaces(neighbors) else max(share, 1 - share)",
-        "    return Fraction(1) if _replaces(neighbors) else min(share, 1 - share)",
+        "    return weight if _replaces(neighbors) else weight * max(share, 1 - share)",
+        "    return weight if _replaces(neighbors) else weight * min(share, 1 - share)",
         ("tests/releases/test_quantile.py::test_a_record_moves_no_score_further_than_is_stated",),
+    ),
+    PlantedFault(
+        "score of a weighted quantile moves as one of records",
+        "statistic/candidates.py",
+        "        largest = 1 if self.weights is None else self.weights.high",
+        "        largest = 1",
+        ("tests/statistic/test_weighted.py::test_a_record_moves_no_weighted_score_further_than_is_stated",),
+    ),
+    PlantedFault(
+        "table of weights moves by the smallest weight",
+        "statistic/weighted.py",
+        "        moved = self.scope.disjoint(self.weight.low, self.weight.high)",
+        "        moved = self.scope.disjoint(self.weight.low, self.weight.low + 1)",
+        (
+            "tests/statistic/test_weighted.py"
+            "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
+        ),
+    ),
+    PlantedFault(
+        "weighted term bounded by the smallest weight",
+        "sensitivity.py",
+        "max(weight_lower * upper, weight_upper * upper)",
+        "weight_lower * upper",
+        ("tests/test_sensitivity.py::test_the_range_of_weighted_terms_is_tight",),
+    ),
+    PlantedFault(
+        "null weights count as no reason to leave a record out",
+        "statistic/weighted.py",
+        "        nullable = nullable or self.weight.column.nullable\n        moves =",
+        "        moves =",
+        (
+            "tests/statistic/test_weighted.py"
+            "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
+        ),
+    ),
+    PlantedFault(
+        "design effect of the mean weight alone",
+        "statistic/weighted.py",
+        "((a + b) * totals - known * a * b)",
+        "(a * totals)",
+        ("tests/statistic/test_weighted.py::test_the_effective_number_is_never_above_the_one_of_kish",),
     ),
     PlantedFault(
         "score of a quantile not moved by max_rows records",
@@ -942,6 +990,27 @@ FAULTS = (
         "            if _digest(data) != digest:",
         "            if False:",
         ("tests/step/test_step.py::test_a_damaged_file_on_the_way_is_told",),
+    ),
+    PlantedFault(
+        "changed numbers of a saved release accepted",
+        "storage/shapes.py",
+        "    if kept is None or not alike:",
+        "    kept = released\n    if False:",
+        ("tests/storage/test_release_files.py::test_no_cell_of_a_csv_file_can_be_changed",),
+    ),
+    PlantedFault(
+        "changed metadata of a saved release accepted",
+        "storage/shapes.py",
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:',
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) == "":',
+        ("tests/storage/test_release_files.py::test_no_part_of_the_metadata_or_of_json_can_be_changed",),
+    ),
+    PlantedFault(
+        "confidential figures saved as releases",
+        "show/recognition.py",
+        '    if recognized(thing).what == "confidential":',
+        "    if False:",
+        ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",
@@ -1195,8 +1264,8 @@ FAULTS = (
     PlantedFault(
         "losses asked for together summed up once",
         "ledger/account.py",
-        "        return epsilon + item.epsilon * count, delta",
-        "        return epsilon + item.epsilon, delta",
+        "Spent(*self.asked).add(item, count)",
+        "Spent(*self.asked).add(item)",
         ("tests/ledger/test_ledger.py::test_what_was_asked_for_is_summed_up_where_the_noise_is_counted",),
     ),
     PlantedFault(
@@ -1375,6 +1444,29 @@ FAULTS = (
         ("tests/accounting/test_distribution.py::test_a_coarser_grid_costs_its_slack",),
     ),
     PlantedFault(
+        "losses of noise on the integers rounded down",
+        "accounting/distribution.py",
+        "        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)",
+        "        places = np.floor(losses / interval).astype(np.int64)",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers that move as far as one",
+        "accounting/distribution.py",
+        "(2 * noise + count * self.shift) /",
+        "(2 * noise + self.shift) /",
+        ("tests/accounting/test_distribution.py::test_noise_on_the_integers_composes_exactly",),
+    ),
+    PlantedFault(
+        "sums of noise on the integers without their gain",
+        "accounting/distribution.py",
+        "        return Fraction(math.exp(total) * (1 + RELATIVE))",
+        "        return Fraction(1)",
+        (
+            "tests/accounting/test_distribution.py::test_sums_of_noise_on_the_integers_exceed_one_noise_by_no_more_than_the_gain",
+        ),
+    ),
+    PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/reached.py",
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
@@ -1427,10 +1519,19 @@ FAULTS = (
     ),
     PlantedFault(
         "lock file not held",
-        "ledger/files.py",
+        "disk.py",
         "            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "            pass",
         ("tests/ledger/test_sqlite.py::test_a_suspended_writer_keeps_others_waiting",),
+    ),
+    PlantedFault(
+        "journal that a killed process cleared used before it is durable",
+        "ledger/chain.py",
+        "                reader.settle()\n",
+        "",
+        (
+            "tests/ledger/test_sqlite.py::test_a_journal_that_another_process_cleared_is_made_durable_before_it_is_used",
+        ),
     ),
     PlantedFault(
         "charge entered before it is durable",
@@ -1466,6 +1567,20 @@ FAULTS = (
         "    renewed = _recoded_column(declared, images, after)",
         "    renewed = _recoded_column(declared, images, after[:-1] or after)",
         ("tests/expressions/test_steps.py::test_recode_declares_the_images_in_declared_order",),
+    ),
+    PlantedFault(
+        "confirmed bounds of one column silence the warning of all",
+        "conform.py",
+        "            if not domain[name].public_bounds",
+        "            if not any(domain[one].public_bounds for one in domain)",
+        ("tests/protection/test_protect.py::test_bounds_that_are_confirmed_as_public_are_not_warned_about",),
+    ),
+    PlantedFault(
+        "records with faults of several columns counted once per fault by the check",
+        "releases/declaration_check.py",
+        "            failing |= mask",
+        "            failing ^= mask",
+        ("tests/releases/test_declaration_check.py::test_every_fault_of_every_cell_is_counted",),
     ),
     PlantedFault(
         "numbers beyond their bounds not clipped",

@@ -350,9 +350,9 @@ def test_bad_rules_are_refused():
     for steps in [0, -1, 1.5, True, "2", math.inf, math.nan, None]:
         with pytest.raises(ParameterError, match="stability"):
             stable_epsilon(1, steps)
-    with pytest.raises(ParameterError, match="not below 1"):
+    with pytest.raises(ParameterError, match="must be below 1"):
         stable_epsilon(1, 3, 0.2)
-    with pytest.raises(ParameterError, match="not below 1"):
+    with pytest.raises(ParameterError, match="must be below 1"):
         stable_epsilon(1000, 10**9, "1e-300")
     with pytest.raises(ParameterError, match="one answer per record"):
         stability_factor(lambda database: [], "ab", 2)

@@ -10,19 +10,3 @@ where nulls are a label if they are declared.
 Source: F. Liu, X. Zhao (2023), "Disclosure risk from homogeneity attack in differentially privately
 sanitized frequency distribution".
 """
-
-from pdprivacy.releases.disclosure.curves import choose_epsilon, dr_ha, risk_curve
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity, homogeneity
-from pdprivacy.releases.disclosure.repeated import repeated_risk
-from pdprivacy.releases.disclosure.worth import tradeoff, utility
-
-__all__ = [
-    "Homogeneity",
-    "choose_epsilon",
-    "dr_ha",
-    "homogeneity",
-    "repeated_risk",
-    "risk_curve",
-    "tradeoff",
-    "utility",
-]

@@ -26,7 +26,7 @@ from pdprivacy.request import Request
 from pdprivacy.risk.disclosure import Question, check_question
 from pdprivacy.risk.reading import readings
 from pdprivacy.show.progress import shown
-from pdprivacy.statistic import Cells
+from pdprivacy.statistic import CellCounts
 
 __all__ = ["Counted", "TableNoise", "TableRisk", "by_label", "tables_of"]
 
@@ -75,14 +75,14 @@ class _Normal:
 class TableNoise:
     """The noise that `crosstab` would add, at any loss."""
 
-    counts: Cells
+    counts: CellCounts
     options: Noise
 
     @classmethod
     def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
         """Of these columns; ``options`` may hold other keywords too."""
         kept: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
-        return cls(Cells(columns, protected.scope, "crosstab"), kept)
+        return cls(CellCounts(columns, protected.scope, "crosstab"), kept)
 
     def at(self, epsilon: Rational, delta: Rational | None = None) -> Any:
         """The mechanism, calibrated as in the release."""

@@ -61,7 +61,7 @@ class Bars:
     @property
     def upper(self) -> Floats:
         """The upper ends of the intervals."""
-        return self.of(self.cube.upper)
+        return self.of(self.cube.ends[1])
 
     @property
     def texts(self) -> list[list[str]]:
@@ -86,7 +86,7 @@ class Bars:
                 if chosen.any():
                     drawn = (each[chosen, release] for each in (self.places, values, self.thick))
                     bar(*drawn, edgecolor=EDGE, linewidth=0.6, zorder=2, **style)
-        line(self.places, self.of(self.cube.lower), self.upper, color="black", linewidth=1.2, zorder=3)
+        line(self.places, self.of(self.cube.ends[0]), self.upper, color="black", linewidth=1.2, zorder=3)
         zero(0, color="0.3", linewidth=0.8, zorder=3)
         return bool(within.any())
 
@@ -153,7 +153,7 @@ def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
 def _outline(bars: Bars, left: Floats, width: Floats) -> bool:
     """Draw very many bins, none of them hatched: an outline per release, and a band for its intervals."""
     ax, cube, edges = bars.canvas.ax, bars.cube, np.append(left, left[-1] + width[-1])
-    drawn = (bars.of(numbers).T for numbers in (cube.values, cube.lower, cube.upper))
+    drawn = (bars.of(numbers).T for numbers in (cube.values, *cube.ends))
     for place, (value, low, high) in enumerate(zip(*drawn, strict=True)):
         colour, dashes, *_ = ORDERS[place % len(ORDERS)]
         ax.stairs(value, edges, color=colour, linestyle=dashes if place else "-", linewidth=1.1, zorder=3)
@@ -200,7 +200,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
     names = [label_of(name) for name in cube.rows.names if name is not None]
     canvas.label(_unit(cube), ", ".join(names), canvas.points)
-    low = float(min(bars.of(cube.lower).min(), 0))
+    low = float(min(bars.of(cube.ends[0]).min(), 0))
     high = float(max(bars.upper.max(), 0)) or 1.0
     size = 0.95 * canvas.points
     written_here = places.size <= MOST_WRITTEN and canvas.height / len(shown) * thick >= 0.95 * size

@@ -137,7 +137,8 @@ class Canvas:
 
     def _fit(self, figure: Any) -> None:
         """Widen the margins for text beside the only axes that would be cut off."""
-        box, whole, space = self.ax.get_tightbbox(), figure.bbox, 3 * self.dot
+        # title and labels are broken to the width that there is: their own width asks for no room
+        box, whole, space = self.ax.get_tightbbox(for_layout_only=True), figure.bbox, 3 * self.dot
         now = figure.subplotpars
         sides = [whole.x0 - box.x0, box.x1 - whole.x1, whole.y0 - box.y0, box.y1 - whole.y1]
         beyond = np.array(sides) + space

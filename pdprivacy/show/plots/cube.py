@@ -32,14 +32,16 @@ BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
 class Cube:
     """Released numbers, (R, C, M): by row, column (one if ``columns`` is None) and release.
 
-    ``half``: margins of error, NaN where they are not known. ``bounds``: the lower and upper limits of each
-    number, as far as they were kept or are declared of the values of a mean; NaN for none.
+    ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
+    ``bounds``: the lower and upper limits of each number, as far as they were kept or are declared of the
+    values of a mean; NaN for none.
     """
 
     view: View
     columns: pd.Index[Any] | None
     values: Floats
     half: Floats
+    ends: tuple[Floats, Floats]
     bounds: tuple[Floats, Floats]
 
     @classmethod
@@ -70,7 +72,11 @@ class Cube:
             raise MetadataError("The release holds no number, so it has no picture.")
         lower, upper = _bounds(view.facts, released.shape)
         columns, order = _order(released, view.facts)
-        return cls(view, columns, order(values), order(view.half), (order(lower), order(upper)))
+        ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
+        return cls(
+            view, columns, order(values), order(view.half),
+            ends=(order(ends[0]), order(ends[1])), bounds=(order(lower), order(upper)),
+        )  # fmt: skip
 
     @property
     def rows(self) -> pd.Index[Any]:
@@ -81,16 +87,6 @@ class Cube:
     def many(self) -> int:
         """The number of releases side by side."""
         return int(self.values.shape[2])
-
-    @property
-    def lower(self) -> Floats:
-        """The lower ends of the intervals."""
-        return self.values - self.half
-
-    @property
-    def upper(self) -> Floats:
-        """The upper ends of the intervals."""
-        return self.values + self.half
 
     @property
     def within(self) -> NDArray[np.bool_]:
@@ -129,12 +125,8 @@ def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
 
 def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Lower and upper bound of each number, NaN if there is none."""
-    stored = facts.bounds or facts.value_bounds
-    try:
-        pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
-    except (TypeError, ValueError):
-        raise MetadataError("The release metadata does not hold the bounds of each number.") from None
-    return pairs[..., 0].reshape(shape[0], -1), pairs[..., 1].reshape(shape[0], -1)
+    lower, upper = facts.bounds_of_each("bounds" if facts.bounds else "value_bounds", shape)
+    return lower.reshape(shape[0], -1), upper.reshape(shape[0], -1)
 
 
 def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, Any]:

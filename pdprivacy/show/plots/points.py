@@ -40,6 +40,7 @@ class Panel:
     labels: list[str]
     values: Floats
     half: Floats
+    ends: tuple[Floats, Floats]
     texts: list[str]
     bounds: tuple[float, float] = (np.nan, np.nan)
 
@@ -51,7 +52,7 @@ class Panel:
     @property
     def limits(self) -> tuple[float, float]:
         """The ends of an axis a little wider than the intervals."""
-        drawn = np.concatenate([self.values, self.values - self.half, self.values + self.half], axis=None)
+        drawn = np.concatenate([self.values, *self.ends], axis=None)
         drawn = drawn[np.isfinite(drawn)]
         low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
         margin = 0.12 * (high - low) or max(abs(low) / 10, 0.5)
@@ -97,9 +98,10 @@ def _panel(cube: Cube, name: str, labels: list[str], rows: Any, column: int) -> 
     ends = [np.unique(end[rows, column]) for end in cube.bounds]
     lower, upper = (float(end[0]) if len(end) == 1 else np.nan for end in ends)
     values, half = cube.values[rows, column], cube.half[rows, column]
+    drawn = cube.ends[0][rows, column], cube.ends[1][rows, column]
     pairs = zip(values.flat, half.flat, strict=True)
     texts = [cube.text(value, error, error=True) for value, error in pairs]
-    return Panel(name, labels, values, half, texts, (lower, upper))
+    return Panel(name, labels, values, half, drawn, texts, (lower, upper))
 
 
 def draw_numbers(cube: Cube, ax: Axes | None) -> Any:
@@ -175,8 +177,7 @@ def _draw(part: Canvas, panel: Panel) -> None:
         part.name(panel.name)
     places, known = panel.places, panel.known
     bars = known & np.isfinite(panel.half)
-    middle, half = panel.values[bars], panel.half[bars]
-    ax.hlines(places[bars], middle - half, middle + half, color=COLOUR, linewidth=1.6, zorder=2)
+    ax.hlines(places[bars], panel.ends[0][bars], panel.ends[1][bars], color=COLOUR, linewidth=1.6, zorder=2)
     ax.plot(
         panel.values[known], places[known], linestyle="", marker="o", markersize=5, color=COLOUR,
         markeredgecolor="white", markeredgewidth=0.6, zorder=3,
@@ -190,7 +191,8 @@ def _together(panels: Sequence[Panel]) -> Panel:
     """Put all numbers on one axis, each in units of its own noise; none without noise."""
     labels = [", ".join(filter(None, (panel.name, label))) for panel in panels for label in panel.labels]
     values, half = (np.concatenate([getattr(panel, name) for panel in panels]) for name in ("values", "half"))
+    ends = [np.concatenate([panel.ends[side] for panel in panels]) for side in (0, 1)]
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.where(half > 0, values / half, np.nan)
+        ratios, lower, upper = (np.where(half > 0, each / half, np.nan) for each in (values, *ends))
     texts = [text for panel in panels for text in panel.texts]
-    return Panel("", labels, ratios, np.ones_like(ratios), texts)
+    return Panel("", labels, ratios, np.ones_like(ratios), (lower, upper), texts)

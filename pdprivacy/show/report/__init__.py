@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import html
 import os
-import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +27,7 @@ from pdprivacy.show.report.exhibits import check_pictures
 from pdprivacy.show.report.inputs import Edition, Given, collect
 from pdprivacy.show.report.report_page import Contents, check_templates, page
 from pdprivacy.show.tracebacks import short_traceback
+from pdprivacy.storage.release_files import written
 
 __all__ = ["Report", "report"]
 
@@ -87,7 +86,7 @@ def report(
 
     Parameters
     ----------
-    releases : a released Series or DataFrame, the path of a Parquet file of one, or a list or dict of
+    releases : a released Series or DataFrame, the path of a file of one, or a list or dict of
         these; the keys of a dict are their names in the report.
     ledger : the `Ledger` that was charged, its path or URL, or a `Budget`. ``name``: of the budget in it.
     declaration : a pandera schema, a `Domain`, or the protected frame.
@@ -185,26 +184,6 @@ def _check_path(path: Any, taken: Sequence[Path]) -> None:
 
 
 def _write(text: str, path: str | os.PathLike[str], *, shared: bool) -> None:
-    """Write a file beside the target, sync it, and move it into place."""
+    """Write a file, whole or not at all."""
     _check_path(path, [])
-    target = Path(path).resolve()
-    beside = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.part")
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ALL if shared else OWNER)
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except OSError as error:
-        _drop(beside)
-        reason = error.strerror or "the system failed"
-        raise ParameterError(f"'path' cannot be written: {reason}. Nothing was written.") from None
-    except BaseException:
-        _drop(beside)
-        raise
-
-
-def _drop(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
+    written({Path(path).resolve(): text.encode()}, 'path="report.html".', ALL if shared else OWNER)

@@ -19,7 +19,6 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.chain import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
-from pdprivacy.show.budget_text import currency
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, loss_text
 from pdprivacy.show.report.guarantee import Guarantee
@@ -64,13 +63,12 @@ class Charges:
     def amounts(self) -> list[str]:
         """What the budget allows, has counted, and has left."""
         assert self.account is not None
-        spent, rule = self.account.spent, self.account.terms.rule
-        amounts = {"limit": self.account.total, "spent": rule.spent(spent), "left": rule.left(spent)}
+        amounts = {"limit": self.account.total, "spent": self.account.used, "left": self.account.left}
         return [f"{what} {_amount(self.account, amount)}" for what, amount in amounts.items()]
 
 
 def _amount(account: Account, amount: Amount) -> str:
-    if currency(account) == "rho":
+    if account.terms.currency == "rho":
         return f"rho {cost(amount.amount)}"
     return loss_text(amount.amount, amount.delta)
 
@@ -83,7 +81,7 @@ def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | Non
     """
     if ledger is None:
         if name is not None:
-            raise ParameterError("'name' is of a budget in a ledger, and there is no 'ledger'.", TRY)
+            raise ParameterError("'name' needs a 'ledger', which holds the budget of that name.", TRY)
         return None
     if isinstance(ledger, Budget):
         return _of_budget(ledger, name, edition)
@@ -102,9 +100,7 @@ def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | Non
 
 def _of_budget(budget: Budget, name: str | None, edition: Edition) -> Charges:
     if name is not None and name != budget.name:
-        raise ParameterError(
-            "'name' is not that of the 'ledger', which is a budget by itself.", "leave it out."
-        )
+        raise ParameterError("'name' differs from the name of the budget that 'ledger' is.", "leave it out.")
     if budget.of_group:
         raise ParameterError(
             "The 'ledger' is the budget of a group of partition(), and not that of all records.",

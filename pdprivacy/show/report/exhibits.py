@@ -203,11 +203,10 @@ def budget_picture(charges: Charges) -> Picture | None:
     account = charges.account
     if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
         return None
+    from pdprivacy.ledger.account import doubles
     from pdprivacy.ledger.book import table
 
-    left = account.terms.rule.left(account.spent)
-    rest, total = (float(left.amount), float(left.delta)), account.terms.total
-    entries = table(charges.entries)
+    rest, total, entries = doubles(account.left), account.terms.total, table(charges.entries)
     words = (
         f"CONFIDENTIAL. {many(len(entries), 'charge')} to the budget, drawn; the table below has the numbers."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,8 @@ from pdprivacy.protection import ProtectedFrame
 from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
-from pdprivacy.step.parquet import SHAPE, check_pyarrow, from_bytes
+from pdprivacy.storage.parquet import check_pyarrow
+from pdprivacy.storage.release_files import load
 
 __all__ = ["Edition", "Found", "Given", "ReportedRelease", "collect"]
 
@@ -29,7 +29,7 @@ Given: TypeAlias = "Released | str | os.PathLike[str]"
 MORE = {"counts", "iterations", "steps"}
 """Further metadata of some releases: rounds, steps, and noisy numbers of records."""
 
-AS_RETURNED = "hand in the release as it was returned."
+AS_RETURNED = "pass the release as it was returned."
 TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
 
 
@@ -110,7 +110,7 @@ def collect(given: Any, edition: Edition) -> Found:
             continue
         releases.append(_of(_read(thing, called), name, releases))
     if not releases:
-        raise ParameterError("'releases' holds no release, so that there is nothing to report on.", TRY)
+        raise ParameterError("'releases' must hold at least one release.", TRY)
     return Found(tuple(releases), confidential, tuple(files))
 
 
@@ -161,32 +161,20 @@ def _spelled(name: Hashable) -> str:
 
 
 def _loaded(path: str | os.PathLike[str], called: str) -> Released:
-    """Read the release of a Parquet file, written by a step or by pandas."""
-    check_pyarrow()
+    """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
+    if Path(path).suffix == ".parquet":
+        check_pyarrow()
     if not os.path.isfile(path):
         raise ParameterError(f"{called} is missing: no such file.", TRY)
-    data, frame, failure = b"", None, ""
-    try:
-        data = Path(path).read_bytes()
-        frame = pd.read_parquet(io.BytesIO(data))
-    except Exception as error:  # whatever Arrow raises for bytes that are no Parquet
-        failure = type(error).__name__
-    if frame is None:
-        raise MetadataError(
-            f"{called} cannot be read as a Parquet file ({failure}).", "released.to_parquet(path) writes one."
-        )
-    return from_bytes(data, _called(path).strip("'")) if SHAPE in frame.attrs else frame
+    return load(os.fspath(path))
 
 
 def _read(thing: Any, called: str) -> ReportedRelease:
-    """Check a release.
-
-    A Series that went through a Parquet file comes back as a frame of one column: it becomes a Series again.
-    """
+    """Check a release."""
     if isinstance(thing, ProtectedFrame):
         raise MetadataError(
-            f"{called} is a protected frame, and no release.",
-            "hand in what private.dp.mean(...) and the like give.",
+            f"{called} is a protected frame, not a release.",
+            "pass the object that private.dp.mean(...) or another release returned.",
         )
     if not isinstance(thing, pd.Series | pd.DataFrame):
         raise ParameterError(
@@ -198,14 +186,10 @@ def _read(thing: Any, called: str) -> ReportedRelease:
         words = (
             str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
         )
-        raise MetadataError(f"{called} is no readable release: {words}", error.hint) from None
+        raise MetadataError(f"{called} cannot be read as a release: {words}", error.hint) from None
     _check_known(thing.attrs[KEY], facts, called)
     try:
         view = View.of(thing)
-        if not view.unchanged and isinstance(thing, pd.DataFrame) and thing.shape[1] == 1:
-            alone = thing.iloc[:, 0]
-            alone.attrs = dict(thing.attrs)
-            view = View.of(alone)
         known = view.selected or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
         words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
@@ -213,7 +197,7 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     if not view.unchanged:
         raise MetadataError(
             f"The numbers or labels of {called} are not those that were released. Nothing was written.",
-            "hand in the release as it was returned; verify() tells.",
+            "pass the release as it was returned; released.dp.verify() checks that.",
         )
     if not known:
         raise MetadataError(

@@ -1,0 +1,89 @@
+"""Files on a disk: made whole or not at all, made durable, and locked."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+if sys.platform == "win32":
+    import msvcrt
+
+    HELD: type[OSError] = PermissionError
+else:
+    import fcntl
+
+    HELD = BlockingIOError
+
+__all__ = ["draft", "lock", "sync", "unlock"]
+
+OUTSIDE = 2**30
+"""A byte beyond the content of a lock file: Windows keeps others from reading a locked byte."""
+
+
+def lock(file: io.FileIO) -> bool:
+    """Lock an open file; return False where another process or thread holds the lock."""
+    try:
+        if sys.platform == "win32":
+            file.seek(OUTSIDE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except HELD:
+        return False
+    return True
+
+
+def unlock(file: io.FileIO) -> None:
+    """Release the lock of an open file, also in processes that have inherited the file."""
+    if sys.platform != "win32" and not file.closed:
+        fcntl.flock(file, fcntl.LOCK_UN)  # on Windows, closing the file releases it
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Make a file durable, or the names in a folder where the system supports that."""
+    if not os.path.isdir(path):
+        with io.FileIO(path, "r+") as file:  # closed by whatever drops it, after an interrupt too
+            os.fsync(file.fileno())
+    elif sys.platform != "win32":
+        opened: list[int] = []
+        try:
+            # no interrupt comes within a call of C code
+            opened.extend(map(os.open, [path], [os.O_RDONLY]))
+            os.fsync(opened[0])
+        finally:
+            if opened:
+                os.close(opened[0])
+
+
+def _link(name: str, path: str) -> None:
+    """Move a file to a path; raise FileExistsError where something is there already."""
+    try:
+        os.link(name, path)  # refuses what is there, where renaming would replace it
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "exists", path) from None
+        os.rename(name, path)
+
+
+@contextmanager
+def draft(path: str, put: Callable[[str, str], None] = _link, name: str | None = None) -> Iterator[str]:
+    """Yield the name of a file to make; at the end of the block, make it durable and ``put`` it at its path.
+
+    By default, FileExistsError is raised where something is at the path; `os.replace` replaces it. The names
+    in the folder are not made durable. ``name``: of the file while it is made, by default a unique one.
+    """
+    name = name or f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
+    try:
+        yield name
+        sync(name)
+        put(name, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(name)

@@ -1,0 +1,315 @@
+"""What of a frame does not meet its declaration, for the curator, before any budget is spent."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import schema as schemas
+from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
+from pdprivacy.conform import FaultyCells, check_types, faulty_cells
+from pdprivacy.domain import Column, Domain, number_text, values_text
+from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
+from pdprivacy.protection import ProtectedFrame
+from pdprivacy.protection.protect import refuse_no_frame
+from pdprivacy.releases.curator import CuratorFrame, marked
+from pdprivacy.show.markup import printable
+from pdprivacy.show.numbers import many, percent
+from pdprivacy.show.tracebacks import short_traceback
+
+__all__ = ["check"]
+
+EXAMPLES = 5
+"""Cells shown of a fault."""
+KEPT = 100
+"""Different cells kept of a fault in each piece of a frame, the most frequent ones."""
+LETTERS = 40
+"""Of a cell that is shown."""
+FAILED = "failed check"
+"""The fault where a check of pandera fails that no other fault explains; in keys followed by the check."""
+WHOLE = "(schema)"
+"""In place of a column, where a check is of the schema or the index as a whole."""
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The records with one fault of one column.
+
+    ``records``: None where it is not known. ``least``, ``most``: of numbers. ``cells``: others, by how many
+    records hold them. ``held``: the type of the column. ``declared``: what the records do not meet.
+    """
+
+    records: int | None = 0
+    least: float = math.inf
+    most: float = -math.inf
+    cells: Counter[str] = field(default_factory=Counter)
+    held: str = ""
+    declared: str | None = None
+
+    def add(self, other: _Tally) -> None:
+        """Count the records of another piece, too."""
+        self.records = (self.records or 0) + (other.records or 0)
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        self.cells.update(other.cells)
+        self.held = other.held
+
+    @property
+    def examples(self) -> str:
+        """A few of the cells, or the ends of the numbers."""
+        counted = sorted(self.cells.items(), key=lambda item: (-item[1], item[0]))
+        cells = ", ".join(cell for cell, _ in counted[:EXAMPLES])
+        if self.least <= self.most:
+            cells = " to ".join(dict.fromkeys(map(number_text, (self.least, self.most))))
+        return ": ".join(filter(None, (self.held, cells)))
+
+
+_Findings: TypeAlias = dict[tuple[Hashable, str], _Tally]
+
+
+@short_traceback
+@marked
+def check(frame: Any, schema: Any) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+
+    Use it to mend the declaration or the data before the frame is protected. Its purpose is to show exact
+    counts, labels and numbers of the data, so it is not for release. Bounds that are widened to fit the data
+    are not public knowledge: declare what is known without it. Nothing is charged.
+
+    Parameters
+    ----------
+    frame : a raw frame of any engine that `protect` takes.
+    schema : as of `protect`. Of pandas frames the checks of pandera are run, too.
+
+    Returns
+    -------
+    A DataFrame with a row per column and fault: ``fault``; ``declared``, what the records should meet;
+    ``records``, how many do not (NA where that is not known), and their ``share``; ``examples``, up to five
+    of the most frequent cells, or the smallest and the largest number. The line above it says how many
+    records have any fault. A column that is missing or of another type than declared counts for all of them.
+
+    Raises
+    ------
+    DeclarationError, ParameterError : as `protect`. MissingExtraError, EngineError : of other engines.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> import pdprivacy
+    >>> schema = pa.DataFrameSchema({
+    ...     "age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}}),
+    ...     "health": pa.Column(str, pa.Check.isin(["no", "yes"]), metadata={"dp": {}}),
+    ... })
+    >>> frame = pd.DataFrame({"age": [31, 999, 54, -1], "health": ["no", "yes", "Yes", "no"]})
+    >>> pdprivacy.check(frame, schema)
+    Confidential: 3 of 4 records (75 %) do not meet the declaration
+    confidential             fault     declared  records  share   examples
+    column
+    age              out of bounds     0 to 120        2   0.50  -1 to 999
+    health        undeclared label  'no', 'yes'        1   0.25      'Yes'
+    """
+    if isinstance(frame, ProtectedFrame):
+        raise ParameterError(
+            "The frame is protected, and was held to its declaration then.", "private.dp.quality()"
+        )
+    refuse_no_frame(frame)
+    domain = schemas.read_schema(schema)
+    if isinstance(frame, pd.DataFrame):
+        findings, failing, rows = _of_pandas(frame, schema, domain)
+    else:
+        findings, failing, rows = _of_engine(frame, domain)
+    share = f" ({percent(failing / rows)})" if failing else ""
+    line = f"{failing:,} of {many(rows, 'record')}{share} do not meet the declaration"
+    if any(fault.startswith(FAILED) for _, fault in findings):
+        line += ", not counting failed checks"
+    return CuratorFrame.of(_table(findings, domain, rows), line)
+
+
+def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
+    """A row per column and fault, the columns as they are declared."""
+    places: dict[Hashable, int] = {name: place for place, name in enumerate(domain)}
+    ordered = sorted(findings.items(), key=lambda item: places.get(item[0][0], len(places)))
+    lines = [
+        {
+            "fault": fault.partition(":")[0],
+            "declared": tally.declared if tally.declared is not None else _declared(domain[name], fault),
+            "records": tally.records,
+            "share": None if tally.records is None else tally.records / max(rows, 1),
+            "examples": tally.examples,
+        }
+        for (name, fault), tally in ordered
+    ]
+    index = pd.Index([name for (name, _), _ in ordered], name="column", dtype=object, tupleize_cols=False)
+    table = pd.DataFrame(lines, index=index, columns=["fault", "declared", "records", "share", "examples"])
+    return table.astype({"records": "Int64", "share": float})
+
+
+def _declared(column: Column, fault: str) -> str:
+    """What a column should be, where it has this fault."""
+    if fault in ("out of bounds", "infinite", "undeclared label"):
+        return values_text(column)
+    known = {"null": "no nulls", "fraction": "whole numbers", "missing": "a column", "repeated": "one column"}
+    return known.get(fault, declared_as(column))
+
+
+# ---------------------------------------------------------------- pandas
+
+
+def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findings, int, int]:
+    """The faults of a pandas frame, how many records have any, and of how many."""
+    rows = len(frame)
+    findings: _Findings = {}
+    coerced, typed = frame.copy(deep=False), []
+    for column in domain.columns:
+        name, times = column.name, int((frame.columns == column.name).sum())
+        if times != 1:
+            findings[name, "repeated" if times else "missing"] = _Tally(rows)
+            continue
+        try:
+            refuse_rounded({name} if is_float(frame[name].dtype) else (), Domain((column,)))
+            one = schemas.coerce(frame[[name]], schema)
+            check_types(one, Domain((column,)))
+        except InvalidDataError:
+            findings[name, "wrong type"] = _of_other_type(frame[name], column)
+        else:
+            coerced[name] = one[name]
+            typed.append(column)
+    failing = np.full(rows, bool(findings))
+    found, faulty = _of_piece(coerced, Domain(tuple(typed)))
+    findings |= _some(found)
+    failing |= faulty
+    if not frame.columns.is_unique:  # which pandera cannot read
+        findings.setdefault((WHOLE, "repeated"), _Tally(rows, declared="labels that differ"))
+        return findings, rows, rows
+    failed = _failed(coerced, schema, findings)
+    failing |= any(fault == "wrong type" for _, fault in failed)
+    return findings | failed, int(np.count_nonzero(failing)), rows
+
+
+def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
+    """A column of another type than declared: of text that should be numbers, the texts that are none."""
+    held = pandas_type_name(values.dtype) or "objects"
+    cells = values[values.notna().to_numpy(dtype=bool)]
+    if column.kind in ("float", "integer") and held in ("text", "objects"):
+        cells = cells[pd.to_numeric(cells.astype(object), errors="coerce").isna().to_numpy(dtype=bool)]
+    return _Tally(len(values), cells=_cells(cells), held=held)
+
+
+def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, str], _Tally]) -> _Findings:
+    """The checks of pandera that no other fault explains."""
+    faulty = {name for name, _ in findings}
+    unread = {name for name, fault in findings if fault in ("missing", "wrong type")}
+    failed: _Findings = {}
+    for one in schemas.failed_checks(frame, schema):
+        if one.column in unread or (one.mended and one.column in faulty):
+            continue
+        name = WHOLE if one.column is None else one.column
+        if one.column is not None and (dtype := re.fullmatch(r"(?:coerce_)?dtype\('(.*)'\)", one.check)):
+            failed[name, "wrong type"] = _Tally(
+                len(frame), held=str(frame[one.column].dtype), declared=dtype[1]
+            )
+            continue
+        records = None if one.cells is None else len(one.cells)
+        cells = Counter[str]() if one.cells is None else _cells(one.cells)
+        failed[name, f"{FAILED}: {one.check}"] = _Tally(records, cells=cells, declared=one.check)
+    return failed
+
+
+# ---------------------------------------------------------------- other engines
+
+
+def _of_engine(frame: Any, domain: Domain) -> tuple[_Findings, int, int]:
+    """The faults of a frame of another engine, how many records have any, and of how many."""
+    from pdprivacy.engine_narwhals import EngineFrame
+
+    source = EngineFrame.of(frame)
+    findings: _Findings = {}
+    typed = []
+    for column in domain.columns:
+        if column.name not in source.names:
+            findings[column.name, "missing"] = _Tally()
+            continue
+        try:
+            source.select([column.name]).check(Domain((column,)))
+        except InvalidDataError:
+            findings[column.name, "wrong type"] = _of_other_type_there(source, column)
+        else:
+            typed.append(column)
+    part = Domain(tuple(typed))
+    read = source.select(list(part) or list(source.names[:1]))
+    pieces = read.each("the check of the declaration", lambda piece: _counted(piece, part))
+    rows = sum(one for _, _, one in pieces)
+    failing = rows if findings else sum(one for _, one, _ in pieces)
+    for tally in findings.values():
+        tally.records = rows
+    whole: _Findings = {}
+    for found, _, _ in pieces:
+        for key, tally in found.items():
+            whole.setdefault(key, _Tally()).add(tally)
+    return findings | _some(whole), failing, rows
+
+
+def _of_other_type_there(source: Any, column: Column) -> _Tally:
+    """A column of another engine that is of another type than declared; of some types no cell is shown."""
+    found, read = _Tally(), source.select([column.name])
+    with suppress(EngineError):
+        for one in read.each("a check of cells", lambda piece: _of_other_type(piece[column.name], column)):
+            found.add(one)
+    return found
+
+
+def _counted(piece: pd.DataFrame, domain: Domain) -> tuple[_Findings, int, int]:
+    found, faulty = _of_piece(piece, domain)
+    return found, int(np.count_nonzero(faulty)), len(piece)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _of_piece(frame: pd.DataFrame, domain: Domain) -> tuple[_Findings, Mask]:
+    """All faults of columns of the declared types, also those of no record; and which records have any."""
+    findings: _Findings = {}
+    failing = np.zeros(len(frame), dtype=bool)
+    for name, column in faulty_cells(frame, domain).items():
+        for fault, mask in column.masks.items():
+            findings[name, fault] = _tally(column, fault, mask) if mask.any() else _Tally()
+            failing |= mask
+    return findings, failing
+
+
+def _some(findings: _Findings) -> _Findings:
+    """Those of any records."""
+    return {key: tally for key, tally in findings.items() if tally.records}
+
+
+def _tally(column: FaultyCells, fault: str, mask: Mask) -> _Tally:
+    found = _Tally(int(np.count_nonzero(mask)))
+    if fault in ("out of bounds", "infinite", "fraction"):
+        assert column.numbers is not None
+        held = column.numbers[mask]
+        found.least, found.most = float(held.min()), float(held.max())
+    elif fault != "null":
+        found.cells = _cells(column.values[mask])
+    return found
+
+
+def _cells(values: pd.Series[Any]) -> Counter[str]:
+    """The most frequent cells, as texts, and how many records hold each."""
+    try:
+        counts = values.value_counts().head(KEPT)
+        pairs = list(zip(counts.index.tolist(), counts.tolist(), strict=True))
+    except Exception:  # cells without a hash or an equality
+        pairs = [(cell, 1) for cell in values.iloc[:KEPT].tolist()]
+    found: Counter[str] = Counter()
+    for cell, times in pairs:
+        with suppress(Exception):  # an object that cannot be shown
+            found[printable(repr(cell), LETTERS)] += times
+    return found

@@ -1,0 +1,267 @@
+"""Sums, means and tables of records that count by a weight, a declared column of numbers of at least 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdprivacy import sensitivity
+from pdprivacy.domain import Column, Kind
+from pdprivacy.errors import DeclarationError
+from pdprivacy.exact import next_up
+from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.interface import (
+    Answer,
+    Noisy,
+    Part,
+    Read,
+    Scope,
+    Whole,
+    bounds_of,
+    ends_of_parts,
+    named,
+    per_record,
+)
+from pdprivacy.statistic.quantity import SUM_BITS, Quantity
+from pdprivacy.statistic.sums import SharedCounts, mean_interval
+
+__all__ = ["Weighted", "WeightedCells", "quantile_bits", "weight_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
+    """The weight of a record, as ``method`` reads it: the number in ``column``, not centred.
+
+    Raises DeclarationError where its declared bounds are missing, below 0 or both 0.
+    """
+    lower, upper = column.bounds(method)
+    if not 0 <= lower <= upper or not upper > 0:
+        raise DeclarationError(
+            f"'weights' must be declared as numbers of at least 0, some above 0 "
+            f"(column {column.name!r} has bounds {lower:g} and {upper:g}).",
+            f"private.dp.clip(lower={{{column.name!r}: 0}}), or other bounds in the schema",
+        )
+    return Quantity(column, lower, upper, centered=False, bits=bits)
+
+
+def quantile_bits(q: Fraction) -> int:
+    """The bits of weights whose sums over 2**32 records stay below 2**62 as multiples of 1 / denominator.
+
+    >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(999_999, 10**6))
+    (28, 10)
+    """
+    return 30 - q.denominator.bit_length()
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Weighted sums, or weighted means by noisy sums: centre + sum of w (x - c) / sum of w.
+
+    With ``keys`` one per declared group, charged once: groups are disjoint. Records with a null in the
+    weight or in the column are left out. Half of each column's share of a mean goes to its sum, half to the
+    sum of the weights; columns without nulls share one such sum and pool what they give it.
+
+    Sensitivity: a product lies between the least and the largest product of two bounds, and is a term like
+    any other (`pdprivacy.sensitivity.weighted_range`).
+    """
+
+    kind: Literal["sum", "mean"]
+    quantities: tuple[Quantity, ...]
+    shares: tuple[Fraction, ...]
+    weight: Quantity
+    scope: Scope
+    keys: tuple[Column, ...] = ()
+
+    @property
+    def groups(self) -> int:
+        """How many groups are declared."""
+        return math.prod(key.cells("groupby") for key in self.keys)
+
+    @cached_property
+    def counted(self) -> SharedCounts:
+        """The sums of weights in the place of counts."""
+        halves = (share / 2 for share in self.shares)
+        return SharedCounts.of((q.column for q in self.quantities), halves)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        weight, scope, found = self.weight, self.scope, []
+        if self.kind == "mean":
+            for name, share in self.counted.weights:
+                nullable = name != "count"
+                total = self._part(
+                    "weights" + name.removeprefix("count"), share, weight.low, weight.high, nullable
+                )
+                found.append(replace(total, unit=weight.unit, lower=Fraction(0)))
+        for q, share, place in zip(self.quantities, self.shares, self.counted.places, strict=True):
+            low, high = sensitivity.weighted_range(q.low, q.high, weight.low, weight.high)
+            nullable = q.column.nullable
+            part = self._part(named("sum", q.column), share, low, high, nullable)
+            part = replace(part, unit=weight.unit * q.unit)
+            if self.kind == "mean":
+                limits = per_record(place, q.low, q.high, q.unit)
+                found.append(replace(part, weight=share / 2, limits=limits))
+                continue
+            least, most = scope.held(nullable=nullable or weight.column.nullable)
+            least, most = (0, None) if self.keys else (least, most)
+            lower, upper = (least if low >= 0 else most), (least if high <= 0 else most)
+            part = replace(part, lower=None if lower is None else lower * low * part.unit)
+            found.append(replace(part, upper=None if upper is None else upper * high * part.unit))
+        return tuple(found)
+
+    def _part(self, name: str, share: Fraction, low: int, high: int, nullable: bool) -> Part:
+        """Sums of terms in [low, high], one per group."""
+        if self.keys:
+            moved = self.scope.disjoint(low, high)
+            return Part(name, share, *moved, Fraction(1), self.groups, moves=self.scope.moves)
+        nullable = nullable or self.weight.column.nullable
+        moves = self.scope.term(low, high, nullable=nullable)
+        return Part(name, share, moves, moves**2, Fraction(1))
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.quantities) if self.kind == "sum" else None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        if self.offsets is not None:
+            return ends_of_parts(self.parts, self.offsets)
+        return bounds_of(self.quantities)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        products = (("products", True),)
+        return tuple(
+            Read("grouped", ((self.weight, q), self.keys, "groupby"), products) for q in self.quantities
+        )
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        sums = [grouped.products[0, 1] for grouped in found]
+        if self.kind == "sum":
+            return sums
+        return [*(grouped.sums[0] for grouped in self.counted.read_with(found)), *sums]
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        sums = noisy[-len(self.quantities) :]
+        if self.kind == "sum":
+            values = self._shaped([part.values for part in sums])
+            deviations = np.array([part.std for part in sums])
+            return Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
+        totals = [noisy[place] for place in self.counted.places]
+        means, errors = [], []
+        for q, total, part in zip(self.quantities, totals, sums, strict=True):
+            held = np.maximum(total.values, self.weight.upper)
+            offset = part.values / held
+            means.append(q.center + offset)
+            errors.append(np.hypot(part.std, offset * total.std) / held)
+
+        def interval(level: float) -> Ends:
+            columns = zip(self.quantities, totals, sums, strict=True)
+            ends = [mean_interval(level, *column) for column in columns]
+            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
+            return (lower, upper) if self.keys else (lower[0], upper[0])
+
+        rounding = np.array([q.rounding for q in self.quantities])
+        values = self._shaped(means)
+        answer = Answer(values, self._shaped(errors), np.broadcast_to(rounding, values.shape), *self.ends)
+        effective = [
+            self._effective(total.values, q.column.nullable)
+            for q, total in zip(self.quantities, totals, strict=True)
+        ]
+        return replace(answer, interval=interval, effective_rows=self._shaped(effective))
+
+    def _shaped(self, columns: Sequence[Any]) -> Floats:
+        """Numbers per column, or per group and column."""
+        table = np.column_stack(columns)
+        return table if self.keys else table[0]
+
+    def _effective(self, totals: Floats, nullable: bool) -> Floats:
+        nullable = nullable or self.weight.column.nullable
+        rows = 0 if self.keys else self.scope.held(nullable=nullable)[0]
+        return effective_rows(totals, self.weight, rows)
+
+
+def effective_rows(totals: Any, weight: Quantity, rows: int = 0) -> Floats:
+    """The least effective number of records of these totals of weights, at least 1.
+
+    The effective number of n records is (sum of w)^2 / (sum of w^2). Of weights in [a, b],
+    (w - a) (w - b) <= 0, so that the sum of squares is at most (a + b) W - n a b, W the sum of the weights.
+    Without a known n it is at most b W, which is the same for the fewest records, W / b.
+
+    Source: Kish (1965), "Survey Sampling", section 8.2; the bound is that of Bhatia, Davis (2000).
+    """
+    a, b = weight.lower, weight.upper
+    totals = np.maximum(totals, b)
+    known = np.clip(rows, totals / b, totals / a if a > 0 else np.inf)
+    return np.asarray(totals**2 / ((a + b) * totals - known * a * b))
+
+
+@dataclass(frozen=True)
+class WeightedCells:
+    """Sums of weights per declared cell of one or more columns; ``edges`` for bins given in the call.
+
+    The total is private, whatever is public of the number of records.
+    """
+
+    columns: tuple[Column, ...]
+    scope: Scope
+    method: str
+    weight: Quantity
+    edges: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", replace(self.scope, rows=None))
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """The columns whose cells are read: of edges, with a bin below and one above all of them."""
+        if self.edges is None:
+            return self.columns
+        column, (first, *_, last) = self.columns[0], self.edges
+        lower, upper = column.bounds(self.method)
+        # the last bin holds its upper edge, which would begin the next one
+        inner = (*self.edges[:-1], next_up(last))
+        outer = min(lower, first - max(abs(first), 1.0)), max(upper, last) + max(abs(upper), abs(last), 1.0)
+        kind: Kind = "integer" if column.kind == "integer" else "float"
+        bins = (outer[0], *inner, outer[1])
+        return (replace(column, kind=kind, categories=None, bins=bins),)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        size = math.prod(key.cells(self.method) for key in self.keys) - (2 if self.edges else 0)
+        moved = self.scope.disjoint(self.weight.low, self.weight.high)
+        unit = self.weight.unit
+        return (Part("weights", Fraction(1), *moved, unit, size, moves=self.scope.moves, lower=Fraction(0)),)
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return 0.0, math.inf
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (Read("grouped", ((self.weight,), self.keys, self.method), (("products", False),)),)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        sums = found[0].sums[0]
+        if self.edges is None:
+            return [sums]
+        return [[*sums[1 : len(self.edges)], *sums[len(self.edges) + 1 :]]]
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        values = noisy[0].values
+        rows = effective_rows(float(values.sum()), self.weight)
+        return Answer(
+            values, noisy[0].std, 0.0, *self.ends, effective_rows=rows, largest_term=self.weight.upper
+        )

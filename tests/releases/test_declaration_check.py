@@ -1,0 +1,330 @@
+"""What of a frame does not meet its declaration, as the curator is told before anything is protected."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pdprivacy
+from pdprivacy import Budget, Column, Domain
+from pdprivacy.errors import (
+    ArgumentError,
+    DeclarationError,
+    InvalidDataError,
+    NotProtectedError,
+    ParameterError,
+)
+from pdprivacy.show.recognition import recognized
+from tests.support.engine_frames import BESIDE_PANDAS, each_engine, frame_of
+
+DOMAIN = Domain(
+    (
+        Column("age", "integer", lower=0, upper=120),
+        Column("pay", "float", lower=0),
+        Column("region", "category", categories=("north", "south")),
+        Column("smokes", "boolean", nullable=True),
+    )
+)
+NAN, INF = math.nan, math.inf
+CELLS: dict[str, list[Any]] = {
+    "age": [31, -1, 0, 120, 121, 999, 0.5, NAN],
+    "pay": [0.0, 10.5, -0.5, INF, -INF, NAN],
+    "region": ["north", "south", "South", "west", None],
+    "smokes": [True, False, None],
+}
+
+
+def faults_of(name: str, cell: Any) -> set[str]:
+    """The faults of one cell, by the declaration above."""
+    if cell is None or cell != cell:
+        return set() if name == "smokes" else {"null"}
+    if name == "region":
+        return set() if cell in ("north", "south") else {"undeclared label"}
+    if name == "age":
+        return {"fraction"} if cell % 1 else {"out of bounds"} if not 0 <= cell <= 120 else set()
+    if name == "pay":
+        return {"infinite"} if cell == INF else {"out of bounds"} if cell < 0 else set()
+    return set()
+
+
+def counted(found: pd.DataFrame) -> dict[tuple[Any, str], int]:
+    """How many records have each fault."""
+    return dict(zip(zip(found.index, found["fault"], strict=True), found["records"], strict=True))
+
+
+ROWS = st.lists(st.tuples(*(st.sampled_from(cells) for cells in CELLS.values())), max_size=12)
+
+
+def frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    cells = list(zip(*rows, strict=True)) or [()] * len(CELLS)
+    kinds = {"age": np.float64, "pay": np.float64, "region": object, "smokes": object}
+    return pd.DataFrame(
+        {name: pd.Series(list(column), dtype=kinds[name]) for name, column in zip(CELLS, cells, strict=True)}
+    )
+
+
+@given(ROWS)
+def test_every_fault_of_every_cell_is_counted(rows):
+    found = pdprivacy.check(frame(rows), DOMAIN)
+    expected = Counter(
+        (name, fault)
+        for row in rows
+        for name, cell in zip(CELLS, row, strict=True)
+        for fault in faults_of(name, cell)
+    )
+    assert counted(found) == expected
+    assert found["share"].tolist() == [count / len(rows) for count in found["records"]]
+    faulty = sum(any(faults_of(name, cell) for name, cell in zip(CELLS, row, strict=True)) for row in rows)
+    assert repr(found).startswith(f"Confidential: {faulty} of {len(rows)} record")
+
+
+@given(ROWS)
+def test_what_is_found_is_what_protect_refuses_or_leaves_out(rows):
+    table = frame(rows)
+    found = pdprivacy.check(table, DOMAIN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            table.dp.protect(DOMAIN, epsilon=1)
+            refused = False
+        except InvalidDataError:
+            refused = True
+        dropped = table.dp.protect(DOMAIN, epsilon=1, on_invalid="drop").dp.quality()
+    assert refused == (len(found) > 0)
+    told = repr(found).partition(" of ")[0].removeprefix("Confidential: ")
+    assert repr(dropped).startswith(f"Confidential: {told} of {len(rows)} record")
+
+
+def test_the_examples_are_the_ends_of_numbers_and_the_most_frequent_labels():
+    table = pd.DataFrame(
+        {
+            "age": [200, -7, 130, 3] * 5,
+            "pay": [1.0] * 20,
+            "region": [*"aabbbbcdefghh", *["north"] * 7],
+            "smokes": [True] * 20,
+        }
+    )
+    found = pdprivacy.check(table, DOMAIN).set_index("fault")
+    assert found.loc["out of bounds", "examples"] == "-7 to 200"
+    assert found.loc["undeclared label", "examples"] == "'b', 'a', 'h', 'c', 'd'"
+    assert found.loc["out of bounds", "declared"] == "0 to 120"
+    assert found.loc["undeclared label", "declared"] == "'north', 'south'"
+
+
+def test_a_frame_that_meets_its_declaration_has_no_row():
+    table = pd.DataFrame({"age": [3], "pay": [1.0], "region": ["north"], "smokes": [True]})
+    found = pdprivacy.check(table, DOMAIN)
+    assert (len(found), recognized(found).kind) == (0, "check")
+    assert repr(found).startswith("Confidential: 0 of 1 record do not meet the declaration")
+
+
+# ------------------------------------------------------------------ columns
+
+
+def test_missing_and_repeated_columns_and_other_types_are_told_and_not_raised():
+    table = pd.DataFrame({"age": ["31", "unknown", "n/a", "n/a"], "region": [1, 2, 3, 4], "smokes": "yes"})
+    found = pdprivacy.check(table, DOMAIN)
+    assert counted(found) == {
+        ("age", "wrong type"): 4,
+        ("pay", "missing"): 4,
+        ("region", "wrong type"): 4,
+        ("smokes", "wrong type"): 4,
+    }
+    examples = found["examples"].to_dict()
+    assert examples["age"] == "text: 'n/a', 'unknown'"  # and not '31', which is a number
+    assert examples["region"].startswith("numbers: ")
+    assert found["declared"].to_dict()["age"] == "integer"
+    assert "4 of 4 records (100 %)" in repr(found)
+    twice = pd.DataFrame([[1, 2, 3]], columns=["age", "age", "other"])
+    assert counted(pdprivacy.check(twice, DOMAIN))["age", "repeated"] == 1
+
+
+def test_cells_of_another_type_in_a_column_of_objects_are_counted():
+    domain = Domain((Column("x", "integer", lower=0, upper=9),))
+    found = pdprivacy.check(pd.DataFrame({"x": pd.Series([1, "CANARY", 3, True], dtype=object)}), domain)
+    assert counted(found) == {("x", "wrong type"): 2}
+    assert set(found["examples"].iloc[0].split(", ")) == {"'CANARY'", "True"}
+
+
+@pytest.mark.parametrize("cells", [[[1], [2], [1]], [{1}, {2}, {1}]])
+def test_cells_without_a_hash_are_labels_that_are_not_declared(cells):
+    domain = Domain((Column("x", "category", categories=("a",)),))
+    found = pdprivacy.check(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), domain)
+    assert list(counted(found).values()) == [3]
+    assert found["examples"].iloc[0].startswith(repr(cells[0]))
+
+
+# ------------------------------------------------------------------ pandera
+
+
+def schema(**columns: Any) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema(columns)
+
+
+def opted(*arguments: Any, **words: Any) -> pa.Column:
+    return pa.Column(*arguments, metadata={"dp": {}}, **words)
+
+
+def test_checks_of_pandera_beyond_the_declaration_are_run():
+    even = pa.Check(lambda cells: cells % 2 == 0, name="even")
+    declared = schema(
+        x=opted(int, [pa.Check.in_range(0, 9), even]), id=pa.Column(int, unique=True), y=opted(float)
+    )
+    table = pd.DataFrame({"x": [1, 2, 3, 4], "id": [7, 7, 8, 9], "y": [0.5, 1, 2, 3]})
+    found = pdprivacy.check(table, declared)
+    assert counted(found) == {("x", "failed check"): 2, ("id", "failed check"): 2}
+    assert found["declared"].tolist() == ["even", "field_uniqueness"]
+    assert found["examples"].tolist() == ["1, 3", "7"]
+    assert "not counting failed checks" in repr(found)
+    with pytest.raises(InvalidDataError):
+        table.dp.protect(declared, epsilon=1)
+
+
+def test_checks_of_the_whole_frame_are_told_without_a_number_of_records():
+    together = pa.Check(lambda frame: frame["x"] < frame["y"], name="in_order")
+    declared = pa.DataFrameSchema({"x": opted(int, pa.Check.in_range(0, 9))}, checks=together, strict=True)
+    found = pdprivacy.check(pd.DataFrame({"x": [1, 5, 7], "y": [2, 3, 4]}), declared)
+    assert set(found["fault"]) == {"failed check"}
+    assert {"in_order", "column_in_schema"} <= set(found["declared"])
+    assert found["records"].isna().all()
+    assert repr(found).startswith("Confidential: 0 of 3 records do not meet the declaration, not counting")
+
+
+def test_a_lone_bound_and_a_fraction_are_told_by_what_is_declared():
+    found = pdprivacy.check(
+        pd.DataFrame({"age": [0.5, 2.25], "pay": [INF, -1.0], "region": ["north"] * 2, "smokes": [True] * 2}),
+        DOMAIN,
+    ).set_index("fault")
+    assert found["declared"].to_dict() == {
+        "fraction": "whole numbers", "infinite": "0 and up", "out of bounds": "0 and up"
+    }  # fmt: skip
+    assert found["examples"].to_dict() == {
+        "fraction": "0.5 to 2.25",
+        "infinite": "inf",
+        "out of bounds": "-1",
+    }
+
+
+def test_faults_of_the_declaration_are_told_once():
+    declared = schema(x=opted(int, pa.Check.in_range(0, 9)), g=opted(str, pa.Check.isin(["a"])))
+    table = pd.DataFrame({"x": [1, 10, 11], "g": ["a", None, "b"]})
+    found = counted(pdprivacy.check(table, declared))
+    assert found == {("x", "out of bounds"): 2, ("g", "null"): 1, ("g", "undeclared label"): 1}
+
+
+def test_a_dtype_that_pandera_refuses_is_told_where_all_values_fit():
+    declared = schema(x=opted(int, pa.Check.in_range(0, 9)))
+    table = pd.DataFrame({"x": [1.0, 2.0]})
+    found = pdprivacy.check(table, declared)
+    assert counted(found) == {("x", "wrong type"): 2}
+    assert (found["declared"].iloc[0], found["examples"].iloc[0]) == ("int64", "float64")
+    with pytest.raises(InvalidDataError):
+        table.dp.protect(declared, epsilon=1)
+    coerced = schema(x=opted(int, pa.Check.in_range(0, 9), coerce=True))
+    assert len(pdprivacy.check(table, coerced)) == 0
+
+
+def test_the_story_of_a_messy_file_ends_in_a_protected_frame():
+    text = "age,region\n31,north\nunknown,Nord\n54,south\n200,north\n,south\n"
+    table = pd.read_csv(io.StringIO(text))
+    declared = schema(
+        age=opted(float, pa.Check.in_range(0, 120)), region=opted(str, pa.Check.isin(["north", "south"]))
+    )
+    assert counted(table.dp.check(declared)) == {("age", "wrong type"): 5, ("region", "undeclared label"): 1}
+    table["age"] = pd.to_numeric(table["age"], errors="coerce")
+    table["region"] = table["region"].replace({"Nord": "north"})
+    declared = schema(
+        age=opted(float, pa.Check.in_range(0, 120), nullable=True),
+        region=opted(str, pa.Check.isin(["north", "south"])),
+    )
+    assert counted(table.dp.check(declared)) == {("age", "out of bounds"): 1}
+    private = table.dp.protect(declared, epsilon=1, on_invalid="drop")
+    assert "1 of 5 records (20 %) left out" in repr(private.dp.quality())
+
+
+# ------------------------------------------------------------------ other engines
+
+
+@pytest.mark.parametrize("engine", each_engine([name for name in BESIDE_PANDAS if name != "Spark"]))
+def test_frames_of_every_engine_are_checked_alike(engine):
+    table = pd.DataFrame(
+        {
+            "age": [31, 200, -4, 7] * 3,
+            "pay": [1.5, None, -2.0, 8.25] * 3,
+            "region": ["north", "West", None, "south"] * 3,
+            "smokes": ["yes"] * 12,
+        }
+    )
+    expected = pdprivacy.check(table, DOMAIN)
+    found = pdprivacy.check(frame_of(engine, table), DOMAIN)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected))
+    assert repr(found) == repr(expected)
+    missing = Domain((*DOMAIN.columns, Column("height", "float", lower=0, upper=3)))
+    assert counted(pdprivacy.check(frame_of(engine, table), missing))["height", "missing"] == 12
+
+
+# ------------------------------------------------------------------ for the curator alone
+
+
+def test_the_result_is_marked_as_confidential_and_cannot_be_reported(tmp_path):
+    table = pd.DataFrame({"age": [999, 31], "pay": [1.0, 2.0], "region": ["north"] * 2, "smokes": [True] * 2})
+    found = table.dp.check(DOMAIN)
+    for marked in (found, found.iloc[:1], found.copy(), found[["fault", "records"]]):
+        assert recognized(marked).what == "confidential"
+    assert found.attrs == {"dp": {"confidential": "check"}}  # which pandas hands on, and stores in files
+    bare = pd.DataFrame(found)
+    bare.attrs = {}
+    assert recognized(bare).what == "confidential"
+    assert found.dp._repr_html_().count("CONFIDENTIAL") == 1
+    assert "1 of 2 records (50 %) do not meet the declaration" in repr(found.dp)
+    private = table.assign(age=30).dp.protect(DOMAIN, epsilon=1)
+    count = private.dp.count(epsilon=1)
+    pytest.importorskip("jinja2")
+    with pytest.raises(ParameterError, match="CONFIDENTIAL"):
+        pdprivacy.report({"count": count, "check": found}, path=tmp_path / "r.html", pictures=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_charged_and_no_frame_is_changed():
+    budget = Budget(1)
+    table = pd.DataFrame({"age": [999, 31], "pay": [1.0, 2.0], "region": ["north"] * 2, "smokes": [True] * 2})
+    before = table.copy()
+    table.dp.check(DOMAIN)
+    pd.testing.assert_frame_equal(table, before)
+    assert (table.attrs, budget.spent) == ({}, (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "says"),
+    [
+        (lambda df: pdprivacy.check("data.csv", DOMAIN), ParameterError, "'frame' must be a frame"),
+        (lambda df: df.dp.check(Domain(())), None, ""),
+        (lambda df: df.dp.check(schema(age=pa.Column(int))), DeclarationError, "no column is declared"),
+        (lambda df: df.dp.check(3), ParameterError, "'schema' must be"),
+        (lambda df: df.dp.check(), ArgumentError, "df.dp.check(schema)"),
+        (lambda df: df["age"].dp.check(DOMAIN), NotProtectedError, "df.dp.check(schema) of the whole frame"),
+        (
+            lambda df: df.dp.protect(DOMAIN, epsilon=1).dp.check(DOMAIN),
+            ParameterError,
+            "private.dp.quality()",
+        ),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(use, error, says):
+    table = pd.DataFrame({"age": [31], "pay": [1.0], "region": ["north"], "smokes": [True]})
+    if error is None:
+        assert len(use(table)) == 0
+        return
+    with pytest.raises(error) as caught:
+        use(table)
+    assert says in str(caught.value)
