@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
+    from pdprivacy.protection import Labels
+    from pdprivacy.releases.planning import GroupPlans
     from pdprivacy.show.pages import Standing
     from pdprivacy.signatures import PlanMethods, ProtectedMethods
 else:  # attached below
@@ -38,10 +40,12 @@ __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
 
 R = TypeVar("R")
 
-RELEASING = {"clustering", "moments", "regression", "selection", "tables"}
+RELEASING = {"aggregates", "clustering", "moments", "regression", "selection", "tables"}
 """The modules of `pdprivacy.releases` whose functions make a release that is executed."""
 
-PLANNED = tuple(name for module in ("moments", "regression", "tables") for name in releases.MODULES[module])
+PLANNED = tuple(
+    name for module in ("aggregates", "moments", "regression", "tables") for name in releases.MODULES[module]
+)
 """The releases that can be planned."""
 
 
@@ -405,7 +409,7 @@ class PlanDP(PlanMethods):
     description, the standard deviation; not of a regression); by default the middle of the bounds, the
     variance of uniform values, unrelated columns, and even tables.
     ``bounds`` and ``calibration="published"`` count where there is bounding, or
-    truncation. Releases by group cannot be planned.
+    truncation. ``plan.groupby(...)`` has those of releases by group.
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both
@@ -436,6 +440,12 @@ class PlanDP(PlanMethods):
 
     def __repr__(self) -> str:
         return f"plan: {', '.join(PLANNED)}"
+
+    def groupby(self, by: Labels) -> GroupPlans:
+        """Plans of releases per declared key, as ``plan.groupby("region").mean(...)``."""
+        from pdprivacy.releases.planning import GroupPlans
+
+        return GroupPlans(releases.groupby(self._facts, by))
 
     if not TYPE_CHECKING:
 

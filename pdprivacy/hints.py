@@ -40,7 +40,9 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                     '("age", epsilon=0.1)',
                 ),
                 **dict.fromkeys(("cov", "corr"), '(["age", "income"], epsilon=0.1)'),
-                **dict.fromkeys(("value_counts", "mode"), '("region", epsilon=0.1)'),
+                **dict.fromkeys(("value_counts", "mode", "nunique"), '("region", epsilon=0.1)'),
+                "agg": '(["mean", "std"], "age", epsilon=0.1)',
+                "pivot_table": '("age", index="region", columns="health", epsilon=0.1)',
                 **dict.fromkeys(("dr_ha", "risk_curve", "tradeoff"), _TABLE),
                 "count": "(epsilon=0.1)",
                 "proportion": '("health", "yes", epsilon=0.1)',
@@ -61,6 +63,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                 "recode": '("region", {"north": "other"})',
                 "fillna": "(0)",
                 "select": '(["age", "region"])',
+                "rename": '(columns={"age": "years"})',
+                "astype": '({"age": "float64"})',
                 "sample": "(frac=0.1)",
                 "choose_epsilon": '("region", "health", max_risk=0.4)',
                 "homogeneity": '("region", "health")',
@@ -75,15 +79,20 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 _GROUPS = MappingProxyType(
     {
         "count": "(epsilon=0.1)",
-        **dict.fromkeys(("sum", "mean", "var"), '("age", epsilon=0.1)'),
+        **dict.fromkeys(
+            ("sum", "mean", "var", "std", "describe", "quantile", "median"), '("age", epsilon=0.1)'
+        ),
+        **dict.fromkeys(("value_counts", "mode"), '("health", epsilon=0.1)'),
+        "proportion": '("health", "yes", epsilon=0.1)',
+        "agg": '(["mean", "std"], "age", epsilon=0.1)',
     }
 )
 # what pandas, NumPy or SQL call it, and what is offered
 _WORDS = MappingProxyType(
     {
         **dict.fromkeys(("size", "shape", "len", "nrows", "info"), "count"),
-        **dict.fromkeys(("unique", "nunique", "counts", "freq"), "value_counts"),
-        **dict.fromkeys(("pivot", "pivot_table", "table", "contingency", "unstack"), "crosstab"),
+        **dict.fromkeys(("unique", "counts", "freq"), "value_counts"),
+        **dict.fromkeys(("pivot", "table", "contingency", "unstack"), "crosstab"),
         **dict.fromkeys(("average", "avg", "mu"), "mean"),
         **dict.fromkeys(("hist", "bar"), "histogram"),
         **dict.fromkeys(("percentile", "quantiles", "iqr"), "quantile"),

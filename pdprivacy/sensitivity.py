@@ -47,6 +47,7 @@ __all__ = [
     "disjoint_sums",
     "histogram",
     "mean",
+    "nunique",
     "pooled_cov",
     "pooled_var",
     "proportions",
@@ -250,6 +251,22 @@ def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -
         raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
     weight = positive(weight_upper, "weight_upper")
     return weight if _replaces(neighbors) else weight * max(share, 1 - share)
+
+
+def nunique(*, neighbors: Neighbors) -> int:
+    """1: the number of declared labels that some record holds. Tight.
+
+    Source: a record more or less can only make its own label appear or vanish. A replaced record
+    takes its old label away, by which the number falls by 1 or not at all, and brings a new one, by
+    which it rises by 1 or not at all: together it moves by 1 at most. The k records of a unit are k
+    such steps; the number moves by k where each of them is the only one with its label.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.nunique(neighbors="replace_one")
+    1
+    """
+    _replaces(neighbors)
+    return 1
 
 
 def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:

@@ -28,6 +28,8 @@ from pdprivacy.protection.frame import End
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.releases.aggregates import Aggregate
+from pdprivacy.releases.aggregates import Aggregates
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
 from pdprivacy.releases.bundle import ReleasePlan
@@ -51,8 +53,37 @@ from typing import Literal
 from typing import overload
 
 class ProtectedMethods:
+    @overload
+    def agg(
+        self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def agg(
+        self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def assign(
         self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+    ) -> ProtectedFrame: ...
+    def astype(
+        self, dtype: Any
     ) -> ProtectedFrame: ...
     def batch(
         self, *, delta: Rational | None = None, accounting: Method = 'basic', release_id: str | None = None
@@ -255,6 +286,22 @@ class ProtectedMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
     def ols(
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
@@ -275,6 +322,14 @@ class ProtectedMethods:
     def partition(
         self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
     ) -> dict[Hashable, ProtectedFrame]: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def plan_releases(
         self, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = 'best'
     ) -> ReleasePlan: ...
@@ -351,6 +406,9 @@ class ProtectedMethods:
     def remaining(
         self, delta: Rational = 0
     ) -> float: ...
+    def rename(
+        self, columns: Mapping[Hashable, Hashable]
+    ) -> ProtectedFrame: ...
     def repeated_risk(
         self, publications: Sequence[Mapping[str, Any]], *, average: risk.Average = 'cells',
         spent: bool = False, progress: bool | None = None, measure: risk.Measure = 'local',
@@ -462,18 +520,20 @@ class ProtectedMethods:
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -495,6 +555,21 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
 
 class PlanMethods:
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -594,16 +669,57 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
+    @overload
+    def agg(
+        self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def agg(
+        self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -796,20 +912,38 @@ class BatchMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        constraint: Constraint | None = None, branching: int = 2, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -929,4 +1063,154 @@ class GroupMethods:
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable = None, value: Any = True, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def mode(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+
+class GroupPlanMethods:
+    def count(
+        self, *, epsilon: Levels, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable = None, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
     ) -> pd.DataFrame: ...

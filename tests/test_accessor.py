@@ -26,6 +26,7 @@ from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import planning
 from pdprivacy.releases.bundle import VERBS
+from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from tests.support import signatures
 from tests.support.cases import each
 from tests.support.snapshots import records_of
@@ -70,6 +71,11 @@ CALLS = [
     ("homogeneity", (["region", "age"], "health"), {"top": 3}),
     ("repeated_risk", ([{"by": "region", "sensitive": "health", "epsilon": 1}],), {}),
     ("groupby", (["region"],), {}),
+    ("agg", (["mean", "std"], "age"), {"epsilon": 0.5, "rng": 1}),
+    ("pivot_table", ("age", "region", "health"), {"epsilon": 0.5, "rng": 1}),
+    ("nunique", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
+    ("rename", ({"age": "years"},), {}),
+    ("astype", ({"age": "float64"},), {}),
     ("partition", ("region",), {"epsilon": 0.5}),
     ("plan_releases", ([("mean", "age", {"epsilon": 0.5, "rng": 1})],), {"delta": 1e-6}),
     ("batch", (), {"release_id": "all"}),
@@ -118,7 +124,7 @@ def test_names_are_those_of_the_functions():
     assert public(DataFrameDP) == sorted([*RELEASED, "check", "protect"])
     assert public(SeriesDP) == RELEASED
     assert public(ProtectedDP) == sorted({*OF_FRAME, *ROW_STEPS, *FUNCTIONS})
-    assert public(PlanDP) == sorted(PLANNED)
+    assert public(PlanDP) == sorted([*PLANNED, "groupby"])
     assert releases.__all__ == sorted(releases.__all__)
 
 
@@ -150,7 +156,7 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     assert public(private["age"]) == public(private["age"] > 3) == named.split()
     with private.dp.batch() as batch:
         assert public(batch) == sorted({*map(str, VERBS), "plan"})
-    assert public(private.dp.groupby("region")) == ["count", "keys", "mean", "selected", "sum", "var"]
+    assert public(private.dp.groupby("region")) == sorted({"keys", "selected", *VERBS_BY_GROUP})
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
@@ -173,7 +179,7 @@ def test_ipython_completes_what_applies(survey, schema):
     assert completed("df.dp.") == ["check", "protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
-    assert completed("private.dp.plan.") == sorted(PLANNED)
+    assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
     assert completed('private["age"].') == public(private["age"])
     assert completed("private.dp.me") == ["mean", "median"]
 
@@ -321,12 +327,12 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
     assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
 
 
-@pytest.mark.parametrize("method", ["count", "sum", "mean", "var"])
+@pytest.mark.parametrize("method", VERBS_BY_GROUP)
 def test_groups_are_told_by_the_same_words(method):
-    parameters = list(inspect.signature(getattr(releases.GroupBy, method)).parameters)
+    _, *parameters = inspect.signature(getattr(releases.GroupBy, method)).parameters
     whole = list(inspect.signature(getattr(releases, method)).parameters)
     assert [name for name in parameters if name in whole] == [name for name in whole if name in parameters]
-    assert set(parameters) - {"self"} <= set(whole)
+    assert set(parameters) <= set(whole)
 
 
 def test_the_public_names():

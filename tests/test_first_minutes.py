@@ -100,6 +100,7 @@ BOTH = f"private = {PROTECT}; {MEAN}"
 COUNTS = 'private.dp.value_counts("region", epsilon=0.1)'
 TABLE = 'private.dp.crosstab("region", "health", epsilon=0.1)'
 GROUPS = 'private.dp.groupby("region").mean("age", epsilon=0.1)'
+AGG = 'private.dp.groupby("region").agg(["mean", "std"], "age", epsilon=0.1)'
 KIDS = "df.dp.protect(of(kids=column({})), epsilon=1)"
 IN_RANGE = "pa.Check.in_range(0, 9)"
 
@@ -158,7 +159,7 @@ NOTEBOOK = [
     ("private.dp.hist('age')", UnknownNameError, 'private.dp.histogram("age", epsilon=0.1)', None),
     ("private.dp.unique('region')", UnknownNameError, COUNTS, None),
     ("private.dp.value_count('region')", UnknownNameError, COUNTS, None),
-    ("private.dp.pivot_table(df)", UnknownNameError, TABLE, None),
+    ("private.dp.pivot(df)", UnknownNameError, TABLE, None),
     ("private.dp.head()", UnstableStepError, 'private.dp.query("age <= 90")', None),
     ("private.dp.drop_duplicates()", UnstableStepError, "df.dp.protect(..., unit=..., max_rows=1)", PROTECT),
     ("df.dp.verify()", MetadataError, "df.dp.protect(...).dp.mean(...)", f"{MEAN}.dp.verify()"),
@@ -173,7 +174,7 @@ GROUPED = [
     ("private.groupby('region').dp", OpaqueFrameError, GROUPS, None),
     ("private.groupby('region')['age'].dp", OpaqueFrameError, GROUPS, None),
     ("private.dp.groupby('region').dp", UnknownNameError, GROUPS, None),
-    ("private.dp.groupby('region').agg('mean')", UnknownNameError, GROUPS, None),
+    ("private.dp.groupby('region').agg('mean')", ArgumentError, AGG, None),
     ("private.dp.groupby('region').mean('age')", ArgumentError, GROUPS, None),
     (
         "private.dp.groupby('region').count('age')",

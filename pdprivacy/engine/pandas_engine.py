@@ -26,7 +26,7 @@ from pdprivacy.engine.bins import count_bins
 from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
 from pdprivacy.engine.contingency import count_cells
 from pdprivacy.engine.nearest_centers import Steps, points, sums_around
-from pdprivacy.engine.ranks import ranked, weighed
+from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
 from pdprivacy.expressions import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
@@ -34,6 +34,7 @@ __all__ = ["Columns", "PandasEngine"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 SUM_BLOCK = 2 * BLOCK
@@ -128,6 +129,23 @@ class PandasEngine:
             return ranked(read, quantity, self.rows)
         return weighed(read, quantity, self._quantity(weight), weight, self.rows)
 
+    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
+        """The records without null per declared group of ``keys``, in the order of their grid steps."""
+        codes, groups = self._groups(keys, method)
+        read, width = self._quantity(quantity), quantity.high - quantity.low + 1
+        places = np.empty(self.rows, np.int64)
+        buffer = np.empty(min(BLOCK, max(self.rows, 1)))
+        lowest, count = quantity.anchor + quantity.low, 0
+        for start, stop in blocks(self.rows, BLOCK):
+            out = buffer[: stop - start]
+            quantity.anchored(read(start, stop), out)
+            group, kept = codes(start, stop)
+            kept &= ~np.isnan(out)
+            found = (out.view(np.int64) - lowest + group * width)[kept]
+            places[count : count + len(found)] = found
+            count += len(found)
+        return sorted_ranks(places[:count], None, groups, quantity)
+
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
         """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""
         asked = tuple(quantities)
@@ -178,13 +196,29 @@ class PandasEngine:
         counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
         return np.append(counts, nulls) if column.nullable else counts
 
+    def _groups(
+        self, keys: Sequence[Column], method: str
+    ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
+        """The declared group of each record of a block, and whether it has one; the number of groups."""
+        shape = [key.cells(method) for key in keys]
+        coders = [coder(self._values(key), key, method).settled() for key in keys]
+
+        def codes(start: int, stop: int) -> tuple[Integers, Mask]:
+            found = np.zeros(stop - start, dtype=np.int64)
+            kept = np.ones(stop - start, dtype=bool)
+            for one, radix in zip(coders, shape, strict=True):
+                part = one.codes(start, stop)
+                kept &= part >= 0
+                found = found * radix + part
+            return found, kept
+
+        return codes, math.prod(shape)
+
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
         """Records complete in all ``quantities``, per declared group of ``keys``."""
-        shape = [key.cells(method) for key in keys]
-        groups = math.prod(shape)
-        coders = [coder(self._values(key), key, method).settled() for key in keys]
+        group_codes, groups = self._groups(keys, method)
         reads = [self._quantity(quantity) for quantity in quantities]
         size = len(quantities)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
@@ -193,12 +227,8 @@ class PandasEngine:
         totals = {pair: np.zeros(groups, dtype=object) for pair in pairs}
         buffer = np.empty((size, min(BLOCK, max(self.rows, 1))))
         for start, stop in blocks(self.rows, BLOCK):
-            codes = np.zeros(stop - start, dtype=np.int64)
-            left_out = np.zeros(stop - start, dtype=bool)
-            for one, radix in zip(coders, shape, strict=True):
-                part = one.codes(start, stop)
-                left_out |= part < 0
-                codes = codes * radix + part
+            codes, kept = group_codes(start, stop)
+            left_out = ~kept
             values = buffer[:, : stop - start]
             for row, quantity in enumerate(quantities):
                 quantity.centered(reads[row](start, stop), values[row])

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from pdprivacy.engine.blocks import BLOCK, blocks
 from pdprivacy.statistic import Quantity, Window
 
-__all__ = ["StepRanks", "WeighedRanks", "bin_shift", "bins_around", "ranked", "weighed"]
+__all__ = [
+    "SortedRanks",
+    "StepRanks",
+    "WeighedRanks",
+    "bin_shift",
+    "bins_around",
+    "ranked",
+    "sorted_ranks",
+    "weighed",
+]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -67,6 +76,69 @@ class StepRanks:
         """The different steps in order, and how many there are of each."""
         values, counts = np.unique(steps, return_counts=True)
         return values.astype(np.int64) + self._low, counts.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRanks:
+    """The records by their steps, all sorted.
+
+    ``values``: the different steps in order. ``reached``: the records up to each of them, shape
+    ``(len(values),)``. ``low``, ``high``: the lowest and the highest step.
+    """
+
+    values: Integers
+    reached: Integers
+    low: int
+    high: int
+
+    @property
+    def rows(self) -> int:
+        """Records without null."""
+        return int(self.reached[-1]) if len(self.reached) else 0
+
+    def between(self, first: int, last: int) -> Window:
+        """As `Ranks` says: from one step that records have to another, or to the bounds."""
+        left, right = 0, len(self.values)
+        if first > 0 and right:
+            # the last step with at most `first` records below it
+            left = min(int(np.searchsorted(self.reached, first, side="right")), right - 1)
+        if last < self.rows:
+            right = max(int(np.searchsorted(self.reached, last, side="left")), left) + 1
+        below = int(self.reached[left - 1]) if left else 0
+        low = int(self.values[left]) if left else self.low
+        high = int(self.values[right - 1]) if right < len(self.values) else self.high
+        counts = np.diff(self.reached[left:right], prepend=below)
+        return Window(low, high, below, self.values[left:right], counts)
+
+
+def sorted_ranks(
+    places: Integers, counts: Integers | None, groups: int, quantity: Quantity
+) -> list[SortedRanks]:
+    """The records of each group by their steps.
+
+    ``places``: of records, or of runs of ``counts`` records each: the number of the group times the number
+    of steps, plus the distance from the lowest step. They are sorted where they are.
+    """
+    width = quantity.high - quantity.low + 1
+    if counts is None:
+        places.sort()
+    else:
+        order = np.argsort(places)
+        places, counts = places[order], np.cumsum(counts[order])
+    last = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
+    reached = last + 1 if counts is None else counts[last]
+    places = places[last]
+    edges = np.searchsorted(places, np.arange(groups + 1, dtype=np.int64) * width)
+    before = np.append(0, reached)[edges]
+    return [
+        SortedRanks(
+            places[start:stop] - group * width + quantity.low,
+            reached[start:stop] - below,
+            quantity.low,
+            quantity.high,
+        )
+        for group, (start, stop, below) in enumerate(zip(edges[:-1], edges[1:], before[:-1], strict=True))
+    ]
 
 
 def bin_shift(width: int) -> int:

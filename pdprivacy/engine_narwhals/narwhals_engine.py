@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
+from pdprivacy.engine.ranks import SortedRanks
 from pdprivacy.engine_narwhals.column_expressions import type_name
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.histogram_ranks import HistogramRanks
@@ -156,6 +157,10 @@ class NarwhalsEngine:
             return self._results("the ranks of a number", names, [plan])[0]
 
         return HistogramRanks(results, number, quantity, self._name, weighing)
+
+    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
+        """The records per declared group of ``keys`` in the order of their steps, by one query."""
+        return self._answer(self._queries.grouped_ranks(quantity, keys, method))
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:  # noqa: ARG002
         """Refused: records around centres are read from pandas frames only."""

@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.engine.ranks import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
 from pdprivacy.engine_narwhals.engines import guarded, narwhals
 from pdprivacy.engine_narwhals.spark_frames import no_such_name
@@ -109,13 +110,13 @@ class _Groups:
         kinds = [np.int64, *[object] * (len(numbers) - 1)]
         totals = [np.zeros(math.prod(self.shape), dtype=kind) for kind in kinds]
         for result in results:
-            places = self._places(result)
+            places = self.places(result)
             declared = places >= 0
             for total, function in zip(totals, numbers, strict=True):
                 np.add.at(total, places[declared], function(result)[declared].astype(total.dtype))
         return totals
 
-    def _places(self, result: Any) -> Integers:
+    def places(self, result: Any) -> Integers:
         """The cell of each group, -1 where it has none."""
 
         def settled() -> Integers:
@@ -244,6 +245,33 @@ class Queries:
     ) -> Query[GroupedSums]:
         """Return the query of the records complete in all ``quantities``, per declared group of ``keys``."""
         return self._sums(quantities, self._groups(keys, method), products=products)
+
+    def grouped_ranks(
+        self, quantity: Quantity, keys: Sequence[Column], method: str
+    ) -> Query[list[SortedRanks]]:
+        """Return the query of the records per group and grid step: as many numbers as records, at most."""
+        library, groups = narwhals(), self._groups(keys, method)
+        number, width = self.column(quantity.column, "q0").number(quantity), quantity.high - quantity.low + 1
+        # whole numbers below 2**33 times a power of two: exact
+        step = (number.steps * (1 / quantity.grid)).cast(library.Int64)
+
+        def plan(frame: Any) -> Any:
+            read = groups.read(frame, {"q0": number.source}, number.conditions, {"at": step})
+            return read.group_by(*groups.keys, "at").agg(n=library.len())
+
+        def answer(results: list[Any]) -> list[SortedRanks]:
+            places, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+            for result in results:
+                cells = groups.places(result)
+                distances = result["at"].to_numpy().astype(np.int64) - quantity.low
+                if ((distances < 0) | (distances >= width)).any():
+                    raise EngineError(f"{self.name} does not add doubles as the processor does.")
+                places.append((cells * width + distances)[cells >= 0])
+                counts.append(_counts(result)[cells >= 0])
+            total = math.prod(groups.shape)
+            return sorted_ranks(np.concatenate(places), np.concatenate(counts), total, quantity)
+
+        return Query("the ranks of a number per group", _names([number, *groups.cells]), plan, answer)
 
     def table(self, columns: Sequence[Column], method: str) -> Query[Integers]:
         """Return the query of the records per declared cell of ``columns``."""

@@ -6,6 +6,7 @@ and with arrays for its values. Nothing here knows protected frames: `pdprivacy.
 
 from pdprivacy.expressions.arrays import dense, floats, nulls
 from pdprivacy.expressions.assign import assign, date_field
+from pdprivacy.expressions.conversion import astype, rename
 from pdprivacy.expressions.labels import cut, recode
 from pdprivacy.expressions.reader import ExpressionReader
 from pdprivacy.expressions.refused import REFUSED, refusal
@@ -18,6 +19,7 @@ __all__ = [
     "Syntax",
     "Transform",
     "assign",
+    "astype",
     "clip",
     "cut",
     "date_field",
@@ -29,5 +31,6 @@ __all__ = [
     "query",
     "recode",
     "refusal",
+    "rename",
     "select",
 ]

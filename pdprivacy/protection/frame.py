@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "find", "unprotected"]
 
-ROW_STEPS = ("assign", "clip", "cut", "dropna", "fillna", "query", "recode", "select")
+ROW_STEPS = (
+    "assign", "astype", "clip", "cut", "dropna", "fillna", "query", "recode", "rename", "select",
+)  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
 
 Labels: TypeAlias = Hashable | Sequence[Hashable]
@@ -251,6 +253,39 @@ class ProtectedFrame(Opaque):
         ('up', 'south')
         """
         return self._after(steps.recode(self._protected.domain, column, mapping))
+
+    @told
+    def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:
+        """Columns under other names, as `DataFrame.rename`, with all that is declared of them.
+
+        Raises ParameterError for a name that another column has.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.rename(columns={"age": "years"}).dp.domain["years"].bounds("mean")
+        (0.0, 120.0)
+        """
+        return self._after(steps.rename(self._protected.domain, columns))
+
+    @told
+    def astype(self, dtype: Any) -> ProtectedFrame:
+        """Columns of another type where no cell changes, as `DataFrame.astype`.
+
+        Truth values become integers or floats, and integers floats; bounds and bins stay. ``dtype``: a type
+        for all columns, or a mapping from column to type.
+
+        Raises ParameterError for a type that does not hold every declared cell, such as integers for floats.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.astype({"age": "float64"}).dp.domain["age"].kind
+        'float'
+        """
+        return self._after(steps.astype(self._protected.domain, dtype))
 
     @told
     def fillna(self, value: Any) -> ProtectedFrame:

@@ -140,7 +140,7 @@ def published(
         call,
         drawn,
         released,
-        **{"rows": _rows(facts, call), **more},
+        **{"rows": public_rows(facts, call), **more},
         sensitivity=_by_part(price, moved),
         scale=_by_part(price, [mechanism.scale for mechanism in price.mechanisms]),
         split={part.name: float(part.weight) for part in price.parts},
@@ -212,7 +212,9 @@ def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
-        lower, upper = (np.tile(end, call.request.releases) for end in (lower, upper))
+        # of a pivot table, each column of values is one per label of the column keys
+        each = released.shape[1] // (len(lower) * call.request.releases)
+        lower, upper = (np.tile(np.repeat(end, each), call.request.releases) for end in (lower, upper))
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, released.shape)
@@ -238,7 +240,7 @@ def _regression(results: Sequence[Result]) -> dict[str, Any]:
     return {"regression": each[0] if len(each) == 1 else each}
 
 
-def _rows(facts: Protected, call: Call) -> int | None:
+def public_rows(facts: Protected, call: Call) -> int | None:
     """The number of records behind each number, where that is public."""
     nullable = any(column.nullable for column in (*call.columns, *call.by))
     grouped = bool(call.by) and call.statistic != "crosstab"

@@ -143,7 +143,8 @@ class Selections(Task):
     """Selections by scores, one round per choice; the choices share the loss by their weights.
 
     Several labels of one choice share its part equally, one selected after the other; of noisy counts, all of
-    them are taken at once. The outcome of a round is what each release selected: places of labels, or a step.
+    them are taken at once. The outcome of a round is what each release selected: places of labels, or a step,
+    of one group after the other.
     """
 
     choices: tuple[Choice, ...]
@@ -180,9 +181,16 @@ class Selections(Task):
         """Return what each release selected."""
         choice, mechanism = self.choices[self.place], price.mechanisms[self.place]
         if isinstance(choice, Labels):
-            return [_best(choice, mechanism, exact, source) for _ in range(self.asked.releases)]
+            groups = choice.tables(exact)
+            return [
+                tuple(place for counts in groups for place in _best(choice, mechanism, counts, source))
+                for _ in range(self.asked.releases)
+            ]
         assert isinstance(mechanism, ExponentialMechanism)
-        return [(step,) for step in _ranked(choice, mechanism, exact, self.asked.releases, source)]
+        steps = [
+            _ranked(choice, mechanism, ranks, self.asked.releases, source) for ranks in choice.tables(exact)
+        ]
+        return list(zip(*steps, strict=True))
 
     def after(self, outcome: Any) -> Selections | None:  # noqa: ARG002
         """Return the next choice."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 MODULES = {
+    "aggregates": ("agg", "pivot_table"),
     "batches": ("Batch", "Pending", "batch", "marginals"),
     "bundle": ("ReleasePlan", "plan_releases"),
     "clustering": ("kmeans", "kmedian"),
@@ -35,7 +36,7 @@ MODULES = {
     "secret_parts": ("sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "spending": ("partition", "remaining", "split"),
-    "tables": ("count", "crosstab", "histogram", "value_counts"),
+    "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
 }
 """The public names of each module."""
 

@@ -173,7 +173,7 @@ def plan_releases(
     Parameters
     ----------
     calls : one tuple per release: its name, its arguments, and a mapping of its keywords, such as
-        ``("mean", "age", {"epsilon": 0.1})``. Releases by group cannot be planned.
+        ``("mean", "age", {"epsilon": 0.1})``. Releases by group are not among them.
     delta : of all releases together; it includes the deltas of the releases themselves.
     accounting : "best" (the least valid epsilon), or "basic", "optimal", "zcdp", "pld" (extra ``pld``);
         see `pdprivacy.accounting.epsilon`.

@@ -16,7 +16,7 @@ from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Labels as Labels
 from pdprivacy.protection import Protected, declared
-from pdprivacy.release.spec import MAX_CELLS
+from pdprivacy.release.spec import MAX_CELLS, Call
 
 Split: TypeAlias = Mapping[Hashable, Rational] | None
 
@@ -54,11 +54,27 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
     return tuple(domain[name] for name in names)
 
 
-def weighted_columns(
-    protected: Protected, columns: Labels | None, weights: Hashable | None, method: str
-) -> tuple[tuple[Column, ...], Column | None]:
-    """The declared columns of these labels, and the one of the weights, which is none of them."""
+def chosen_of(
+    protected: Protected, columns: Labels | None, keys: Sequence[Column], method: str
+) -> tuple[Column, ...]:
+    """These columns; all numeric ones with bounds but the keys if None."""
     chosen = columns_of(protected, columns, method)
+    names = {key.name for key in keys}
+    return chosen if columns is not None else tuple(one for one in chosen if one.name not in names)
+
+
+def weighted_columns(
+    protected: Protected,
+    columns: Labels | None,
+    weights: Hashable | None,
+    method: str,
+    keys: Sequence[Column] = (),
+) -> tuple[tuple[Column, ...], Column | None]:
+    """The declared columns of these labels, none of them a key if None, and the one of the weights.
+
+    The column of the weights is none of the others.
+    """
+    chosen = chosen_of(protected, columns, keys, method)
     if weights is None:
         return chosen, None
     if isinstance(weights, list | pd.Index) or not has_hash(weights):
@@ -117,6 +133,12 @@ def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str)
         raise ParameterError(f"{method!r} got a column both as a value and as a key.")
     if keys:
         check_cells(keys, method)
+
+
+def refuse_bounds(call: Call) -> None:
+    """Refuse bounds where several statistics would have them."""
+    if call.bounds is not None:
+        raise ParameterError("'bounds' are for one statistic.", "private.dp.mean(column, bounds=...).")
 
 
 def name_index(columns: Sequence[Column]) -> pd.Index[Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+import numpy as np
 import pandas as pd
 
+from pdprivacy import accounting
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.expressions import Transform, cut
@@ -17,40 +20,49 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.row_steps import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of
+from pdprivacy.release.publish import Made, counts, release_of, series
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
 from pdprivacy.releases.columns import (
     Labels,
     Split,
     cell_index,
     check_cells,
+    check_flag,
+    chosen_of,
     columns_of,
     name_index,
+    refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.margins import shares_of
 from pdprivacy.releases.moments import weighted
-from pdprivacy.releases.tables import cells_of, noise_of_cells
+from pdprivacy.releases.selection import (
+    QuantileOptions,
+    SelectionOptions,
+    of_labels,
+    of_numbers,
+    quantiles,
+    selected,
+    shares_asked,
+)
+from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_tracebacks
-from pdprivacy.statistic import GroupedMoments, Statistic, quantity
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
+from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
+from pdprivacy.statistic import Labels as Candidates
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
 else:
     GroupMethods = object
 
-__all__ = ["GroupBy", "groupby"]
+__all__ = ["VERBS_BY_GROUP", "GroupBy", "groupby"]
 
 _GROUPS = 'private.dp.groupby("region")'
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _told(function: Callable[P, R]) -> Callable[P, R]:
-    return told(function, _GROUPS)
 
 
 @short_tracebacks
@@ -75,118 +87,391 @@ class GroupBy(GroupMethods):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'GroupBy' has no attribute {name!r}")
-            raise unknown("GroupBy", name, ("count", "sum", "mean", "var"), _GROUPS)
+            raise unknown("GroupBy", name, tuple(VERBS_BY_GROUP), _GROUPS)
 
     def __repr__(self) -> str:
-        return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): count, sum, mean, var"
+        return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
 
-    if not TYPE_CHECKING:  # what it returns depends on an argument
+    def _asked(self, columns: Labels | None) -> Labels | None:
+        return self.selected if columns is None else columns
 
-        @_told
-        @executed
-        @noised("geometric")
-        def count(
-            self,
-            *,
-            epsilon: Rational,
-            weights: Hashable | None = None,
-            **noise: Unpack[Options],
-        ) -> Release[pd.Series[Any]]:
-            """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
+    def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
+        """The columns of a release, none of which is a key."""
+        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
+        refuse_shared(chosen, self.keys, method)
+        return chosen
 
-            ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`.
-            """
-            _, weight = weighted_columns(self._protected, [key.name for key in self.keys], weights, "count")
-            call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), self.keys, weights=weight)
-            statistic = cells_of(self._protected, self.keys, "groupby", weight)
-            index = cell_index(self.keys, "groupby")
-            return release_of(self._protected, call, statistic, partial(counts, call, index, "count"))
-
-    def _moments(
-        self, kind: str, columns: Labels | None, split: Split, call: Call, weights: Hashable | None = None
-    ) -> Release[pd.DataFrame]:
-        names = {key.name for key in self.keys}
-        columns = self.selected if columns is None else columns
-        chosen, weight = weighted_columns(self._protected, columns, weights, kind)
-        if columns is None:
-            chosen = tuple(column for column in chosen if column.name not in names)
-        refuse_shared(chosen if weight is None else (*chosen, weight), self.keys, kind)
-        products = kind == "var" or weight is not None
-        quantities = tuple(
-            quantity(column, kind, centered=kind != "sum", products=products) for column in chosen
-        )
-        shares, scope = weights_of(chosen, split), self._protected.scope
-        statistic: Statistic = GroupedMoments(kind, quantities, shares, self.keys, scope)
-        if weight is not None:
-            statistic = weighted(
-                scope, "sum" if kind == "sum" else "mean", quantities, shares, weight, self.keys
-            )
-        call = replace(call, columns=chosen, by=self.keys, weights=weight)
-        index, labels = cell_index(self.keys, "groupby"), name_index(chosen)
+    def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
+        """The release of a table of keys by the numbers of each group."""
+        call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
 
         def make(result: Result) -> Made[pd.DataFrame]:
             return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
 
         return release_of(self._protected, call, statistic, make)
 
-    @_told
-    @executed
-    @noised("laplace")
-    def sum(
+    def _ranked(
         self,
-        columns: Labels | None = None,
-        *,
+        statistic: str,
+        columns: Labels | None,
+        q: Any,
         epsilon: Rational,
-        split: Split = None,
-        weights: Hashable | None = None,
-        **noise: Unpack[Options],
+        split: Split,
+        options: QuantileOptions,
     ) -> Release[pd.DataFrame]:
-        """Sums per key: a DataFrame of keys by columns.
+        """The release of numbers by their rank in each group."""
+        chosen = self._chosen(columns, statistic)
+        shares, named, several = shares_asked(q)
+        choices = quantiles(self._protected, statistic, chosen, shares, split, self.keys)
+        index, names = cell_index(self.keys, "groupby"), name_index(chosen)
+        if several:
+            pairs = [(*(key if len(self.keys) > 1 else (key,)), one) for key in index for one in named]
+            index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
-        ``weights`` as in `df.dp.sum`.
-        """
-        return self._moments("sum", columns, split, Call.of("sum", epsilon, noise), weights)
+        def make(numbers: list[list[Any]]) -> pd.DataFrame:
+            values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
+            return pd.DataFrame(values.T.reshape(-1, len(chosen)), index=index, columns=names)
 
-    @_told
-    @executed
-    @noised("laplace")
-    def mean(
-        self,
-        columns: Labels | None = None,
-        *,
-        epsilon: Rational,
-        split: Split = None,
-        weights: Hashable | None = None,
-        **noise: Unpack[Options],
-    ) -> Release[pd.DataFrame]:
-        """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
+        return selected(self._protected, statistic, chosen, choices, epsilon, dict(options), make)
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
-        ``weights`` as in `df.dp.mean`.
-        """
-        return self._moments("mean", columns, split, Call.of("mean", epsilon, noise), weights)
 
-    @_told
-    @executed
-    @noised("laplace")
-    def var(
-        self,
-        columns: Labels | None = None,
-        *,
-        epsilon: Rational,
-        split: Split = None,
-        **noise: Unpack[Options],
-    ) -> Release[pd.DataFrame]:
-        """Sample variances per key by noisy sums, a DataFrame of keys by columns.
+@noised("geometric")
+def count(
+    groups: GroupBy, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
+) -> Release[pd.Series[Any]]:
+    """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
 
-        ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
-        """
-        return self._moments("var", columns, split, Call.of("var", epsilon, noise))
+    ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`.
+    """
+    _, weight = weighted_columns(groups._protected, [key.name for key in groups.keys], weights, "count")
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)
+    statistic = cells_of(groups._protected.scope, groups.keys, "groupby", weight)
+    index = cell_index(groups.keys, "groupby")
+    return release_of(groups._protected, call, statistic, partial(counts, call, index, "count"))
+
+
+@noised("laplace")
+def sum(  # noqa: A001
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Sums per key: a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+    ``weights`` as in `df.dp.sum`.
+    """
+    return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split, weights)
+
+
+@noised("laplace")
+def mean(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
+    ``weights`` as in `df.dp.mean`.
+    """
+    return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split, weights)
+
+
+@noised("laplace")
+def var(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Sample variances per key by noisy sums, a DataFrame of keys by columns.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    """
+    return _several(groups, Call.of("var", epsilon, noise), "var", columns, split)
+
+
+@noised("laplace")
+def std(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Standard deviations per key: square roots of released variances, 0 where one is negative.
+
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`. Returns a DataFrame
+    of keys by columns.
+    """
+    return _several(groups, Call.of("std", epsilon, noise), "std", columns, split)
+
+
+@noised("laplace")
+def proportion(
+    groups: GroupBy,
+    column: Hashable = None,
+    value: Any = True,
+    *,
+    epsilon: Rational,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """The share per key of records whose ``column`` holds the declared label ``value``, nulls left out.
+
+    Each is a noisy count over a noisy count. ``weights``: the share of their weights in its place, as in
+    `df.dp.mean`. Returns a DataFrame of keys by one column, labelled by ``value``
+    under the column's name.
+    """
+    facts, keys = groups._protected, groups.keys
+    chosen, weight = weighted_columns(facts, groups._asked(column), weights, "proportion", keys)
+    if len(chosen) != 1:
+        raise ParameterError("'proportion' takes one column and one label.")
+    refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
+    quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
+    shares = accounting.shares([1])
+    statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, keys, facts.scope)
+    if weight is not None:
+        statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
+    labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
+    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
+
+
+@noised("laplace")
+def describe(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Counts without nulls, means and standard deviations per key, as `DataFrameGroupBy.describe` begins.
+
+    All are made of one set of noisy numbers, as in `df.dp.describe`. Returns a DataFrame of keys by columns
+    and "count", "mean" and "std".
+    """
+    call = Call.of("describe", epsilon, noise)
+    return _several(groups, call, ["count", "mean", "std"], columns, split)
+
+
+@noised("laplace")
+def agg(
+    groups: GroupBy,
+    func: Aggregates,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
+
+    ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
+    and "std". All of a column are made of one set of noisy numbers, as in `df.dp.agg`. ``columns`` (all
+    numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+
+    Returns a DataFrame of keys by columns where each column has one statistic, given by name; else by columns
+    and statistics.
+    """
+    return _several(groups, Call.of("agg", epsilon, noise), func, columns, split)
+
+
+def _several(
+    groups: GroupBy,
+    call: Call,
+    func: Any,
+    columns: Labels | None,
+    split: Split,
+    weights: Hashable | None = None,
+) -> Release[pd.DataFrame]:
+    """The release of several statistics per key, of one with ``weights``."""
+    if weights is not None:
+        return _weighted(groups, call, columns, split, weights)
+    facts, method, keys = groups._protected, call.statistic, groups.keys
+    own = None if isinstance(func, dict) and columns is None else groups._asked(columns)
+    chosen, kinds, by_name = asked_of(facts, func, own, keys, method)
+    statistic = moments_of(facts, chosen, kinds, split, keys, method)
+    call = replace(call, columns=chosen)
+    if by_name and len(set(kinds)) == 1:
+        call = replace(call, statistic=kinds[0][0])
+    else:
+        refuse_bounds(call)
+    labels = name_index(chosen)
+    if not by_name:
+        labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
+    return groups._table(statistic, call, labels)
+
+
+def _weighted(
+    groups: GroupBy, call: Call, columns: Labels | None, split: Split, weights: Hashable
+) -> Release[pd.DataFrame]:
+    """The release of weighted sums or means per key."""
+    facts, keys = groups._protected, groups.keys
+    kind: Literal["sum", "mean"] = "sum" if call.statistic == "sum" else "mean"
+    chosen, weight = weighted_columns(facts, groups._asked(columns), weights, kind, keys)
+    assert weight is not None
+    refuse_shared((*chosen, weight), keys, kind)
+    quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
+    statistic = weighted(facts.scope, kind, quantities, weights_of(chosen, split), weight, keys)
+    return groups._table(statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+
+
+@noised("geometric")
+def value_counts(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    normalize: bool = False,
+    sort: bool = True,
+    dropna: bool = False,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
+
+    ``normalize``: shares of the noisy total of each group. ``sort``: largest released count of each group
+    first. ``dropna``: without the null labels of ``columns``. Every declared combination is there, the empty
+    ones too.
+
+    Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
+    `df.dp.value_counts`.
+    """
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
+    asked = groups._asked(columns)
+    if asked is None:
+        raise ParameterError(
+            "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
+        )
+    chosen, keys = columns_of(groups._protected, asked, "value_counts"), groups.keys
+    refuse_shared(chosen, keys, "value_counts")
+    call = Call.of("value_counts", epsilon, noise, chosen, keys)
+    scope = groups._protected.scope
+    chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
+    check_cells((*keys, *chosen), "value_counts")
+    call = replace(call, normalize="index" if normalize else None)
+    statistic = CellCounts((*keys, *chosen), scope, "value_counts")
+    index = cell_index((*keys, *chosen), "value_counts")
+    shape = len(cell_index(keys, "value_counts")), -1
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        if not normalize:
+            return counts(call, index, "count", result)
+        shares = shares_of(result.reshaped(shape), axis=1, total=None)
+        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
+        return series(flat, index, "proportion")
+
+    arrange = partial(largest_first, groups=shape[0]) if sort else None
+    return release_of(groups._protected, call, statistic, make, arrange=arrange)
+
+
+@of_labels
+def mode(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[SelectionOptions],
+) -> Release[pd.DataFrame]:
+    """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
+
+    One selection per group for one charge: a record more or less moves the counts of one group alone. Of a
+    group without records any label is equally likely. Returns a DataFrame of keys by columns.
+    """
+    facts, keys = groups._protected, groups.keys
+    asked = groups._asked(columns)
+    if asked is None:
+        raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
+    chosen = columns_of(facts, asked, "mode")
+    refuse_shared(chosen, keys, "mode")
+    choices = []
+    for column, weight in zip(chosen, weights_of(chosen, split), strict=True):
+        check_cells((*keys, column), "mode")
+        choices.append(Candidates(column, facts.scope, "mode", weight, keys=keys))
+    index = cell_index(keys, "groupby")
+
+    def make(labels: list[list[Any]]) -> pd.DataFrame:
+        found = [pd.Series(one, index=index, name=place) for place, one in enumerate(labels)]
+        return pd.concat(found, axis=1).set_axis(name_index(chosen), axis=1)
+
+    return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
+
+
+@of_numbers
+def quantile(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    q: Rational | Sequence[Rational] = 0.5,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
+
+    One selection per group for one charge: a record more or less moves the ranks of one group alone. Of a
+    group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove"; twice
+    that under "replace_one", where a record may leave a group and come to another one.
+
+    ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `df.dp.quantile`. Returns a
+    DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
+
+    On frames of other engines than pandas all groups are read by one query, which takes memory for each
+    different number that a group has.
+    """
+    return groups._ranked("quantile", columns, q, epsilon, split, options)
+
+
+@of_numbers
+def median(
+    groups: GroupBy,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """Medians of numeric columns per key: the `quantile` of 1/2, with all that is said there.
+
+    Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
+    columns, as `DataFrameGroupBy.median`.
+    """
+    return groups._ranked("median", columns, Fraction(1, 2), epsilon, split, options)
+
+
+VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
+    verb.__name__: verb
+    for verb in (
+        count, sum, mean, var, std, proportion, describe, agg, value_counts, mode, quantile, median,
+    )
+}  # fmt: skip
+"""The releases per key by name; each is a method of `GroupBy`."""
+
+for _name, _verb in VERBS_BY_GROUP.items():
+    # a pipeline keeps what it released under the name of the method
+    _verb.__qualname__ = f"GroupBy.{_name}"
+    setattr(GroupBy, _name, short_traceback(told(executed(_verb), _GROUPS)))
 
 
 def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:
-    """Declared groups for ``count``, ``sum``, ``mean`` and ``var``, each charged once.
+    """Declared groups, for statistics of each that are charged once.
+
+    Its methods are ``count``, ``sum``, ``mean``, ``var``, ``std``, ``proportion``, ``describe``, ``agg``,
+    ``value_counts``, ``mode``, ``quantile`` and ``median``.
 
     ``freq`` ("D", "W", "M", "Q" or "Y") groups by the periods of a column of dates, as ``private.cut`` makes
     them, the empty ones too; ``by`` may be a `pandas.Grouper` with ``key`` and ``freq`` in its place.

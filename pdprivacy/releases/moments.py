@@ -22,8 +22,10 @@ from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
     Split,
+    chosen_of,
     columns_of,
     name_index,
+    refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
@@ -316,8 +318,7 @@ def describe(
     """
     chosen = columns_of(protected, columns, "describe")
     call = Call.of("describe", epsilon, noise, chosen)
-    if call.bounds is not None:
-        raise ParameterError("'bounds' are for one statistic.", "private.dp.mean(column, bounds=...).")
+    refuse_bounds(call)
     quantities = tuple(quantity(column, "describe", products=True) for column in chosen)
     statistic = Description(Variances(quantities, weights_of(chosen, split), protected.scope))
 
@@ -509,10 +510,7 @@ def pooled_var(
     dtype: float64
     """
     keys = columns_of(protected, by, "pooled_var")
-    names = {key.name for key in keys}
-    chosen = columns_of(protected, columns, "pooled_var")
-    if columns is None:
-        chosen = tuple(column for column in chosen if column.name not in names)
+    chosen = chosen_of(protected, columns, keys, "pooled_var")
     refuse_shared(chosen, keys, "pooled_var")
     quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
     rows = protected.scope.direct(

@@ -5,44 +5,62 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.hints import told, unknown
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import moments, regression, tables
+from pdprivacy.releases import aggregates, moments, regression, tables
+from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
+from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.show.view import View
 from pdprivacy.timeline import times
 
-__all__ = ["PLANS", "VERBS"]
+if TYPE_CHECKING:
+    from pdprivacy.signatures import GroupPlanMethods
+else:  # a plan makes them by name
+    GroupPlanMethods = object
+
+__all__ = ["PLANS", "PLANS_BY_GROUP", "VERBS", "GroupPlans"]
+
+_GROUPS = 'private.dp.plan.groupby("region")'
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
 
-COUNTED = {"count", "value_counts", "histogram", "crosstab"}
+COUNTED = {"count", "value_counts", "histogram", "crosstab", "nunique"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
+SEVERAL = {"agg", "ols"}
+"""Releases of several statistics, none of which an assumed value can be of."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
-VERBS = {name: getattr(module, name) for module in (moments, regression, tables) for name in module.__all__}
+VERBS = {
+    name: getattr(module, name)
+    for module in (aggregates, moments, regression, tables)
+    for name in module.__all__
+}
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
     """The plan of a release: a function with the signature of the release, and ``rows`` and ``at``."""
 
     def method(
-        facts: Protected,
+        facts: Protected | GroupBy,
         *args: Any,
         epsilon: Levels,
         bounding: Boundings = None,
@@ -52,7 +70,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     ) -> pd.DataFrame:
         for name in DRAWN & {*options}:
             raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
-        assumption = _assumption(facts, statistic, rows, at, shares=bool(options.get("normalize")))
+        protected = facts._protected if isinstance(facts, GroupBy) else facts
+        assumption = _assumption(protected, statistic, rows, at, shares=bool(options.get("normalize")))
         found: dict[tuple[float, str], pd.DataFrame] = {}
         stored: dict[str, Any] = {}
         for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
@@ -91,8 +110,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
     held = _rows(facts, rows)
-    if at is not None and statistic == "ols":
-        raise ParameterError("'at' is one number, and a regression has several.", "leave at out.")
+    if at is not None and statistic in SEVERAL:
+        raise ParameterError(f"'at' is for one statistic, not for {statistic!r}.", "leave at out.")
     value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
     if value is not None and shares:
         raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
@@ -159,8 +178,11 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     stored = released.attrs[KEY]
     error, scale = stored["error"], stored["scale"]
     # a description may have as many noisy parts as numbers, and these are not those
-    own = stored["statistic"] != "describe"
-    several = isinstance(scale, dict) and not (own and len(scale) == released.size)
+    own = stored["statistic"] not in ("agg", "describe")
+    size = released.size
+    if View.of(released).by:  # one noise per column, or several
+        own, size = stored["statistic"] == "sum", released.shape[-1]
+    several = isinstance(scale, dict) and not (own and len(scale) == size)
     if isinstance(scale, dict):
         # one noise per number, or several that no single scale stands for
         scale = math.nan if several else [*scale.values()]
@@ -174,7 +196,9 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     for name in ("bias", "rmse"):
         fields[f"worst_{name}"] = math.nan if worst is None else worst[name]
     fields["plus_minus"] = error["plus_minus"]
-    numbers = released.stack() if isinstance(released, pd.DataFrame) else released
+    numbers: Any = released
+    if isinstance(released, pd.DataFrame):
+        numbers = released.stack(list(range(released.columns.nlevels)), future_stack=True)
     columns = {
         name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
         for name, value in fields.items()
@@ -202,3 +226,38 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 
 PLANS = {name: _planned(name, verb) for name, verb in VERBS.items()}
 """The plan of each release by name; see `PlanDP` of the accessor."""
+
+PLANS_BY_GROUP = {
+    name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name not in SELECTORS
+}
+"""The plan of each release per key; selections cannot be planned."""
+
+
+@short_tracebacks
+class GroupPlans(GroupPlanMethods):
+    """How far off releases per declared key would be, as ``plan.groupby("region").mean(...)``; see `PlanDP`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> member = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "member": [True, False] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
+    >>> plan = private.dp.plan.groupby("member").mean("age", epsilon=[0.5, 1], rows=1000)
+    >>> plan["plus_minus"].round(2).tolist()
+    [1.44, 1.44, 0.72, 0.72]
+    """
+
+    def __init__(self, groups: GroupBy) -> None:
+        self._groups = groups
+
+    def __repr__(self) -> str:
+        return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'GroupPlans' has no attribute {name!r}")
+            if name not in PLANS_BY_GROUP:
+                raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
+            return partial(short_traceback(told(PLANS_BY_GROUP[name], _GROUPS)), self._groups)

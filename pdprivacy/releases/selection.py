@@ -19,7 +19,7 @@ from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.date_release import dated, timelines_of
-from pdprivacy.release.publish import attach
+from pdprivacy.release.publish import attach, public_rows
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
@@ -31,7 +31,6 @@ from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, quantile_bit
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
-End: TypeAlias = Literal["lower", "upper"]
 R = TypeVar("R")
 
 DRAW = 10**4
@@ -127,7 +126,7 @@ def mode(
     def make(labels: list[list[Any]]) -> pd.Series[Any]:
         return pd.Series([one[0] for one in labels], index=name_index(chosen), dtype=dtype)
 
-    return _released(protected, "mode", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "mode", chosen, choices, epsilon, dict(options), make)
 
 
 @of_labels
@@ -185,7 +184,7 @@ def top_k(
             return series[0]
         return pd.concat(series, axis=1).set_axis(name_index(chosen), axis=1)
 
-    return _released(protected, "top_k", chosen, choices, epsilon, dict(options), make)
+    return selected(protected, "top_k", chosen, choices, epsilon, dict(options), make)
 
 
 @of_numbers
@@ -236,34 +235,13 @@ def quantile(
     0.25  31.0
     0.75  54.0
     """
-    if isinstance(q, np.ndarray) and q.ndim == 0:
-        q = q[()]
-    several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
-    asked: list[Any] = list(q) if several else [q]  # type: ignore[arg-type]
-    if not asked:
-        raise ParameterError("'q' must not be empty.")
-    shares = [share(one, q) for one in asked]
-    if len(set(shares)) < len(shares):
-        raise ParameterError("'q' must be different numbers.")
-    named = [float(rational(one, "q")) for one in asked]
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
+    shares, named, several = shares_asked(q)
     if weighing is not None and not all(0 < one < 1 for one in shares):
         raise ParameterError(
             "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
         )
-    parts = weights_of(chosen, split)
-    choices = [
-        Quantile(
-            ladder(column, "quantile"),
-            one,
-            protected.scope,
-            part / len(shares),
-            "lower" if one == 0 else "upper" if one == 1 else None,
-            None if weighing is None else weight_of(weighing, "quantile", bits=quantile_bits(one)),
-        )
-        for column, part in zip(chosen, parts, strict=True)
-        for one in shares
-    ]
+    choices = quantiles(protected, "quantile", chosen, shares, split, weighing=weighing)
 
     def make(numbers: list[list[Any]]) -> Any:
         values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
@@ -272,8 +250,46 @@ def quantile(
             return pd.Series(values[0], index=names, name=named[0])
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
-    more = {**options, "weights": weighing}
-    return _released(protected, "quantile", chosen, choices, epsilon, more, make)
+    return selected(protected, "quantile", chosen, choices, epsilon, {**options, "weights": weighing}, make)
+
+
+def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
+    """The shares below the quantiles that are asked for, their labels, and whether ``q`` lists them."""
+    if isinstance(q, np.ndarray) and q.ndim == 0:
+        q = q[()]
+    several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
+    asked: list[Any] = list(q) if several else [q]
+    if not asked:
+        raise ParameterError("'q' must not be empty.")
+    shares = [share(one, q) for one in asked]
+    if len(set(shares)) < len(shares):
+        raise ParameterError("'q' must be different numbers.")
+    return shares, [float(rational(one, "q")) for one in asked], several
+
+
+def quantiles(
+    protected: Protected,
+    statistic: str,
+    chosen: Sequence[Column],
+    shares: Sequence[Fraction],
+    split: Split,
+    keys: tuple[Column, ...] = (),
+    weighing: Column | None = None,
+) -> list[Quantile]:
+    """The quantiles of each column, one column after the other; per group, or by weights, where given."""
+    return [
+        Quantile(
+            ladder(column, statistic),
+            one,
+            protected.scope,
+            weight / len(shares),
+            "lower" if one == 0 else "upper" if one == 1 else None,
+            keys,
+            None if weighing is None else weight_of(weighing, statistic, bits=quantile_bits(one)),
+        )
+        for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
+        for one in shares
+    ]
 
 
 @of_numbers
@@ -297,7 +313,7 @@ def median(
     40
     """
     chosen = columns_of(protected, columns, "median")
-    return _one_each(protected, "median", chosen, None, epsilon, split, options)
+    return _one_each(protected, "median", chosen, Fraction(1, 2), epsilon, split, options)
 
 
 @of_numbers
@@ -338,7 +354,7 @@ def min(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
-    return _one_each(protected, "min", chosen, "lower", epsilon, split, options)
+    return _one_each(protected, "min", chosen, Fraction(0), epsilon, split, options)
 
 
 @of_numbers
@@ -361,32 +377,27 @@ def max(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "max")
-    return _one_each(protected, "max", chosen, "upper", epsilon, split, options)
+    return _one_each(protected, "max", chosen, Fraction(1), epsilon, split, options)
 
 
 def _one_each(
     protected: Protected,
     statistic: str,
     chosen: Sequence[Column],
-    end: End | None,
+    q: Fraction,
     epsilon: Rational,
     split: Split,
     options: QuantileOptions,
 ) -> Release[pd.Series[Any]]:
-    weights = weights_of(chosen, split)
-    q = Fraction(1, 2) if end is None else Fraction(int(end == "upper"))
-    choices = [
-        Quantile(ladder(column, statistic), q, protected.scope, weight, end)
-        for column, weight in zip(chosen, weights, strict=True)
-    ]
+    choices = quantiles(protected, statistic, chosen, [q], split)
 
     def make(numbers: list[list[Any]]) -> pd.Series[Any]:
         return pd.Series([one[0] for one in numbers], index=name_index(chosen), dtype=np.float64)
 
-    return _released(protected, statistic, chosen, choices, epsilon, dict(options), make)
+    return selected(protected, statistic, chosen, choices, epsilon, dict(options), make)
 
 
-def _released(
+def selected(
     protected: Protected,
     statistic: str,
     columns: Sequence[Column],
@@ -395,7 +406,7 @@ def _released(
     options: dict[str, Any],
     make: Callable[[list[list[Any]]], R],
 ) -> Release[R]:
-    """The release of selections; ``make`` makes the released object of what was selected."""
+    """The release of selections; ``make`` makes the released object of what was selected, per choice."""
     asked = Choosing(
         epsilon,
         options["delta"],
@@ -406,7 +417,7 @@ def _released(
     if isinstance(choices[0], Quantile) and asked.mechanism != "exponential":
         raise ParameterError(f"{statistic!r} is drawn by mechanism='exponential' (got {asked.mechanism!r}).")
     each = (one.candidates * one.count if isinstance(one, Labels) else DRAW for one in choices)
-    work = sum(each) * asked.releases
+    work = sum(each) * choices[0].groups * asked.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
@@ -420,6 +431,7 @@ def _released(
         request,
         rng=options["rng"],
         columns=tuple(columns),
+        by=choices[0].keys,
         release_id=options["release_id"],
         weights=options.get("weights"),
     )
@@ -470,14 +482,8 @@ def _attach(
         scale=_by_choice(choices, [mechanism.scale * _unit(choice) for choice, mechanism in pairs]),
         split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
         error=error,
-        rows=_rows(protected, call),
+        rows=public_rows(protected, call),
     )
-
-
-def _rows(protected: Protected, call: Call) -> int | None:
-    """The number of records behind each choice, where it is public."""
-    private = call.weights is not None or any(column.nullable for column in call.columns)
-    return None if private else protected.scope.held()[1]
 
 
 def _by_choice(choices: Sequence[Choice], values: Sequence[Any]) -> Any:

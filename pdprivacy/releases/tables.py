@@ -20,8 +20,8 @@ from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
-from pdprivacy.release.result import Errors, Result
+from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
+from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
@@ -34,12 +34,22 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.margins import shares_of, summed, with_margins
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
-from pdprivacy.statistic import Answer, CellCounts, Rows, Statistic, Sums, TreeCells, WeightedCells, weight_of
-from pdprivacy.statistic.confidence import Ends, of_shares
+from pdprivacy.statistic import (
+    CellCounts,
+    Distinct,
+    Rows,
+    Scope,
+    Statistic,
+    Sums,
+    TreeCells,
+    WeightedCells,
+    weight_of,
+)
 
-__all__ = ["count", "crosstab", "histogram", "value_counts"]
+__all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 
 MOST_BINS = 10**6
 
@@ -113,6 +123,7 @@ def value_counts(
     epsilon: Rational,
     normalize: bool = False,
     sort: bool = True,
+    dropna: bool = False,
     constraint: Constraint | None = None,
     branching: int = 2,
     weights: Hashable | None = None,
@@ -121,8 +132,8 @@ def value_counts(
     """Records per declared label, every declared label included, a null label where declared.
 
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
-    public). ``sort``: largest released count first, as pandas.
-    ``constraint``, ``branching``: as in `crosstab`.
+    public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
+    without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
     ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
     in the place of counts, with Laplace noise where it would be geometric. Records without a weight are left
     out.
@@ -143,14 +154,15 @@ def value_counts(
     True     49
     Name: count, dtype: int64
     """
-    check_flag("normalize", normalize)
-    check_flag("sort", sort)
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
     chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
-    check_cells(chosen, "value_counts")
     noise = noise_of_cells(noise, weight)
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
     call = replace(call, normalize="all" if normalize else None)
-    cells = cells_of(protected, chosen, "value_counts", weight)
+    chosen, scope = without_nulls(chosen, protected.scope) if dropna else (chosen, protected.scope)
+    check_cells(chosen, "value_counts")
+    cells = cells_of(scope, chosen, "value_counts", weight)
     statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
     index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
 
@@ -158,7 +170,48 @@ def value_counts(
         shaped = shape(result)
         return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
 
-    return release_of(protected, call, statistic, make, arrange=_largest_first if sort else None)
+    return release_of(protected, call, statistic, make, arrange=largest_first if sort else None)
+
+
+def without_nulls(columns: Sequence[Column], scope: Scope) -> tuple[tuple[Column, ...], Scope]:
+    """The columns as if no null was declared, which leaves records out that have one, and their scope."""
+    if not any(column.nullable for column in columns):
+        return tuple(columns), scope
+    return tuple(replace(column, nullable=False) for column in columns), scope.narrowed()
+
+
+@noised("geometric")
+def nunique(
+    protected: Protected,
+    columns: Labels,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """How many declared labels of each column some record holds, nulls left out, as `DataFrame.nunique`.
+
+    ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
+    ``epsilon``; equal by default. Sensitivity 1 per column.
+
+    Returns a Series of int64 (float64 unless "geometric"), labelled by column.
+
+    Raises DeclarationError for a column without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south", "west"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=9)
+    >>> private.dp.nunique("region", epsilon=9, rng=1)
+    region    2
+    dtype: int64
+    """
+    chosen = columns_of(protected, columns, "nunique")
+    for column in chosen:
+        check_cells([column], "nunique")
+    call = Call.of("nunique", epsilon, noise, chosen)
+    statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
 
 
 def noise_of_cells(noise: Options, weight: Column | None) -> Options:
@@ -168,7 +221,7 @@ def noise_of_cells(noise: Options, weight: Column | None) -> Options:
 
 
 def cells_of(
-    protected: Protected,
+    scope: Scope,
     columns: tuple[Column, ...],
     method: str,
     weight: Column | None,
@@ -176,15 +229,17 @@ def cells_of(
 ) -> CellCounts | WeightedCells:
     """The counts of declared cells, or the sums of their records' weights."""
     if weight is None:
-        return CellCounts(columns, protected.scope, method, edges)
-    return WeightedCells(columns, protected.scope, method, weight_of(weight, method), edges)
+        return CellCounts(columns, scope, method, edges)
+    return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
 
 
-def _largest_first(made: Made[Any]) -> Made[Any]:
-    """The labels in the order of their released numbers (the mean over several releases)."""
+def largest_first(made: Made[Any], groups: int = 1) -> Made[Any]:
+    """The labels of each group in the order of their released numbers (the mean over several releases)."""
     released, errors = made
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
-    order = np.argsort(-values.to_numpy(), kind="stable")
+    table = values.to_numpy().reshape(groups, -1)
+    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
+    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
     return released.iloc[order], errors.reordered(order)
 
 
@@ -226,7 +281,7 @@ def histogram(
     call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
-    statistic = cells_of(protected, chosen, "histogram", weight, edges)
+    statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
     return release_of(protected, call, statistic, partial(counts, call, index, "count"))
 
 
@@ -334,7 +389,7 @@ def crosstab(
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize
     call = replace(call, normalize=way or None, margins=bool(margins))
-    cells = cells_of(protected, both, "crosstab", weight)
+    cells = cells_of(protected.scope, both, "crosstab", weight)
     statistic, shape = _constrained(cells, call, way, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
@@ -364,10 +419,10 @@ def _table(
     if not call.margins:
         shaped, names, errors = shape(counts), labels, None
     else:
-        shaped, names, errors = _with_margins(counts, call.normalize, labels)
+        shaped, names, errors = with_margins(counts, call.normalize, labels)
         if call.constraint is not None:
             # sums of the consistent numbers, so that they are consistent, too
-            shaped, errors = shaped.projected(_summed(np.asarray(shape(counts).answer.values))), None
+            shaped, errors = shaped.projected(summed(np.asarray(shape(counts).answer.values))), None
     frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
     frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
     return frame, shaped.errors if errors is None else errors
@@ -384,7 +439,7 @@ def _constrained(
     total = cells.scope.held()[1]
     _check_constraint(call, normalize, branching, total)
     if constraint is None:
-        return cells, partial(_shares, axis=axis, total=None) if normalize else _as_they_are
+        return cells, partial(shares_of, axis=axis, total=None) if normalize else _as_they_are
     if constraint == "nonnegative":
         return cells, partial(_nonnegative, whole=call.weights is None)
     if constraint == "hierarchy":
@@ -396,7 +451,7 @@ def _constrained(
         if not normalize:
             values = postprocess.integers(project(result.answer.values, total), total)
             return result.projected(values)
-        shares = _shares(result, axis=axis, total=total if axis is None else None)
+        shares = shares_of(result, axis=axis, total=total if axis is None else None)
         values = project(shares.answer.values, 1.0, axis)
         return shares.projected(values)
 
@@ -451,149 +506,9 @@ def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
     """Whole counts, or shares of their total, of the consistent leaves of a tree."""
     leaves = np.asarray(result.answer.values)
     if normalize:
-        shares = _shares(result, axis=None, total=None)
+        shares = shares_of(result, axis=None, total=None)
         even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
         return shares.projected(even)
     whole = int(np.rint(leaves.sum())) if total is None else total
     counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
     return result.projected(counts)
-
-
-def _measured(result: Result) -> Floats:
-    """The noisy cells whose errors are known; of a bounded tree not those that are made of its nodes."""
-    values = np.asarray(result.answer.values)
-    if result.bounding is None:
-        return values
-    return result.noisy[0].values[: values.size].reshape(values.shape)
-
-
-def _shares(result: Result, *, axis: int | None, total: int | None) -> Result:
-    """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
-    answer = result.answer
-    values, std = np.asarray(answer.values), float(answer.standard_error)
-    if total is not None:
-        rows: Any = max(total, 1)
-        error = np.full(values.shape, std / rows)
-
-        def interval(level: float) -> Ends:
-            lower, upper = result.interval(level)
-            return lower / rows, upper / rows
-
-    else:
-        size = values.size if axis is None else values.shape[axis]
-        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), answer.largest_term)
-        # a share is one noisy count over a total of `size` of them, to first order
-        spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
-        error = std * np.sqrt(spread) / rows
-        cells, tail = _measured(result), result.noisy[0].tail
-        wholes = cells.sum(axis=axis, keepdims=axis is not None)
-
-        def interval(level: float) -> Ends:
-            return of_shares(tail, level, cells, wholes, std, 1.0, size)
-
-    shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval, answer.effective_rows)
-    return result.transformed(lambda _: shares, bias_known=False)
-
-
-def _with_margins(
-    table: Result, normalize: str | None, labels: list[pd.Index[Any]]
-) -> tuple[Result, list[pd.Index[Any]], Errors | None]:
-    """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
-    rows, tops = np.asarray(table.answer.values).shape
-    size = np.block(
-        [
-            [np.ones((rows, tops)), np.full((rows, 1), tops)],
-            [np.full((1, tops), rows), np.full((1, 1), rows * tops)],
-        ]
-    )
-    names = [_all_label(label) for label in labels]
-    if normalize is None:
-        made = _counts_with_margins(table, size)
-        std = float(table.answer.standard_error)
-        return made, names, _errors_of_sums(made.errors, table.errors, size, std)
-    # as pandas: shares per row have no column of ones, shares per column no row of them
-    kept = [
-        labels[0] if normalize == "columns" else names[0],
-        labels[1] if normalize == "index" else names[1],
-    ]
-    return _shares_with_margins(table, normalize, size), kept, None
-
-
-def _counts_with_margins(table: Result, size: Floats) -> Result:
-    """The counts with their sums, each of ``size`` cells."""
-    std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
-
-    def interval(level: float) -> Ends:
-        half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
-        ends = measured - half, measured + half
-        for end, own in zip(ends, table.interval(level), strict=True):
-            end[:-1, :-1] = own
-        return ends
-
-    # sums of bounded counts: not below zero, but of as many as there are cells
-    return table.transformed(
-        lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, interval), bias_known=False
-    )
-
-
-def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
-    """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
-    std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
-    place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
-    least = table.answer.largest_term
-    base, members, divisor = measured[place], size[place], np.maximum(whole[place], least)
-    shares = whole / divisor
-    spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
-    error = std * np.sqrt(spread) / divisor
-    keep = (
-        slice(None, -1 if normalize == "columns" else None),
-        slice(None, -1 if normalize == "index" else None),
-    )
-
-    def interval(level: float) -> Ends:
-        lower, upper = of_shares(tail, level, measured, base, std, size, members)
-        return lower[keep], upper[keep]
-
-    return table.transformed(
-        lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval), bias_known=False
-    )
-
-
-def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
-    """The errors of a table with its sums: of a bias that adds up, the largest is known, and no other."""
-    if cells.bias is None:
-        return sums
-
-    def with_cells(of_cells: Any, of_sums: Any) -> Floats:
-        found = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
-        shape = (size.shape[0] - 1, size.shape[1] - 1)
-        found[:-1, :-1] = np.broadcast_to(of_cells, shape)
-        return found
-
-    if cells.worst_bias is None:
-        return replace(sums, bias=with_cells(cells.bias, np.nan), rmse=with_cells(cells.rmse, np.nan))
-    worst = size * cells.worst_bias
-    # neither clamping nor truncation makes the variance of log-concave noise larger
-    return replace(
-        sums,
-        bias=with_cells(cells.bias, np.nan),
-        rmse=with_cells(cells.rmse, np.nan),
-        worst_bias=worst,
-        worst_rmse=with_cells(cells.worst_rmse, np.sqrt(size * std**2 + worst**2)),
-    )
-
-
-def _summed(cells: Floats) -> Floats:
-    """A table with the sums of its rows and columns."""
-    across = cells.sum(axis=1, keepdims=True)
-    return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
-
-
-def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
-    """The index with "All" at its end, as `pandas.crosstab` names it."""
-    if isinstance(index, pd.MultiIndex):
-        last = ("All", *[""] * (index.nlevels - 1))
-        return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
-    return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)

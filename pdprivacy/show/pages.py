@@ -163,7 +163,9 @@ def _shared_axes(view: View) -> int | tuple[int, ...] | None:
         isinstance(released, pd.DataFrame)
         and {str(one[-1] if isinstance(one, tuple) else one) for one in released.columns} <= names
     )
-    if facts.statistic == "describe" or (rows and columns):
+    if facts.statistic in ("agg", "describe"):
+        return 0 if view.by else None
+    if rows and columns:
         return None
     if rows:
         return 1

@@ -47,7 +47,11 @@ LABELS = ("mode", "top_k")
 NOT_GROUPED = ("proportion", "value_counts", "histogram")
 """Statistics whose rows are labels of what is counted, not of groups."""
 
+TABLES = ("crosstab", "proportion")
+"""Statistics whose columns are labels of what is counted, not of groups."""
+
 TITLES = {
+    "agg": "Statistics",
     "count": "Count",
     "sum": "Sum",
     "mean": "Mean",
@@ -65,6 +69,7 @@ TITLES = {
     "max": "Maximum",
     "mode": "Mode",
     "top_k": "Most frequent labels",
+    "nunique": "Number of labels",
     "value_counts": "Counts",
     "histogram": "Histogram",
     "crosstab": "Contingency table",
@@ -165,13 +170,19 @@ class View:
         """The released columns that are keys of groups."""
         facts, index = self.facts, self.released.index
         known = [str(name) for name in facts.columns]
-        if facts.statistic in NOT_GROUPED:
-            return []
         if facts.statistic.startswith("pooled"):
             labels = set(map(str, index))
             return [name for name in known if name not in labels]
         names = [str(name) for name in index.names if name is not None]
-        return names if len(names) == index.nlevels and set(names) <= set(known) else []
+        if facts.statistic in NOT_GROUPED and set(names) >= set(known):
+            return []
+        # quantiles of groups have a level more, which has no name
+        levels = index.nlevels - int(facts.statistic == "quantile" and index.nlevels > 1)
+        if len(names) != levels or not set(names) <= set(known):
+            return []
+        if facts.statistic in TABLES or not isinstance(self.released, pd.DataFrame):
+            return names
+        return names + [str(name) for name in self.released.columns.names if str(name) in known]
 
     @property
     def title(self) -> str:

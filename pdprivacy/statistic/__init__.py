@@ -13,9 +13,9 @@ the answer is made of them (*by sums*).
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, count_share, packed
-from pdprivacy.statistic.counts import CellCounts, Rows, TreeCells
+from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import GroupedMoments, PooledCovariance
+from pdprivacy.statistic.groups import PIECES, GroupedMoments, PooledCovariance
 from pdprivacy.statistic.interface import (
     Answer,
     Engine,
@@ -38,12 +38,14 @@ from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Varia
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [
+    "PIECES",
     "Answer",
     "CellCounts",
     "Clusters",
     "Covariance",
     "Description",
     "Direct",
+    "Distinct",
     "Engine",
     "GroupedMoments",
     "GroupedSums",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -70,11 +70,19 @@ class Labels:
     A unit more or less moves all counts one way, by its number of records at most: `monotone`. A unit
     with other records moves one count down and another one up.
 
+    One label per group of ``keys`` is selected by one mechanism, which takes the loss once. A record of one
+    group moves the counts of that group alone: records more or less, in whatever groups, lose together what
+    they would lose in one group. A record that leaves a group for another one moves the counts of each
+    one way, by 1, which loses no more than one count down and another one up in a group.
+
     Parameters
     ----------
     column, scope, method : what is counted, in which rows, for which release.
     weight : the share of the loss.
     count : how many labels are selected, each among those that are left.
+    keys : the columns of the groups; none for all records as one group.
+
+    Source: parallel composition (McSherry 2009, Theorem 4).
     """
 
     column: Column
@@ -82,6 +90,12 @@ class Labels:
     method: str
     weight: Fraction
     count: int = 1
+    keys: tuple[Column, ...] = ()
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return math.prod(key.cells(self.method) for key in self.keys)
 
     @property
     def name(self) -> str:
@@ -106,13 +120,18 @@ class Labels:
     @property
     def counts(self) -> Part:
         """All counts, as a histogram that gets noise."""
-        (part,) = CellCounts((self.column,), self.scope, self.method).parts
+        (part,) = CellCounts((*self.keys, self.column), self.scope, self.method).parts
         return replace(part, weight=self.weight, name=self.name)
 
     @property
     def read(self) -> Read:
         """The records per label, and per null cell where nulls are declared."""
-        return Read("table", ((self.column,), self.method))
+        return Read("table", ((*self.keys, self.column), self.method))
+
+    def tables(self, counts: Integers) -> Sequence[Integers]:
+        """The counts of each group."""
+        found: Integers = np.reshape(counts, (self.groups, -1))
+        return list(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +168,12 @@ class Quantile:
 
     A unit with several records is that many steps apart. The scores do not move all one way.
 
+    One number per group of ``keys`` is selected by one mechanism, which takes the loss once. A step is then
+    a record that comes to a group or leaves it, and moves the scores of that group alone; the losses of
+    the steps add up, in whatever groups they are. A replaced record is two such steps: it leaves a group and
+    comes to another one, or to the same. So the sensitivity is that of "add_remove", twice per record that is
+    replaced.
+
     Parameters
     ----------
     quantity : the grid; see `ladder`.
@@ -156,10 +181,11 @@ class Quantile:
     scope : of the rows.
     weight : the share of the loss.
     end : which extreme is asked for in its place.
-    weights : of the records, on a grid; see `quantile_bits`.
+    keys : the columns of the groups; none for all records as one group.
+    weights : of the records, on a grid, where there are no keys; see `quantile_bits`.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
-    Algorithm 2, on a grid.
+    Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
     """
 
     quantity: Quantity
@@ -167,7 +193,13 @@ class Quantile:
     scope: Scope
     weight: Fraction
     end: End | None = None
+    keys: tuple[Column, ...] = ()
     weights: Quantity | None = None
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
     def unit(self) -> float:
@@ -186,12 +218,13 @@ class Quantile:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one score moves."""
-        if self.end:
-            return Fraction(self.scope.count())
+        """The most that one score moves; of groups, the sum over all of the most that one moves in each."""
+        neighbors = self.scope.neighbors if not self.keys else "add_remove"
         largest = 1 if self.weights is None else self.weights.high
-        one = sensitivity.quantile(self.q, neighbors=self.scope.neighbors, weight_upper=largest)
-        return one * self.scope.count()
+        one = Fraction(1)
+        if not self.end:
+            one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest)
+        return one * (self.scope.moves if self.keys else self.scope.count())
 
     @property
     def monotone(self) -> bool:
@@ -211,7 +244,7 @@ class Quantile:
         weight of one step of the right rank. Not more than half of the records that are publicly there: a
         rank that is `cut` does not outweigh those steps.
         """
-        least = self.scope.held(nullable=self.quantity.column.nullable)[0]
+        least = 0 if self.keys else self.scope.held(nullable=self.quantity.column.nullable)[0]
         found = self._outweighing(scale)
         return max(min(found, least // 2), 1) if least else found
 
@@ -230,8 +263,14 @@ class Quantile:
 
     @property
     def read(self) -> Read:
-        """The records in the order of their steps."""
+        """The records in the order of their steps, per group where there are keys."""
+        if self.keys:
+            return Read("grouped_ranks", (self.quantity, self.keys, "groupby"))
         return Read("ranks", (self.quantity,) if self.weights is None else (self.quantity, self.weights))
+
+    def tables(self, ranks: Any) -> Sequence[Ranks]:
+        """The records of each group."""
+        return ranks if self.keys else [ranks]
 
     def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
         """The runs of all steps within ``reach`` records of the target, and what there is beyond.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends
@@ -28,7 +29,7 @@ from pdprivacy.statistic.interface import (
     scalar,
 )
 
-__all__ = ["CellCounts", "Rows", "TreeCells"]
+__all__ = ["CellCounts", "Distinct", "Rows", "TreeCells"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,53 @@ class Rows:
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
         return [[rows] for rows in found]
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        return one_each(self, noisy)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """How many declared labels of each column some record holds; null is none.
+
+    A unit with more records than there are labels moves the number by that of the labels at most.
+    """
+
+    columns: tuple[Column, ...]
+    weights: tuple[Fraction, ...]
+    scope: Scope
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        moved = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
+        return tuple(
+            scalar(
+                named("nunique", column),
+                weight,
+                min(moved, len(column.labels("nunique"))),
+                Fraction(1),
+                counts=True,
+                lower=Fraction(0),
+                upper=Fraction(len(column.labels("nunique"))),
+            )
+            for column, weight in zip(self.columns, self.weights, strict=True)
+        )
+
+    @property
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.columns)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return ends_of_parts(self.parts, self.offsets or ())
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(Read("table", ((column,), "nunique")) for column in self.columns)
+
+    def exact(self, found: Sequence[Any]) -> list[Whole]:
+        tables = zip(self.columns, found, strict=True)
+        return [[int(np.count_nonzero(table[: len(one.labels("nunique"))]))] for one, table in tables]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)

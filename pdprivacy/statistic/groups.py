@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,14 +14,13 @@ import numpy as np
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
+    NUMBERS,
     Answer,
     Noisy,
     Part,
     Read,
     Scope,
     Whole,
-    bounds_of,
-    ends_of_parts,
     largest_variance,
     matrix_bounds,
     named,
@@ -32,26 +31,44 @@ from pdprivacy.statistic.interface import (
 from pdprivacy.statistic.quantity import Quantity, product_roundings
 from pdprivacy.statistic.sums import (
     SharedCounts,
-    covariance,
+    covariances,
     half_square,
     mean_interval,
     product_interval,
     product_intervals,
     products_part,
+    rooted,
 )
 
-__all__ = ["GroupedMoments", "PooledCovariance"]
+__all__ = ["PIECES", "GroupedMoments", "PooledCovariance"]
+
+
+PIECES = {
+    "count": ("count",),
+    "sum": ("total",),
+    "mean": ("count", "sum"),
+    "var": ("count", "sum", "squares"),
+    "std": ("count", "sum", "squares"),
+}
+"""The noisy numbers of a column that each statistic is made of: a count, a sum as it is, centred sums."""
 
 
 @dataclass(frozen=True)
 class GroupedMoments:
-    """Sums, means or variances per declared group, charged once: groups are disjoint.
+    """Counts, sums, means, variances or deviations per declared group, charged once: groups are disjoint.
 
     Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under
     "replace_one" a record may move, so that two groups change, which the sensitivities hold.
+
+    Parameters
+    ----------
+    kinds : the statistics of each column. They are made of one set of noisy pieces, `PIECES`, whose shares of
+        the column's loss are equal, so that a statistic more costs nothing where it has no piece of its own.
+    quantities, weights : of each column, its numbers and its share of the loss.
+    keys : the columns of the groups; none for all records as one group.
     """
 
-    kind: str
+    kinds: tuple[tuple[str, ...], ...]
     quantities: tuple[Quantity, ...]
     weights: tuple[Fraction, ...]
     keys: tuple[Column, ...]
@@ -63,42 +80,72 @@ class GroupedMoments:
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
-    def _pieces(self) -> int:
-        return {"sum": 1, "mean": 2, "var": 3}[self.kind]
+    def numbers(self) -> list[tuple[int, str]]:
+        """The place of a column and its statistic, of each released number of a group."""
+        return [(place, kind) for place, kinds in enumerate(self.kinds) for kind in kinds]
+
+    @cached_property
+    def _pieces(self) -> list[list[str]]:
+        """The pieces of each column."""
+        return [
+            [piece for piece in ORDER if any(piece in PIECES[kind] for kind in kinds)] for kinds in self.kinds
+        ]
+
+    @cached_property
+    def _counting(self) -> list[int]:
+        """The places of the columns that need a count."""
+        return [place for place, pieces in enumerate(self._pieces) if "count" in pieces]
 
     @cached_property
     def counted(self) -> SharedCounts:
-        """The counts of the columns."""
-        weights = (weight / self._pieces for weight in self.weights)
-        return SharedCounts.of((q.column for q in self.quantities), weights)
+        """The counts of the columns that need one."""
+        shares = [self.weights[place] / len(self._pieces[place]) for place in self._counting]
+        return SharedCounts.of((self.quantities[place].column for place in self._counting), shares)
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, str], int]:
+        """The place among the parts of each piece of a column."""
+        counts = zip(self._counting, self.counted.places, strict=True)
+        found = {(column, "count"): place for column, place in counts}
+        own = [(at, piece) for at, pieces in enumerate(self._pieces) for piece in pieces if piece != "count"]
+        return found | {key: place for place, key in enumerate(own, len(self.counted.weights))}
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        size = self.groups
-        found = [] if self.kind == "sum" else self.counted.parts(self.scope, size)
-        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
-            share = weight / self._pieces
-            if self.kind == "sum":
-                found.append(self._part(named("sum", q.column), share, q.low, q.high, q.unit, None))
+        found = self.counted.parts(self.scope, self.groups if self.keys else None)
+        for column, piece in [key for key in self._places if key[1] != "count"]:
+            q = self.quantities[column]
+            share = self.weights[column] / len(self._pieces[column])
+            if piece == "total":
+                origin = round(q.center / q.grid)
+                low, high = q.low + origin, q.high + origin
+                found.append(self._part(named("sum", q.column), share, q, low, high, q.unit, None))
                 continue
-            found.append(self._part(named("sum", q.column), share, q.low, q.high, q.unit, place))
-            if self.kind == "var":
+            place = self._places[column, "count"]
+            # a centred sum beside a sum as it is has a name of its own
+            beside = piece == "sum" and "total" in self._pieces[column]
+            name = named("centred sum" if beside else piece, q.column)
+            low, high, unit = q.low, q.high, q.unit
+            if piece == "squares":
                 shift = half_square(q.reach)
-                low, high = -shift, q.reach**2 - shift
-                found.append(self._part(named("squares", q.column), share, low, high, q.unit**2, place))
+                low, high, unit = -shift, q.reach**2 - shift, q.unit**2
+            found.append(self._part(name, share, q, low, high, unit, place))
         return tuple(found)
 
     def _part(
-        self, name: str, share: Fraction, low: int, high: int, unit: Fraction, place: int | None
+        self, name: str, share: Fraction, q: Quantity, low: int, high: int, unit: Fraction, place: int | None
     ) -> Part:
         """Sums per group of terms in [low, high], over the records that the part at ``place`` counts."""
+        moved = self.scope.term(low, high, nullable=q.column.nullable)
+        l1, l2_squared = self.scope.disjoint(low, high) if self.keys else (moved, moved**2)
         return Part(
             name,
             share,
-            *self.scope.disjoint(low, high),
+            l1,
+            l2_squared,
             unit,
             self.groups,
-            moves=self.scope.moves,
+            moves=self.scope.moves if self.keys else 1,
             # a group may be empty, or hold any number of records
             lower=Fraction(0) if place is None and low >= 0 else None,
             upper=Fraction(0) if place is None and high <= 0 else None,
@@ -107,82 +154,108 @@ class GroupedMoments:
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,) * len(self.quantities) if self.kind == "sum" else None
+        alone = all(kinds == ("sum",) for kinds in self.kinds)
+        return (0.0,) * len(self.quantities) if alone else None
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        if self.offsets is not None:
-            return ends_of_parts(self.parts, self.offsets)
-        return bounds_of(self.quantities) if self.kind == "mean" else variance_bounds(self.quantities)
+        lower, upper = zip(*(self._ends(*number) for number in self.numbers), strict=True)
+        return np.array(lower), np.array(upper)
+
+    def _ends(self, column: int, kind: str) -> tuple[float, float]:
+        """The public bounds of a statistic of a column."""
+        quantity = self.quantities[column]
+        if kind == "sum":
+            lower, upper = self.parts[self._places[column, "total"]].bounds
+            return float(lower), float(upper)
+        if kind == "mean":
+            return quantity.lower, quantity.upper
+        if kind == "count":
+            return 0.0, math.inf
+        most = float(variance_bounds([quantity])[1][0])
+        return 0.0, math.sqrt(most) if kind == "std" else most
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        products = (("products", self.kind == "var"),)
         return tuple(
-            Read("grouped", ((quantity,), self.keys, "groupby"), products) for quantity in self.quantities
+            Read("grouped", ((quantity,), self.keys, "groupby"), (("products", "squares" in pieces),))
+            for quantity, pieces in zip(self.quantities, self._pieces, strict=True)
         )
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        numbers: list[Whole] = []
-        if self.kind != "sum":
-            numbers += [grouped.rows for grouped in self.counted.read_with(found)]
-        for quantity, grouped in zip(self.quantities, found, strict=True):
-            numbers.append(grouped.sums[0])
-            if self.kind == "var":
-                shift = half_square(quantity.reach)
-                squares = grouped.products[0, 0]
-                numbers.append([square - shift * n for square, n in zip(squares, grouped.rows, strict=True)])
+        counted = self.counted.read_with([found[place] for place in self._counting])
+        numbers: list[Whole] = [grouped.rows for grouped in counted]
+        for column, piece in [key for key in self._places if key[1] != "count"]:
+            quantity, grouped = self.quantities[column], found[column]
+            if piece == "sum":
+                numbers.append(grouped.sums[0])
+                continue
+            # the centre of each record is added again; half the largest square is taken off
+            totals, term = grouped.sums[0], round(quantity.center / quantity.grid)
+            if piece == "squares":
+                totals, term = grouped.products[0, 0], -half_square(quantity.reach)
+            numbers.append([total + term * n for total, n in zip(totals, grouped.rows, strict=True)])
         return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        if self.kind == "sum":
-            values = np.column_stack([part.values for part in noisy])
-            return Answer(values, np.full(values.shape, [part.std for part in noisy]), 0.0, *self.ends)
-        counts = [noisy[place] for place in self.counted.places]
-        others = noisy[len(self.counted.weights) :]
-        return (self._means if self.kind == "mean" else self._variances)(counts, others)
+        answers = [self._answer(column, kind, noisy) for column, kind in self.numbers]
 
-    def _means(self, counts: Sequence[Noisy], sums: Sequence[Noisy]) -> Answer:
-        """The means of groups, by the noisy count and sum of each column."""
-        parts = list(zip(self.quantities, counts, sums, strict=True))
-        values, errors = [], []
-        for quantity, count, total in parts:
-            rows = np.maximum(count.values, 1.0)
-            offset = total.values / rows
-            values.append(quantity.center + offset)
-            errors.append(np.hypot(total.std, offset * count.std) / rows)
+        def beside(name: str) -> Any:
+            columns = [np.broadcast_to(getattr(answer, name), self.groups) for answer in answers]
+            return np.column_stack(columns).astype(np.float64)
 
         def interval(level: float) -> Ends:
-            return _columns(mean_interval(level, *part) for part in parts)
+            ends = [answer.interval(level) for answer in answers if answer.interval is not None]
+            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
+            return lower, upper
 
-        return Answer(np.column_stack(values), np.column_stack(errors), 0.0, *self.ends, interval)
+        fields = {name: beside(name) for name in NUMBERS}
+        return Answer(**fields, interval=None if self.offsets is not None else interval)
 
-    def _variances(self, counts: Sequence[Noisy], others: Sequence[Noisy]) -> Answer:
-        """The variances of groups, by the noisy count of each column, its sum and its sum of squares."""
-        parts = list(zip(self.quantities, counts, others[::2], others[1::2], strict=True))
-        found = np.empty((self.groups, len(parts), 2))
-        for column, (quantity, *noisy) in enumerate(parts):
-            shift = half_square(quantity.reach) * float(quantity.unit) ** 2
-            for group in range(self.groups):
-                count, total, squares = (Noisy(one.values[group : group + 1], one.std) for one in noisy)
-                found[group, column] = covariance(count, total, total, squares, shift)
+    def _answer(self, column: int, kind: str, noisy: Sequence[Noisy]) -> Answer:
+        """One statistic of a column, a number per group."""
+        quantity = self.quantities[column]
+        lower, upper = self._ends(column, kind)
+        one, *more = (noisy[self._places[column, piece]] for piece in PIECES[kind])
+        if not more:
 
-        def interval(level: float) -> Ends:
-            return _columns(
-                product_interval(level, count, [quantity], [total], squares, grouped=True)
-                for quantity, count, total, squares in parts
-            )
+            def own(level: float) -> Ends:
+                half = one.tail.half(level, np.array([one.std]))
+                return one.values - half, one.values + half
 
-        values, errors = found[..., 0], found[..., 1]
-        rounding = [quantity.product_rounding(quantity) for quantity in self.quantities]
-        upper = [largest_variance(q.upper - q.lower, count.values) for q, count, *_ in parts]
-        return Answer(values, errors, np.full(values.shape, rounding), 0.0, np.column_stack(upper), interval)
+            return Answer(one.values, one.std, 0.0, lower, upper, own)
+        if kind == "mean":
+            return _means(quantity, one, more[0], (lower, upper))
+        answer = _variances(quantity, one, *more)
+        return rooted(answer) if kind == "std" else answer
 
 
-def _columns(ends: Iterable[Ends]) -> Ends:
-    """The intervals of columns, side by side."""
-    lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
-    return lower, upper
+ORDER = ("count", "total", "sum", "squares")
+"""The order of the pieces of a column."""
+
+
+def _means(quantity: Quantity, count: Noisy, total: Noisy, ends: tuple[float, float]) -> Answer:
+    """Centre + centred sum / count per group, with standard errors to first order."""
+    rows = np.maximum(count.values, 1.0)
+    offset = total.values / rows
+    errors = np.hypot(total.std, offset * count.std) / rows
+
+    def interval(level: float) -> Ends:
+        return mean_interval(level, quantity, count, total)
+
+    return Answer(quantity.center + offset, errors, 0.0, *ends, interval)
+
+
+def _variances(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
+    """Sample variances per group, with standard errors to first order."""
+    shift = half_square(quantity.reach) * float(quantity.unit) ** 2
+    values, errors = covariances(count, total, total, squares, shift)
+    upper = largest_variance(quantity.upper - quantity.lower, count.values)
+
+    def interval(level: float) -> Ends:
+        return product_interval(level, count, [quantity], [total], squares, grouped=True)
+
+    return Answer(values, errors, quantity.product_rounding(quantity), 0.0, upper, interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pdprivacy.statistic.confidence import LAPLACE, Ends, Tail
 from pdprivacy.statistic.quantity import Quantity
 
 __all__ = [
+    "NUMBERS",
     "ROWS",
     "Answer",
     "Engine",
@@ -195,6 +196,27 @@ class Answer:
     largest_term: float = 1.0
     regression: dict[str, Any] | None = None
 
+    def arranged(self, arrange: Callable[[Floats], Floats]) -> Answer:
+        """The same numbers in other places: ``arrange`` moves those of an array of their shape."""
+        shape = np.shape(self.values)
+
+        def moved(numbers: Any) -> Floats:
+            return arrange(np.broadcast_to(np.asarray(numbers, np.float64), shape))
+
+        def interval(level: float) -> Ends:
+            assert self.interval is not None
+            lower, upper = map(moved, self.interval(level))
+            return lower, upper
+
+        fields: dict[str, Any] = {name: moved(getattr(self, name)) for name in NUMBERS}
+        fields["interval"] = None if self.interval is None else interval
+        fields["effective_rows"] = None if self.effective_rows is None else moved(self.effective_rows)
+        return replace(self, **fields)
+
+
+NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
+"""The numbers of an `Answer`, all of one shape or the same for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -251,6 +273,7 @@ class Engine(Protocol):
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
     def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks: ...
+    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
     def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

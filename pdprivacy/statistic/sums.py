@@ -423,14 +423,22 @@ def covariance(
     For a variance (``first`` is ``second``) the square of the noisy sum is too large by the
     variance of its noise on average; that is known, and taken off.
     """
-    rows = max(float(count.values[0]), 2.0)
-    a, b = float(first.values[0]), float(second.values[0])
+    values, errors = covariances(count, first, second, products, shift)
+    return float(values[0]), float(errors[0])
+
+
+def covariances(
+    count: Noisy, first: Noisy, second: Noisy, products: Noisy, shift: float
+) -> tuple[Floats, Floats]:
+    """The same for each group."""
+    rows = np.maximum(count.values, 2.0)
+    a, b = first.values, second.values
     same = first is second
     cross = a * b - (first.std**2 if same else 0.0)
-    value = (float(products.values[0]) + shift * rows - cross / rows) / (rows - 1)
-    by_count = (shift + cross / rows**2 - value) * count.std
-    by_sums = 2 * a * first.std / rows if same else math.hypot(b * first.std, a * second.std) / rows
-    return value, math.hypot(products.std, by_sums, by_count) / (rows - 1)
+    values = (products.values + shift * rows - cross / rows) / (rows - 1)
+    by_count = (shift + cross / rows**2 - values) * count.std
+    by_sums = 2 * a * first.std / rows if same else np.hypot(b * first.std, a * second.std) / rows
+    return values, np.hypot(np.hypot(products.std, by_sums), by_count) / (rows - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -542,9 +542,17 @@ class Drawn:
             Means((share,), (Fraction(1),), scope),
             Variances(products, halves, scope),
             Covariance(products, scope),
-            *(GroupedMoments(kind, means, halves, keys, scope) for kind in ("sum", "mean")),
-            GroupedMoments("sum", sums, halves, (self.flag,), scope),
-            GroupedMoments("var", products, halves, keys, scope),
+            *(
+                GroupedMoments(((kind,), (kind,)), means, halves, keys, scope)
+                for kind in ("count", "sum", "mean")
+            ),
+            GroupedMoments((("sum",), ("sum",)), sums, halves, (self.flag,), scope),
+            GroupedMoments((("var",), ("std",)), products, halves, keys, scope),
+            GroupedMoments((("mean",),), (share,), (Fraction(1),), (self.flag,), scope),
+            *(
+                GroupedMoments((("sum", "std"), ("sum", "count")), products, halves, groups, scope)
+                for groups in (keys, ())
+            ),
             PooledCovariance(products, keys, scope, matrix=False),
             PooledCovariance(products, keys, scope, matrix=True),
         ]

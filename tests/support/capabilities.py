@@ -41,6 +41,9 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("var", ("y",), {}),
             ("std", ("y",), {}),
             ("describe", ("y",), {}),
+            ("agg", (["mean", "std"], "y"), {}),
+            ("pivot_table", ("y", "k", "e"), {}),
+            ("nunique", ("s",), {}),
             ("cov", (["y", "m"],), {}),
             ("corr", (["y", "m"],), {}),
             ("ols", ("y", ["m"]), {}),
@@ -67,7 +70,20 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
         "crosstab", ("g", "s"), {**COST, "mechanism": "discrete_gaussian", "delta": 1e-6}),
     **{
         f"groupby.{name}": (f"groupby.{name}", arguments, COST)
-        for name, arguments in [("count", ()), ("sum", ("y",)), ("mean", ("y",)), ("var", ("y",))]
+        for name, arguments in [
+            ("count", ()),
+            ("sum", ("y",)),
+            ("mean", ("y",)),
+            ("var", ("y",)),
+            ("std", ("y",)),
+            ("proportion", ("e",)),
+            ("describe", ("y",)),
+            ("agg", (["mean", "std"], "y")),
+            ("value_counts", ("s",)),
+            ("mode", ("s",)),
+            ("quantile", ("y", 0.25)),
+            ("median", ("y",)),
+        ]
     },
     **{
         f"{name}, weights": (name, arguments, {**COST, "weights": "m"})
@@ -83,6 +99,8 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "cut": ("cut", ("y", [-1, 0, 2]), {}),
     "recode": ("recode", ("s", {"no": "yes"}), {}),
     "fillna": ("fillna", ({"x": 0},), {}),
+    "rename": ("rename", ({"x": "z"},), {}),
+    "astype": ("astype", ({"m": "float64"},), {}),
     "dropna": ("dropna", (), {}),
     "select": ("select", (["y"],), {}),
     "sample": ("sample", (), {"frac": 0.5}),
@@ -121,7 +139,10 @@ def _ask(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) 
 
 def _planned(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:
     more = {key: value for key, value in words.items() if key not in ("rng", "progress")}
-    return getattr(dp.plan, name)(*arguments, **{"epsilon": 0.5, "rows": 24, **more})
+    plan = dp.plan
+    if name.startswith("groupby."):
+        plan, name = plan.groupby("k"), name.partition(".")[2]
+    return getattr(plan, name)(*arguments, **{"epsilon": 0.5, "rows": 24, **more})
 
 
 def _charged_together(dp: Any, name: str, arguments: tuple[Any, ...], words: dict[str, Any]) -> Any:

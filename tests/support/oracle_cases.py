@@ -79,6 +79,8 @@ MOMENTS: dict[str, Spec] = {
     "ols": spec(verb, "ols", "y", ["m", "e"]),
     "ols with nulls": spec(verb, "ols", "x", ["n"], ridge=2),
     "ols, weights": spec(verb, "ols", "y", ["x", "e"], weights="m"),
+    "agg": spec(verb, "agg", {"x": ["sum", "std"], "y": ["mean"], "m": ["count"]}),
+    "agg by name": spec(verb, "agg", {"x": "mean", "m": "sum"}),
 }
 TABLES: dict[str, Spec] = {
     "count": spec(verb, "count"),
@@ -104,6 +106,8 @@ TABLES: dict[str, Spec] = {
     "crosstab, hierarchy": spec(verb, "crosstab", "k", "s", constraint="hierarchy"),
     "marginals": spec(lambda **words: lambda dp: dp.marginals(["k", "s", "e"], **words), epsilon=1, rng=1),
     "marginals of order 1": spec(lambda **words: lambda dp: dp.marginals(order=1, **words), epsilon=1, rng=1),
+    "value_counts g, dropna": spec(verb, "value_counts", "g", dropna=True),
+    "nunique": spec(verb, "nunique", ["n", "g", "y"]),
 }
 GROUPS: dict[str, Spec] = {
     "groupby count": spec(grouped, "k", "count"),
@@ -116,6 +120,21 @@ GROUPS: dict[str, Spec] = {
     "groupby, selected": spec(
         lambda **words: lambda dp: dp.groupby("k")["y"].mean(**words), epsilon=1, rng=1
     ),
+    "groupby std": spec(grouped, "k", "std", ["x", "m"]),
+    "groupby proportion": spec(grouped, "k", "proportion", "g", "a"),
+    "groupby describe": spec(grouped, ["g", "e"], "describe", ["x", "n"]),
+    "groupby agg": spec(grouped, "k", "agg", {"x": ["sum", "std"], "y": ["count", "sum"], "n": ["sum"]}),
+    "groupby agg by name": spec(grouped, "g", "agg", {"y": "mean", "m": "count"}),
+    "groupby value_counts": spec(grouped, "k", "value_counts", "g"),
+    "groupby value_counts, dropna": spec(
+        grouped, ["g", "e"], "value_counts", ["h", "s"], dropna=True, normalize=True
+    ),
+    "pivot_table": spec(verb, "pivot_table", ["x", "y"], "g", "e", ["mean", "sum"]),
+}
+GROUPED_SELECTIONS: dict[str, Spec] = {
+    "groupby mode": spec(grouped, ["g", "e"], "mode", ["k", "n"]),
+    "groupby median": spec(grouped, "g", "median", ["x", "m"]),
+    "groupby quantile": spec(grouped, ["k", "e"], "quantile", ["y", "n"], [0, 0.2, 0.5, 1]),
 }
 SELECTIONS: dict[str, Spec] = {
     "mode g": spec(verb, "mode", "g"),
@@ -128,6 +147,7 @@ SELECTIONS: dict[str, Spec] = {
     "median of several": spec(verb, "median", ["m", "e"]),
     "min x": spec(verb, "min", "x"),
     "max of several": spec(verb, "max", ["n", "y"]),
+    **GROUPED_SELECTIONS,
 }
 WEIGHTED: dict[str, Spec] = {
     "weighted sum": spec(verb, "sum", ["x", "y"], weights="n"),
@@ -268,6 +288,8 @@ STEPS: dict[str, Call] = {
     "dropna": lambda dp: dp.dropna(["x", "g"]),
     "dropna, all": lambda dp: dp.dropna(["x", "n"], how="all"),
     "select": lambda dp: dp.select(["n", "k", "y"]),
+    "rename": lambda dp: dp.rename({"x": "z", "g": "f"}),
+    "astype": lambda dp: dp.astype({"n": "float64", "h": "int64", "e": float}),
     "several": lambda dp: dp.query("m > 0").dp.fillna({"x": 0}).dp.clip(upper={"x": 2}).dp.assign(z="x + m"),
 }
 

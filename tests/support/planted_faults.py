@@ -193,6 +193,30 @@ FAULTS = (
         ("tests/releases/test_selection.py::test_the_metadata_is_plain_and_says_the_scale",),
     ),
     PlantedFault(
+        "quantiles by group: a replaced record taken to leave its group alone",
+        "statistic/candidates.py",
+        "        return one * (self.scope.moves if self.keys else self.scope.count())",
+        "        return one * self.scope.count()",
+        (
+            "tests/releases/test_grouped.py"
+            "::test_the_sensitivity_of_quantiles_by_group_is_that_of_records_that_come_and_go",
+        ),
+    ),
+    PlantedFault(
+        "numbers of labels: a unit taken for a record",
+        "statistic/counts.py",
+        "        moved = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution",
+        "        moved = sensitivity.nunique(neighbors=self.scope.neighbors)",
+        ("tests/releases/test_grouped.py::test_the_number_of_labels_moves_as_far_as_is_stated",),
+    ),
+    PlantedFault(
+        "sums as they are beside centred ones: the centre left out of the sensitivity",
+        "statistic/groups.py",
+        "                low, high = q.low + origin, q.high + origin",
+        "                low, high = q.low, q.high",
+        ("tests/statistic/test_statistic.py::test_random_tables_and_all_their_neighbours",),
+    ),
+    PlantedFault(
         "k-median costs taken to be monotone under replacement",
         "statistic/medians.py",
         '        return self.scope.neighbors == "add_remove"',
@@ -877,8 +901,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
-        "        return one * self.scope.count()",
-        "        return one",
+        "        return one * (self.scope.moves if self.keys else self.scope.count())",
+        "        return one * (self.scope.moves if self.keys else 1)",
         (
             "tests/releases/test_quantile.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),

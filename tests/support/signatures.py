@@ -28,7 +28,8 @@ from pdprivacy.protection import ROW_STEPS
 from pdprivacy.releases import planning, selection
 from pdprivacy.releases.bundle import VERBS
 from pdprivacy.releases.disclosure import options
-from pdprivacy.releases.planning import PLANS
+from pdprivacy.releases.grouped import VERBS_BY_GROUP
+from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
 
 __all__ = ["PATH", "returned", "stub"]
 
@@ -47,6 +48,10 @@ OVERLOADS: Mapping[str, tuple[Changes, ...]] = {
         ({"q": "q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..."}, FRAME),
     ),
     "top_k": (({"columns": LISTED}, FRAME), ({"columns": "columns: Hashable"}, SERIES)),
+    "agg": (
+        ({"func": "func: Aggregate | Mapping[Any, Aggregate]"}, SERIES),
+        ({"func": "func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]]"}, FRAME),
+    ),
     "split": (
         ({"into": "into: Mapping[Hashable, Rational]"}, "dict[Hashable, Fraction]"),
         ({"into": "into: int | Sequence[Rational]"}, "list[Fraction]"),
@@ -158,10 +163,11 @@ def method(
     origins: Origins,
     wrap: Callable[[str], str] = str,
     verb: Callable[..., Any] | None = None,
+    overloads: str | None = None,
 ) -> Iterator[str]:
-    """The lines of a method."""
+    """The lines of a method; ``overloads``: where not under its name."""
     signature, module = inspect.signature(function), inspect.unwrap(verb or function).__module__
-    every = list(cases(name, signature))
+    every = list(cases(overloads or name, signature))
     for changes, result in every:
         if len(every) > 1:
             origins.lines["overload"] = "from typing import overload"
@@ -187,11 +193,18 @@ def stub() -> str:
         body += method(name, getattr(ProtectedDP, name), origins)
     body += ["", "class PlanMethods:"]
     for name in PLANS:
-        body += method(name, getattr(PlanDP, name), origins, verb=VERBS[name])
+        body += method(name, getattr(PlanDP, name), origins, verb=VERBS[name], overloads=f"plan {name}")
     body += ["", "class BatchMethods:"]
     for name in VERBS:
         body += method(str(name), VERBS[name], origins, "Pending[{}]".format)
-    body += ["", "class GroupMethods:", *method("count", releases.GroupBy.count, origins)]
+    body += ["", "class GroupMethods:"]
+    for name, verb in VERBS_BY_GROUP.items():
+        body += method(
+            name, getattr(releases.GroupBy, name), origins, verb=verb, overloads=f"by group {name}"
+        )
+    body += ["", "class GroupPlanMethods:"]
+    for name, plan in PLANS_BY_GROUP.items():
+        body += method(name, plan, origins, verb=VERBS_BY_GROUP[name], overloads=f"by group {name}")
     imports = sorted(set(origins.lines.values()), key=lambda line: (line.startswith("from"), line))
     return "\n".join([HEADER, *imports, *body]).rstrip() + "\n"
 

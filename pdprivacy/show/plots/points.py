@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOUR, BOUND = "#0072B2", "#D55E00"
 ALIKE = {"count", "proportion"}  # numbers of one unit, whatever the column
+SEVERAL = {"agg", "describe"}  # rows of different units, where they are no groups
 PREFIXES = {"quantile": "q = ", "kmeans": "centre ", "kmedian": "centre "}
 MOST_PANELS = 40
 LEAST = 26.0  # points of height that an axis of its own needs
@@ -83,13 +84,14 @@ def panels_of(cube: Cube) -> list[Panel]:
     if cube.columns is None:
         return [_panel(cube, "", [row], [place], 0) for place, row in enumerate(rows)]
     names = [label_of(label) for label in cube.columns]
-    if statistic == "describe":
+    grouped = bool(cube.view.by)
+    if statistic in SEVERAL and not grouped:
         return [
             _panel(cube, "", [f"{row} of {name}"], [place], column)
             for column, name in enumerate(names)
             for place, row in enumerate(rows)
         ]
-    rows = [PREFIXES.get(statistic, "") + row for row in rows]
+    rows = rows if grouped else [PREFIXES.get(statistic, "") + row for row in rows]
     return [_panel(cube, name, rows, slice(None), column) for column, name in enumerate(names)]
 
 

@@ -1,0 +1,233 @@
+"""Several statistics of columns as one release: aggregates and pivot tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, Unpack
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected
+from pdprivacy.release.publish import Floats, Made, release_of
+from pdprivacy.release.result import Result
+from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.releases import moments, tables
+from pdprivacy.releases.columns import (
+    Labels,
+    Split,
+    cell_index,
+    chosen_of,
+    columns_of,
+    name_index,
+    refuse_bounds,
+    refuse_shared,
+    weights_of,
+)
+from pdprivacy.request import Options
+from pdprivacy.statistic import PIECES, GroupedMoments, quantity
+
+__all__ = ["agg", "pivot_table"]
+
+Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
+Aggregates: TypeAlias = (
+    Aggregate | Sequence[Aggregate] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]
+)
+Kinds: TypeAlias = tuple[tuple[str, ...], ...]
+
+VERBS: dict[str, Callable[..., Release[Any]]] = {
+    "count": tables.count,
+    **{name: getattr(moments, name) for name in ("sum", "mean", "var", "std")},
+}
+"""The release of each statistic by itself."""
+
+
+def kinds_asked(func: Any) -> tuple[str, ...]:
+    """The statistics that one name or a list of names asks for; ParameterError for any other."""
+    names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
+    if not names or not all(isinstance(name, str) and name in PIECES for name in names):
+        raise ParameterError(
+            f"A statistic of 'agg' must be one of {', '.join(map(repr, PIECES))}, or a list of them "
+            f"(got {got(func)}).",
+            'agg(["mean", "std"], epsilon=0.1); a median or a mode is a release of its own.',
+        )
+    if len(set(names)) < len(names):
+        raise ParameterError("'agg' got a statistic twice.")
+    return tuple(names)
+
+
+def asked_of(
+    protected: Protected, func: Any, columns: Labels | None, keys: Sequence[Column], method: str
+) -> tuple[tuple[Column, ...], Kinds, bool]:
+    """The columns that are aggregated, the statistics of each, and whether each has one, by name."""
+    if isinstance(func, Mapping):
+        if columns is not None or not func:
+            raise ParameterError(
+                "A mapping of 'agg' names the columns itself.", 'agg({"age": "mean"}, epsilon=0.1)'
+            )
+        chosen = columns_of(protected, list(func), method)
+        each = [func[column.name] for column in chosen]
+        return chosen, tuple(map(kinds_asked, each)), all(isinstance(one, str) for one in each)
+    chosen = chosen_of(protected, columns, keys, method)
+    return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
+
+
+def moments_of(
+    protected: Protected,
+    chosen: Sequence[Column],
+    kinds: Kinds,
+    split: Split,
+    keys: tuple[Column, ...],
+    method: str,
+) -> GroupedMoments:
+    """The statistics of each column per group, of all records as one group where there are no keys."""
+    refuse_shared(chosen, keys, method)
+    quantities = tuple(
+        quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
+        for column, own in zip(chosen, kinds, strict=True)
+    )
+    return GroupedMoments(kinds, quantities, weights_of(chosen, split), keys, protected.scope)
+
+
+@noised("laplace")
+def agg(
+    protected: Protected,
+    func: Aggregates,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[Any]:
+    """Several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
+
+    ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
+    and "std". ``columns`` (all numeric ones if None) and ``split`` as in `sum`.
+
+    All statistics of a column are made of one set of noisy numbers that share its epsilon equally: a count, a
+    sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and "std"
+    together cost what "std" does. A single statistic by name is the release of that name.
+
+    Returns a Series labelled by column where each has one statistic, given by name; else a DataFrame of
+    statistics by columns, NaN where a mapping asks for none. ``bounds`` are refused there.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.agg(["mean", "std"], epsilon=0.5, rng=1).round(1)
+           age
+    mean  41.8
+    std    9.6
+    """
+    chosen, kinds, by_name = asked_of(protected, func, columns, (), "agg")
+    if by_name and len(set(kinds)) == 1:
+        labels = [column.name for column in chosen]
+        release: Release[Any] = VERBS[kinds[0][0]](protected, labels, epsilon=epsilon, split=split, **noise)
+        return release
+    call = Call.of("agg", epsilon, noise, chosen)
+    refuse_bounds(call)
+    statistic = moments_of(protected, chosen, kinds, split, (), "agg")
+    rows = list(dict.fromkeys(kind for own in kinds for kind in own))
+    names = name_index(chosen)
+    places = [(rows.index(kind), column) for column, kind in statistic.numbers]
+
+    def table(numbers: Floats) -> Floats:
+        found = np.full((len(rows), len(chosen)), np.nan)
+        found[tuple(np.transpose(places))] = numbers[0]
+        return found
+
+    def make(result: Result) -> Made[Any]:
+        made = result.transformed(lambda answer: answer.arranged(lambda x: x[0] if by_name else table(x)))
+        values = made.answer.values
+        if by_name:
+            return pd.Series(values, index=names), made.errors
+        return pd.DataFrame(values, index=pd.Index(rows), columns=names), made.errors
+
+    return release_of(protected, call, statistic, make)
+
+
+@noised("laplace")
+def pivot_table(
+    protected: Protected,
+    values: Labels | None = None,
+    index: Labels | None = None,
+    columns: Labels | None = None,
+    aggfunc: Aggregate | Sequence[Aggregate] = "mean",
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """A statistic per declared cell of ``index`` by ``columns``, the empty ones too, as `pandas.pivot_table`.
+
+    It is the grouped statistic of `groupby` of the keys of both sides, at the same cost, as a table.
+
+    Parameters
+    ----------
+    values : a label, a list of labels, or None for all numeric columns but the keys.
+    index, columns : keys of the rows, at least one, and of the columns.
+    aggfunc : "count", "sum", "mean", "var" or "std", or a list of them, as in `agg`.
+    split : weights by column of values for sharing ``epsilon``; equal by default.
+
+    Returns a DataFrame. The labels of its columns are those of ``columns``, under each of the values where
+    they are a list, under each statistic where ``aggfunc`` is one.
+
+    Raises DeclarationError for a key without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "ill": [True, False] * 500, "member": True})
+    >>> schema = pa.DataFrameSchema({"age": age, "ill": flag, "member": flag})
+    >>> private = frame.dp.protect(schema, epsilon=5)
+    >>> private.dp.pivot_table("age", "ill", "member", aggfunc="sum", epsilon=5, rng=1).round()
+    member  False    True
+    ill
+    False    39.0  27049.0
+    True     18.0  15489.0
+    """
+    if index is None:
+        raise ParameterError(
+            "'pivot_table' needs keys of its rows.",
+            'private.dp.pivot_table("age", index="region", epsilon=0.1)',
+        )
+    rows = columns_of(protected, index, "pivot_table")
+    tops = () if columns is None else columns_of(protected, columns, "pivot_table")
+    keys = (*rows, *tops)
+    if len({key.name for key in keys}) < len(keys):
+        raise ParameterError("'index' and 'columns' share a column.")
+    asked = kinds_asked(aggfunc)
+    chosen = chosen_of(protected, values, keys, "pivot_table")
+    call = Call.of(asked[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
+    if not isinstance(aggfunc, str) or tops:
+        refuse_bounds(call)
+    statistic = moments_of(protected, chosen, (asked,) * len(chosen), split, keys, "pivot_table")
+    left = cell_index(rows, "groupby")
+    listed = not tops or values is None or isinstance(values, list | pd.Index)
+    top = _top_index(None if isinstance(aggfunc, str) else asked, chosen if listed else None, tops)
+
+    def table(numbers: Floats) -> Floats:
+        cells = numbers.reshape(len(left), -1, len(chosen), len(asked))
+        return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        made = result.transformed(lambda answer: answer.arranged(table))
+        return pd.DataFrame(made.answer.values, index=left, columns=top), made.errors
+
+    return release_of(protected, call, statistic, make)
+
+
+def _top_index(
+    kinds: Sequence[str] | None, values: Sequence[Column] | None, keys: Sequence[Column]
+) -> pd.Index[Any]:
+    """The columns of a pivot table: its statistics, values and keys, those that are given."""
+    levels: list[pd.Index[Any]] = [] if kinds is None else [pd.Index(kinds)]
+    levels += [] if values is None else [name_index(values)]
+    levels += [cell_index([key], "groupby") for key in keys]
+    if len(levels) == 1:
+        return levels[0]
+    return pd.MultiIndex.from_product(levels)
