@@ -101,6 +101,7 @@ assert_type(private.dp.pivot_table("age", "region", "ill", epsilon=1), pd.DataFr
 assert_type(private.dp.nunique("region", epsilon=1), "pd.Series[Any]")
 assert_type(private.rename({"age": "years"}).astype({"years": float}), ProtectedFrame)
 assert_type(groups.count(weights="age", epsilon=1), "pd.Series[Any]")
+assert_type(groups.proportion("ill", weights="age", epsilon=1), pd.DataFrame)
 assert_type(private.dp.crosstab("region", "ill", weights="age", epsilon=1), pd.DataFrame)
 assert_type(private.dp.proportion("ill", weights="age", epsilon=1), "pd.Series[Any]")
 

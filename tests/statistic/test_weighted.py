@@ -82,6 +82,8 @@ CALLS = {
     "groupby count": lambda dp: dp.groupby("g").count(weights="v", epsilon=1),
     "groupby sum": lambda dp: dp.groupby("g").sum(["x", "y"], weights="w", epsilon=1),
     "groupby mean": lambda dp: dp.groupby("g").mean(["x", "y"], weights="v", epsilon=1),
+    "groupby proportion": lambda dp: dp.groupby("y").proportion("g", "b", weights="v", epsilon=1),
+    "value_counts without nulls": lambda dp: dp.value_counts("g", dropna=True, weights="v", epsilon=1),
 }
 
 
@@ -155,7 +157,7 @@ WEIGHED = [(x, w) for x in (0, 2, 3) for w in (0, 2, 5)] + [(None, 5), (1, None)
 def choice(q: Fraction, neighbors: str, contribution: int = 1) -> Quantile:
     scope = Scope(neighbors, None, contribution=contribution)  # type: ignore[arg-type]
     weight = weight_of(WEIGHTS, "quantile", bits=quantile_bits(q))
-    return Quantile(ladder(POINTS, "quantile"), q, scope, Fraction(1), None, weight)
+    return Quantile(ladder(POINTS, "quantile"), q, scope, Fraction(1), None, weights=weight)
 
 
 def scores(data: tuple[Any, ...], q: Fraction) -> list[Fraction]:
@@ -299,6 +301,13 @@ def test_weighted_numbers_are_those_of_numpy(engine):
     cells = pd.crosstab(held["g"], held["y"], held["w"], aggfunc="sum")
     table = dp.crosstab("g", "y", **given).loc[["a", "b"]]
     np.testing.assert_allclose(table, cells, **close)
+    found = dp.value_counts("g", sort=False, dropna=True, **given)
+    np.testing.assert_allclose(found, counts.reindex(found.index), **close)
+    by = held.groupby("y")
+    parts = by.apply(lambda part: np.average(part["g"] == "b", weights=part["w"]), include_groups=False)
+    np.testing.assert_allclose(
+        dp.groupby("y").proportion("g", "b", **given)["b"][parts.index], parts, **close
+    )
     by = both.groupby("g")
     means = by.apply(lambda part: np.average(part["x"], weights=part["w"]), include_groups=False)
     np.testing.assert_allclose(dp.groupby("g").mean("x", **given)["x"][["a", "b"]], means, **close)
