@@ -180,8 +180,8 @@ class Answer:
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
     is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
-    ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves it out
-    because the number of records is private (of a weighted mean, over the sum of the weights).
+    ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves that
+    out because the number of records is private (of a weighted mean, over the sum of the weights).
     ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
     ``effective``: the same of sums of so many cells.
     ``largest_term``: the most that one record adds to a cell.

@@ -200,7 +200,9 @@ def mean_interval(
     """The interval of a mean, or of one per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     deviations = total.std, count.std
-    lower, upper = of_ratio(count.tail, level, total.values, count.values, deviations, low, high, rounding=rounding)
+    lower, upper = of_ratio(
+        count.tail, level, total.values, count.values, deviations, low, high, rounding=rounding
+    )
     return quantity.center + lower, quantity.center + upper
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
-from pdprivacy.errors import DeclarationError
+from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
@@ -47,18 +47,32 @@ def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
         raise DeclarationError(
             f"'weights' must be declared as numbers of at least 0, some above 0 "
             f"(column {column.name!r} has bounds {lower:g} and {upper:g}).",
-            f"private.dp.clip(lower={{{column.name!r}: 0}}), or other bounds in the schema",
+            f"private.clip(lower={{{column.name!r}: 0}}), or other bounds in the schema",
         )
     return Quantity(column, lower, upper, centered=False, bits=bits)
+
+
+FEWEST_BITS = 16
+"""Of the weights of a quantile; weights of fewer bits would be too coarse."""
 
 
 def quantile_bits(q: Fraction) -> int:
     """The bits of weights whose sums over 2**32 records stay below 2**62 as multiples of 1 / denominator.
 
-    >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(999_999, 10**6))
-    (28, 10)
+    Raises ParameterError where these are fewer than `FEWEST_BITS`.
+
+    >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(9_999, 10**4))
+    (28, 16)
     """
-    return 30 - q.denominator.bit_length()
+    bits = 30 - q.denominator.bit_length()
+    if bits < FEWEST_BITS:
+        most = 2 ** (30 - FEWEST_BITS) - 1
+        near = min(max(q.limit_denominator(most), Fraction(1, most)), Fraction(most - 1, most))
+        raise ParameterError(
+            f"With 'weights', the denominator of 'q' must be at most {most} (got q={float(q):.7g}).",
+            f'q="{near}", which is {float(near):.7g}',
+        )
+    return bits
 
 
 @dataclass(frozen=True)
@@ -190,7 +204,7 @@ class Weighted:
         return table if self.keys else table[0]
 
     def _moved(self, q: Quantity) -> float:
-        """The most that rounding moves a weighted sum, for each record: w'x' - wx = w'(x' - x) + x (w' - w)."""
+        """The most that rounding moves a term of a weighted sum: w'x' - wx = w'(x' - x) + x (w' - w)."""
         largest = self.weight.high * self.weight.grid
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
 
