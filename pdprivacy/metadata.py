@@ -60,8 +60,8 @@ class Metadata:
         most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
         to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
         them; one for all, or one per choice. Of weighted sums and means also ``rounding_per_record``
-        where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and values
-        moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
+        where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
+        values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
