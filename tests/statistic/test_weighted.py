@@ -400,13 +400,13 @@ ROUNDED = Domain(
 )
 
 
-def off_the_grid(kind: str, size: int = 20_000) -> pd.DataFrame:
+def off_the_grid(kind: str, size: int = 80_000) -> pd.DataFrame:
     """Values and weights whose rounding adds up: half a step of the grids off, or nearly no weight at all."""
     even = np.arange(size) % 2 == 0
     x, w = {
         "values": (np.full(size, 33.3335), np.full(size, 1.0)),
         "weights": (np.full(size, 33.0), np.full(size, 0.7)),
-        "small weights": (np.where(even, 100.0, -20.0), np.where(even, 0.00115, 0.00035)),
+        "small weights": (np.where(even, 100.0, -20.0), np.where(even, 0.00635, 0.0034)),
         "vanishing weights": (np.where(even, 100.0, -20.0), np.where(even, 0.001, 0.0003)),
     }[kind]
     return pd.DataFrame({"x": x, "w": w, "v": np.maximum(w, 0.3), "g": np.where(even, "a", "b")})
