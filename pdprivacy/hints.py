@@ -56,20 +56,27 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                 "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
                 "kmeans": '(["age", "income"], 3, epsilon=0.1)',
                 "kmedian": '("age", 2, epsilon=0.1)',
+                "sample": "(frac=0.1)",
+                "choose_epsilon": '("region", "health", max_risk=0.4)',
+                "homogeneity": '("region", "health")',
+                "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
+                "split": "(1, 3)",
+            }.items()
+        },
+        # row steps are methods of the frame
+        **{
+            name: f"private.{name}{arguments}"
+            for name, arguments in {
                 "query": '("age >= 30")',
                 "clip": '(upper={"age": 80})',
                 "assign": '(yearly="12 * income")',
                 "cut": '("age", [18, 30, 65])',
                 "recode": '("region", {"north": "other"})',
                 "fillna": "(0)",
+                "dropna": '("age")',
                 "select": '(["age", "region"])',
                 "rename": '(columns={"age": "years"})',
                 "astype": '({"age": "float64"})',
-                "sample": "(frac=0.1)",
-                "choose_epsilon": '("region", "health", max_risk=0.4)',
-                "homogeneity": '("region", "health")',
-                "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
-                "split": "(1, 3)",
             }.items()
         },
     }

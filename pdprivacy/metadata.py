@@ -59,7 +59,9 @@ class Metadata:
         and ``below_best``, how many records the score of what was selected is below the best one at
         most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
         to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
-        them; one for all, or one per choice.
+        them; one for all, or one per choice. Of weighted sums and means also ``rounding_per_record``
+        where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
+        values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
@@ -80,7 +82,8 @@ class Metadata:
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
     weights : the column of the weights that records count by, or None.
     effective_rows : of weighted means and tables, the least effective number of records behind the numbers
-        that the released sums of weights and the declared bounds allow; one for all, or one each, or None.
+        that the released sums of weights and the declared bounds allow; one for all, or one each, or None. Of
+        shares of rows or columns, that of the row or column.
     regression : of coefficients, made of the same noisy numbers: ``records``, ``degrees_of_freedom``,
         ``residual_variance``, ``r_squared``, ``ridge``, ``weights`` (a column, the last of ``columns``), and
         ``interval_of``, which is "population" because ``error`` counts the sample and the noise, or None

@@ -34,6 +34,7 @@ from pdprivacy.errors import (
     UnstableStepError,
 )
 from pdprivacy.hints import EXAMPLES, misuse, nearest, told, unknown
+from pdprivacy.protection import ROW_STEPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -492,12 +493,26 @@ METHODS = [
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_method_is_a_valid_call_of_it(names, name):
-    assert f".dp.{name}" in EXAMPLES[name]
+    assert f".{name}" in EXAMPLES[name] if name in ROW_STEPS else f".dp.{name}" in EXAMPLES[name]
     assert written(EXAMPLES[name], names) is not None
 
 
 def test_what_costs_has_an_example():
     assert {name for name in METHODS if "epsilon" in needs(name)} <= set(EXAMPLES) <= {*METHODS, "plan"}
+    assert set(ROW_STEPS) <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", ROW_STEPS)
+def test_a_wrong_argument_of_a_row_step_is_told_by_a_step_of_the_frame(names, name):
+    """Both of the frame and, for the same steps, of its ``dp``."""
+    given = {**dict.fromkeys(needs(name), "age"), "inplace": True}
+    for owner in (names["private"], names["private"].dp):
+        step = getattr(owner, name)
+        with pytest.raises(ArgumentError) as caught:
+            step(1) if name == "assign" else step(**given)  # assign takes any keyword, nothing by position
+        assert caught.value.hint == EXAMPLES[name]
+        assert caught.value.hint.startswith(f"private.{name}(")
+        assert name == "assign" or "unexpected keyword argument 'inplace'" in str(caught.value)
 
 
 @pytest.mark.full(keep=4)
@@ -507,7 +522,8 @@ def test_a_call_without_its_arguments_says_which_and_how(names, name):
     with pytest.raises(ArgumentError) as caught:
         getattr(of.dp, name)()
     assert any(f"{name!r} needs {argument!r}" in str(caught.value) for argument in needs(name))
-    assert caught.value.hint.startswith(("private.dp.", "df.dp."))
+    starts = (f"private.{name}(",) if name in ROW_STEPS else ("private.dp.", "df.dp.")
+    assert caught.value.hint.startswith(starts)
     assert caught.value.__context__ is None
     if name not in ("assign", "plan", "compare_sampling", "compare_suppression"):  # which take any keyword
         with pytest.raises(ArgumentError, match="unexpected keyword argument 'axes'"):

@@ -77,6 +77,7 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
         worst_rmse=spread(errors.worst_rmse),
         lower=(errors.lower + origins) * seconds,
         upper=(errors.upper + origins) * seconds,
+        uncounted=spread(errors.uncounted),
     )
 
 

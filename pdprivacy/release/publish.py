@@ -128,7 +128,8 @@ def published(
         released, errors = arrange((released, errors))
     found, reached = risk(results[0], drawn.entry) if risk is not None and len(results) == 1 else ({}, None)
     price, request = drawn.price, call.request
-    error = errors.to_json(released.shape)
+    error, effective = errors.to_json(released.shape), errors.effective_rows
+    effective = None if effective is None else numbers_as_json(effective, released.shape)
     if request.bounding and (call.margins or call.normalize or call.constraint not in (None, "psd")):
         error["note"] = SUMS
     bounds = pairs_as_json(errors.lower, errors.upper, released.shape) if request.bounding else None
@@ -153,7 +154,7 @@ def published(
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
-        effective_rows=_effective_rows(results, released),
+        effective_rows=effective,
         **_regression(results),
         **found,
     )
@@ -218,18 +219,6 @@ def _value_bounds(call: Call, result: Result, released: Released) -> Any:
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, released.shape)
-
-
-def _effective_rows(results: Sequence[Result], released: Released) -> Any:
-    """The effective number of weighted records behind each number, where it is known."""
-    each = [result.answer.effective_rows for result in results]
-    if each[0] is None:
-        return None
-    if np.ndim(each[0]) == 0:  # of all numbers of a release
-        rows = np.repeat(each, released.shape[-1] // len(each) if len(each) > 1 else 1)
-    else:
-        rows = each[0] if len(each) == 1 else np.column_stack(each)
-    return numbers_as_json(rows, released.shape)
 
 
 def _regression(results: Sequence[Result]) -> dict[str, Any]:

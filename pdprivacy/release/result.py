@@ -37,7 +37,9 @@ class Errors:
     ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
     released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
     released number; and the largest of both over all statistics within the bounds, where each number
-    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers.
+    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers. ``uncounted``: rounding per
+    record that ``plus_minus`` leaves out, None where it leaves out nothing. ``effective_rows``: the effective
+    number of weighted records behind each number, None where it is not known.
     """
 
     standard_error: Any
@@ -48,6 +50,8 @@ class Errors:
     worst_rmse: Any = None
     lower: Any = -math.inf
     upper: Any = math.inf
+    uncounted: Any = None
+    effective_rows: Any = None
 
     @classmethod
     def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
@@ -77,6 +81,8 @@ class Errors:
             "standard_error": numbers_as_json(self.standard_error, shape),
             "plus_minus": numbers_as_json(self.plus_minus, shape),
         }
+        if self.uncounted is not None:
+            stored["rounding_per_record"] = numbers_as_json(self.uncounted, shape)
         if self.bias is None:
             return stored
         worst = None
@@ -118,7 +124,13 @@ class Result:
         elif bounding is not None and offsets is not None:
             found = _own(answer, price, offsets, bounding)
         errors = Errors(answer.standard_error, self._plus_minus(), *found)
-        return replace(errors, lower=answer.lower, upper=answer.upper)
+        return replace(
+            errors,
+            lower=answer.lower,
+            upper=answer.upper,
+            uncounted=answer.uncounted,
+            effective_rows=answer.effective_rows,
+        )
 
     def _plus_minus(self) -> Any:
         """Half the width of the interval around each released number.

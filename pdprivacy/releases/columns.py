@@ -59,8 +59,9 @@ def chosen_of(
 ) -> tuple[Column, ...]:
     """These columns; all numeric ones with bounds but the keys if None."""
     chosen = columns_of(protected, columns, method)
-    names = {key.name for key in keys}
-    return chosen if columns is not None else tuple(one for one in chosen if one.name not in names)
+    if columns is not None:
+        return chosen
+    return _others(protected, chosen, keys, method, "the keys")
 
 
 def weighted_columns(
@@ -82,11 +83,33 @@ def weighted_columns(
             f"'weights' must be the label of one declared column (got {kind(weights)}).", 'weights="w"'
         )
     (weight,) = columns_of(protected, [weights], method)
+    if columns is None and method == "count":  # of all records, and of no column
+        return (), weight
     if columns is None:
-        chosen = tuple(column for column in chosen if column.name != weight.name)
+        chosen = _others(protected, chosen, [weight], method, "its weights")
     if weight.name in {column.name for column in chosen}:
         raise ParameterError(f"{method!r} got column {weight.name!r} both as a value and as its weights.")
     return chosen, weight
+
+
+def _others(
+    protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, what: str
+) -> tuple[Column, ...]:
+    """The columns that are none of those that are taken for something else.
+
+    Raises DeclarationError where no column is left.
+    """
+    names = [column.name for column in taken]
+    found = tuple(column for column in chosen if column.name not in names)
+    if not found:
+        listed = ", ".join(map(repr, names))
+        raise DeclarationError(
+            f"{method!r} found no declared column with bounds beside {what}, {listed}.",
+            declaration_hint(
+                next((name for name in protected.domain if name not in names), "age"), "float", "bounds"
+            ),
+        )
+    return found
 
 
 def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:

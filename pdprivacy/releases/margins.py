@@ -49,7 +49,11 @@ def shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
         def interval(level: float) -> Ends:
             return of_shares(tail, level, cells, wholes, std, 1.0, size)
 
-    shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval, answer.effective_rows)
+    shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval)
+    if answer.effective is not None:
+        whole = values.sum(axis=axis, keepdims=axis is not None)
+        effective = answer.effective(whole, values.size if axis is None else values.shape[axis])
+        shares = replace(shares, effective_rows=np.broadcast_to(effective, values.shape))
     return result.transformed(lambda _: shares, bias_known=False)
 
 
@@ -90,9 +94,9 @@ def _counts_with_margins(table: Result, size: Floats) -> Result:
         return ends
 
     # sums of bounded counts: not below zero, but of as many as there are cells
-    return table.transformed(
-        lambda _: Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, interval), bias_known=False
-    )
+    sums = Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, interval)
+    sums = replace(sums, effective_rows=table.answer.effective_rows)
+    return table.transformed(lambda _: sums, bias_known=False)
 
 
 def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
@@ -114,9 +118,11 @@ def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
         lower, upper = of_shares(tail, level, measured, base, std, size, members)
         return lower[keep], upper[keep]
 
-    return table.transformed(
-        lambda _: Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval), bias_known=False
-    )
+    answer = Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval)
+    if table.answer.effective is not None:
+        effective = np.broadcast_to(table.answer.effective(whole[place], members), whole.shape)
+        answer = replace(answer, effective_rows=effective[keep])
+    return table.transformed(lambda _: answer, bias_known=False)
 
 
 def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:

@@ -71,7 +71,9 @@ def sum(  # noqa: A001
     ``columns``: a label, a list of labels, or None for all numeric columns with bounds.
     ``split``: weights by column for sharing ``epsilon``; equal by default.
     ``weights``: the label of a declared column of numbers of at least 0, for sums of weight times value over
-    the records that have both. Values and weights are taken to 2**-17 of the largest.
+    the records that have both. Values and weights are taken to 2**-17 of the largest. The interval counts
+    this rounding where the number of records is public; else ``error["rounding_per_record"]`` says how much
+    it is.
 
     Sensitivity: max(abs(lower), abs(upper)) under "add_remove", upper - lower under "replace_one"; of
     weighted sums the same, by the bounds of weight times value.
@@ -116,7 +118,9 @@ def mean(
 
     ``weights``: the label of a declared column of numbers of at least 0, for the sum of weight times value
     over the sum of the weights of the records that have both. Each is noisy and has half of the share, and
-    the second is taken to be at least the largest weight. Weights are taken to 2**-17 of the largest.
+    the second is taken to be at least the largest weight. Weights are taken to 2**-17 of the largest. The
+    interval counts this rounding where the least declared weight is above 0 or the number of records is
+    public; else ``error["rounding_per_record"]``, times the records over the sum of weights, comes on top.
 
     Returns a Series labelled by column, as `DataFrame.mean`. ``columns`` and ``split`` as in `sum`.
 

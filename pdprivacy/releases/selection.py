@@ -219,8 +219,8 @@ def quantile(
     split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
     weights : the label of a declared column of numbers of at least 0. ``q`` is then a share of the sum of the
         weights of the records that have a weight and a value, and ``below_best`` a sum of weights. They are
-        taken to 2**-28 of the largest, less for a ``q`` of many digits. ``q`` is other
-        than 0 and 1 then.
+        taken to 2**-28 of the largest, to 2**-16 at least for a ``q`` of many digits. ``q`` is then other
+        than 0 and 1, with a denominator of at most 16383, as all of four digits after the point.
 
     Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
 

@@ -301,6 +301,9 @@ class View:
         if not self.span:
             return str(regression[0].get("note")) if regression else "not known"
         more = "" if np.isfinite(self.half).all() else "; not known of all numbers"
+        if most := self._largest(self.facts.error.get("rounding_per_record")):
+            more += f"; not of rounding, at most {most} per record"
+            more += "" if self.facts.statistic == "sum" else " over the sum of the weights"
         each = f"{self.level} margin of error of each number, of the noise and "
         each += "the sample, for a population" if regression else "not of a population"
         return f"{self.span}: {each}{more}"

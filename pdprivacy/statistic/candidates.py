@@ -164,7 +164,8 @@ class Quantile:
     With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
     from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
 
-    With ``weights``, L, R, n and T are sums of weights in grid steps, for an ``end`` of None alone.
+    With ``weights``, L, R, n and T are sums of weights in grid steps, for an ``end`` of None and without
+    ``keys`` alone.
 
     A unit with several records is that many steps apart. The scores do not move all one way.
 
@@ -195,6 +196,13 @@ class Quantile:
     end: End | None = None
     keys: tuple[Column, ...] = ()
     weights: Quantity | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and (self.keys or self.end is not None):
+            raise ParameterError(
+                "Weighted quantiles are offered of all records, above 0 and below 1, and not per group.",
+                'private[private["region"] == "north"].dp.quantile("age", weights="w", epsilon=0.1)',
+            )
 
     @property
     def groups(self) -> int:

@@ -58,6 +58,13 @@ class Tail:
         """The law of the noise that a mechanism draws."""
         return cls(mechanism.distribution.standard[0], bounding)
 
+    @property
+    def bias(self) -> float:
+        """The most that bounding from below raises the mean of a noisy number, in deviations of the noise."""
+        if self.bounding is None or self.law.std < NO_NOISE:
+            return 0.0
+        return _cumulants(self.law, self.bounding)[0]
+
     def half(self, level: float, deviations: Any, times: Any = 1.0) -> Any:
         """The size that a sum of independent noises, of any signs, exceeds with probability 1 - level.
 
@@ -153,18 +160,29 @@ def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> t
 
 
 def of_ratio(
-    tail: Tail, level: float, total: Any, count: Any, deviations: tuple[float, float], low: Any, high: Any
+    tail: Tail,
+    level: float,
+    total: Any,
+    count: Any,
+    deviations: tuple[float, float],
+    low: Any,
+    high: Any,
+    *,
+    rounding: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """The interval of a ratio of a noisy sum and a noisy count, within [low, high]."""
+    """The interval of a ratio of a noisy sum and a noisy count, within [low, high].
+
+    ``rounding``: the most that ``sum - ratio * count`` is off without noise.
+    """
     total, count = np.broadcast_arrays(np.asarray(total, np.float64), np.asarray(count, np.float64))
     of_total, of_count = deviations
-    if tail.bounding is None and tail.law.coarseness == 0:
+    if tail.bounding is None and tail.law.coarseness == 0 and not rounding:
         times = _factor(tail.law.order, level)
         return _fieller(total, count, times * of_total, times * of_count, low, high)
 
     def excess(ratio: Floats) -> Any:
         parts = np.stack([np.full(ratio.shape, of_total), ratio * of_count], axis=-1)
-        found = np.abs(total - ratio * count) - tail.half(level, parts)
+        found = np.abs(total - ratio * count) - tail.half(level, parts) - rounding
         return np.where(count > 0, found, -1.0)
 
     start = np.clip(total / np.where(count > 0, count, 1.0), low, high)

@@ -180,7 +180,10 @@ class Answer:
     the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
     is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
+    ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves that
+    out because the number of records is private (of a weighted mean, over the sum of the weights).
     ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
+    ``effective``: the same of sums of so many cells.
     ``largest_term``: the most that one record adds to a cell.
     ``regression``: of coefficients, what else is published of the same noisy numbers; their errors count the
     sample, too.
@@ -192,7 +195,9 @@ class Answer:
     lower: Any = -math.inf
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
+    uncounted: Any = None
     effective_rows: Any = None
+    effective: Callable[[Any, Any], Any] | None = None
     largest_term: float = 1.0
     regression: dict[str, Any] | None = None
 
@@ -210,7 +215,9 @@ class Answer:
 
         fields: dict[str, Any] = {name: moved(getattr(self, name)) for name in NUMBERS}
         fields["interval"] = None if self.interval is None else interval
-        fields["effective_rows"] = None if self.effective_rows is None else moved(self.effective_rows)
+        for name in ("uncounted", "effective_rows"):
+            found = getattr(self, name)
+            fields[name] = None if found is None else moved(found)
         return replace(self, **fields)
 
 

@@ -194,11 +194,15 @@ def beside(ends: Sequence[Ends]) -> Ends:
     return (lower[0], upper[0]) if len(lower) == 1 else (lower, upper)
 
 
-def mean_interval(level: float, quantity: Quantity, count: Noisy, total: Noisy) -> Ends:
-    """The interval of a mean, or of one per group."""
+def mean_interval(
+    level: float, quantity: Quantity, count: Noisy, total: Noisy, rounding: float = 0.0
+) -> Ends:
+    """The interval of a mean, or of one per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     deviations = total.std, count.std
-    lower, upper = of_ratio(count.tail, level, total.values, count.values, deviations, low, high)
+    lower, upper = of_ratio(
+        count.tail, level, total.values, count.values, deviations, low, high, rounding=rounding
+    )
     return quantity.center + lower, quantity.center + upper
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
-from pdprivacy.errors import DeclarationError
+from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
@@ -47,18 +47,32 @@ def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
         raise DeclarationError(
             f"'weights' must be declared as numbers of at least 0, some above 0 "
             f"(column {column.name!r} has bounds {lower:g} and {upper:g}).",
-            f"private.dp.clip(lower={{{column.name!r}: 0}}), or other bounds in the schema",
+            f"private.clip(lower={{{column.name!r}: 0}}), or other bounds in the schema",
         )
     return Quantity(column, lower, upper, centered=False, bits=bits)
+
+
+FEWEST_BITS = 16
+"""Of the weights of a quantile; weights of fewer bits would be too coarse."""
 
 
 def quantile_bits(q: Fraction) -> int:
     """The bits of weights whose sums over 2**32 records stay below 2**62 as multiples of 1 / denominator.
 
-    >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(999_999, 10**6))
-    (28, 10)
+    Raises ParameterError where these are fewer than `FEWEST_BITS`.
+
+    >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(9_999, 10**4))
+    (28, 16)
     """
-    return 30 - q.denominator.bit_length()
+    bits = 30 - q.denominator.bit_length()
+    if bits < FEWEST_BITS:
+        most = 2 ** (30 - FEWEST_BITS) - 1
+        near = min(max(q.limit_denominator(most), Fraction(1, most)), Fraction(most - 1, most))
+        raise ParameterError(
+            f"With 'weights', the denominator of 'q' must be at most {most} (got q={float(q):.7g}).",
+            f'q="{near}", which is {float(near):.7g}',
+        )
+    return bits
 
 
 @dataclass(frozen=True)
@@ -154,7 +168,11 @@ class Weighted:
         if self.kind == "sum":
             values = self._shaped([part.values for part in sums])
             deviations = np.array([part.std for part in sums])
-            return Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
+            moved = [self._moved(q) for q in self.quantities]
+            answer = Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
+            if (rows := self.scope.held()[1]) is None:
+                return replace(answer, uncounted=self._uncounted(moved, values))
+            return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
         totals = [noisy[place] for place in self.counted.places]
         means, errors = [], []
         for q, total, part in zip(self.quantities, totals, sums, strict=True):
@@ -163,15 +181,17 @@ class Weighted:
             means.append(q.center + offset)
             errors.append(np.hypot(part.std, offset * total.std) / held)
 
+        known, private, ratio = self._ratio_roundings()
+
         def interval(level: float) -> Ends:
-            columns = zip(self.quantities, totals, sums, strict=True)
+            columns = zip(self.quantities, totals, sums, ratio, strict=True)
             ends = [mean_interval(level, *column) for column in columns]
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return (lower, upper) if self.keys else (lower[0], upper[0])
 
-        rounding = np.array([q.rounding for q in self.quantities])
         values = self._shaped(means)
-        answer = Answer(values, self._shaped(errors), np.broadcast_to(rounding, values.shape), *self.ends)
+        answer = Answer(values, self._shaped(errors), np.broadcast_to(known, values.shape), *self.ends)
+        answer = replace(answer, uncounted=self._uncounted(private, values))
         effective = [
             self._effective(total.values, q.column.nullable)
             for q, total in zip(self.quantities, totals, strict=True)
@@ -183,25 +203,55 @@ class Weighted:
         table = np.column_stack(columns)
         return table if self.keys else table[0]
 
+    def _moved(self, q: Quantity) -> float:
+        """The most that rounding moves a term of a weighted sum: w'x' - wx = w'(x' - x) + x (w' - w)."""
+        largest = self.weight.high * self.weight.grid
+        return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
+
+    def _ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
+        """What rounding moves a mean of each column by, in three parts.
+
+        With w' and x' the rounded numbers, W' the sum of w', and m the weighted mean of x, the sum of
+        w (x - m) is 0. So the sum of w'(x' - m) is that of w'(x' - x) + (w' - w)(x - m), at most
+        W' times the rounding of a value, plus n times that of a weight times the range of the values.
+
+        The first part moves the mean, the third is that second term where n is public. Where only weights of
+        at least a step are declared, n is at most W' over the least one, and the term moves the mean. Else it
+        is not known, and the second part is what it is for each record.
+        """
+        rows, least = self.scope.held()[1], self.weight.low * self.weight.grid
+        terms = [(q.upper - q.lower) * self.weight.rounding for q in self.quantities]
+        known, none = [q.rounding for q in self.quantities], [0.0] * len(terms)
+        if rows is not None:
+            return known, none, [rows * term for term in terms]
+        if least > 0:
+            return [one + term / least for one, term in zip(known, terms, strict=True)], none, none
+        return known, terms, none
+
+    @staticmethod
+    def _uncounted(each: Sequence[float], values: Floats) -> Floats | None:
+        return np.broadcast_to(np.array(each), values.shape) if any(each) else None
+
     def _effective(self, totals: Floats, nullable: bool) -> Floats:
-        nullable = nullable or self.weight.column.nullable
-        rows = 0 if self.keys else self.scope.held(nullable=nullable)[0]
-        return effective_rows(totals, self.weight, rows)
+        least, most = self.scope.held(nullable=nullable or self.weight.column.nullable)
+        return effective_rows(totals, self.weight, 0 if self.keys else least, most)
 
 
-def effective_rows(totals: Any, weight: Quantity, rows: int = 0) -> Floats:
-    """The least effective number of records of these totals of weights, at least 1.
+def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:
+    """The least effective number of records of these totals of weights, at least 1 and up to ``most``.
 
     The effective number of n records is (sum of w)^2 / (sum of w^2). Of weights in [a, b],
     (w - a) (w - b) <= 0, so that the sum of squares is at most (a + b) W - n a b, W the sum of the weights.
-    Without a known n it is at most b W, which is the same for the fewest records, W / b.
+    Without a known n it is at most b W, which is the same for the fewest records, W / b. Noise can raise the
+    total above what so many records weigh, so that a public number of records, ``most``, is a limit, too.
 
     Source: Kish (1965), "Survey Sampling", section 8.2; the bound is that of Bhatia, Davis (2000).
     """
     a, b = weight.lower, weight.upper
     totals = np.maximum(totals, b)
     known = np.clip(rows, totals / b, totals / a if a > 0 else np.inf)
-    return np.asarray(totals**2 / ((a + b) * totals - known * a * b))
+    found = totals**2 / ((a + b) * totals - known * a * b)
+    return np.asarray(found if most is None else np.clip(found, 1.0, max(most, 1)))
 
 
 @dataclass(frozen=True)
@@ -216,8 +266,10 @@ class WeightedCells:
     method: str
     weight: Quantity
     edges: tuple[float, ...] | None = None
+    most: int | None = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "most", self.scope.held()[1])
         object.__setattr__(self, "scope", replace(self.scope, rows=None))
 
     @property
@@ -260,8 +312,19 @@ class WeightedCells:
         return [[*sums[1 : len(self.edges)], *sums[len(self.edges) + 1 :]]]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        values = noisy[0].values
-        rows = effective_rows(float(values.sum()), self.weight)
+        values, std = noisy[0].values, noisy[0].std
+        # each cell of a sum may be raised by as much: the total must not be taken for a larger one
+        raised = noisy[0].tail.bias * std
+
+        def effective(sums: Any, cells: Any) -> Floats:
+            return effective_rows(sums - raised * cells, self.weight, most=self.most)
+
         return Answer(
-            values, noisy[0].std, 0.0, *self.ends, effective_rows=rows, largest_term=self.weight.upper
+            values,
+            std,
+            0.0,
+            *self.ends,
+            effective_rows=effective(values.sum(), values.size),
+            effective=effective,
+            largest_term=self.weight.upper,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain, errors
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.errors import ArgumentError, DeclarationError, ParameterError
 from pdprivacy.statistic import Quantile, Scope, ladder, quantile_bits, weight_of
 from pdprivacy.statistic.weighted import effective_rows
 from tests.statistic.test_statistic import Moved, captured, check_attained, check_claims, check_shape, numbers
@@ -387,6 +388,95 @@ def test_the_error_of_weighted_numbers_is_the_one_that_is_stated(name):
     assert np.mean(np.abs(off) <= half) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / many)
 
 
+# ---------------------------------------------------------------- rounding
+
+ROUNDED = Domain(
+    (
+        Column("x", "float", lower=-20.0, upper=100.0),
+        Column("w", "float", lower=0.0, upper=100.0),
+        Column("v", "float", lower=0.3, upper=100.0),
+        Column("g", "category", categories=("a", "b")),
+    )
+)
+
+
+def off_the_grid(kind: str, size: int = 80_000) -> pd.DataFrame:
+    """Values and weights whose rounding adds up: half a step of the grids off, or nearly no weight at all."""
+    even = np.arange(size) % 2 == 0
+    x, w = {
+        "values": (np.full(size, 33.3335), np.full(size, 1.0)),
+        "weights": (np.full(size, 33.0), np.full(size, 0.7)),
+        "small weights": (np.where(even, 100.0, -20.0), np.where(even, 0.00635, 0.0034)),
+        "vanishing weights": (np.where(even, 100.0, -20.0), np.where(even, 0.001, 0.0003)),
+    }[kind]
+    return pd.DataFrame({"x": x, "w": w, "v": np.maximum(w, 0.3), "g": np.where(even, "a", "b")})
+
+
+LAST_DIGIT = 1e-7
+"""How far sums of floats may be off."""
+
+KINDS = ["values", "weights", "small weights", "vanishing weights"]
+
+
+def truth_of(frame: pd.DataFrame, name: str, weights: str) -> float:
+    product = (frame["x"] * frame[weights]).sum()
+    return float(product if name == "sum" else product / frame[weights].sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "weights", "options"),
+    [
+        ("sum", "w", {"neighbors": "replace_one"}),
+        ("sum", "v", {"neighbors": "replace_one"}),
+        ("mean", "w", {"neighbors": "replace_one"}),
+        ("mean", "v", {"neighbors": "replace_one"}),
+        ("mean", "v", {}),
+    ],
+)
+@pytest.mark.parametrize("bounding", [None, "clamp"])
+def test_intervals_hold_the_rounding_of_weights_and_values(kind, name, weights, options, bounding):
+    """With so little noise that rounding is nearly all of the error."""
+    frame = off_the_grid(kind)
+    dp = protected(frame, ROUNDED, epsilon=10**12, **options).dp
+    asked = {"weights": weights, "epsilon": 10**8, "bounding": bounding, "rng": 1}
+    released = getattr(dp, name)("x", **asked)
+    ends = released.dp.interval().iloc[0]
+    assert ends["lower"] - LAST_DIGIT <= truth_of(frame, name, weights) <= ends["upper"] + LAST_DIGIT
+    assert "rounding_per_record" not in released.dp.metadata.error
+    if bounding is not None and name == "sum":  # nothing bounds the sum of a group
+        return
+    table = getattr(dp.groupby("g"), name)("x", **asked)
+    for group, part in frame.groupby("g"):
+        low, high = (table.dp.interval().loc[group, (end, "x")] for end in ("lower", "upper"))
+        assert low - LAST_DIGIT <= truth_of(part, name, weights) <= high + LAST_DIGIT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize("by", [None, "g"])
+def test_rounding_that_intervals_leave_out_is_stated_per_record(kind, name, by):
+    """Where the number of records is private and weights may vanish, no interval can hold it."""
+    frame = off_the_grid(kind)
+    dp = protected(frame, ROUNDED, epsilon=10**12).dp
+    released = getattr(dp if by is None else dp.groupby(by), name)("x", weights="w", epsilon=10**8, rng=1)
+    each = released.dp.metadata.error["rounding_per_record"]
+    assert "not of rounding, at most " in repr(released.dp)
+    groups = [frame] if by is None else [part for _, part in frame.groupby(by)]
+    half = np.broadcast_to(released.dp.metadata.error["plus_minus"], np.shape(released)).ravel()
+    for part, number, own in zip(groups, np.ravel(released.to_numpy()), half, strict=True):
+        size = len(part) * each / (1 if name == "sum" else part["w"].sum())
+        assert abs(number - truth_of(part, name, "w")) <= own + size
+
+
+def test_whole_weights_are_not_rounded():
+    domain = Domain((Column("x", "integer", lower=-5, upper=9), Column("w", "integer", lower=0, upper=4)))
+    frame = pd.DataFrame({"x": [1, 2, 9], "w": [0, 1, 4]})
+    for name in ("sum", "mean"):
+        released = getattr(protected(frame, domain).dp, name)("x", weights="w", epsilon=10**6, rng=1)
+        assert "rounding_per_record" not in released.dp.metadata.error
+
+
 # ---------------------------------------------------------------- the design effect
 
 
@@ -454,6 +544,87 @@ def test_a_released_sum_of_squares_gives_the_effective_number_itself():
     assert narrower["variance"].iloc[0] == pytest.approx(1 / 12 / effective, rel=0.05)
 
 
+CELLS = Domain(
+    (
+        Column("w", "float", lower=0.0, upper=1.0),
+        Column("g", "category", categories=("a", "b", "c")),
+        Column("h", "category", categories=("p", "q")),
+    )
+)
+
+
+def cells(size: int) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    g = rng.choice(np.array(["a", "b", "c"], dtype=object), size, p=[0.7, 0.2, 0.1])
+    h = rng.choice(np.array(["p", "q"], dtype=object), size)
+    return pd.DataFrame({"w": rng.uniform(0, 1, size), "g": g, "h": h})
+
+
+@pytest.mark.parametrize("margins", [False, True])
+@pytest.mark.parametrize(("normalize", "by"), [("index", "g"), ("columns", "h")])
+@pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
+def test_shares_of_a_row_or_a_column_have_its_own_effective_number(margins, normalize, by, bounding):
+    frame = cells(3000)
+    dp = protected(frame, CELLS).dp
+    asked = {"normalize": normalize, "margins": margins, "bounding": bounding, "epsilon": 10**5, "rng": 1}
+    table = dp.crosstab("g", "h", weights="w", **asked)
+    found = pd.DataFrame(table.dp.metadata.effective_rows, index=table.index, columns=table.columns)
+    sums = frame.groupby(by)["w"].sum()
+    if margins:
+        sums["All"] = frame["w"].sum()
+    expected = found.copy()
+    for label, total in sums.items():
+        # weights from 0 to 1: the least effective number of a sum is the sum
+        expected.loc[label if by == "g" else slice(None), slice(None) if by == "g" else label] = total
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("margins", [False, True])
+def test_numbers_of_a_whole_table_have_its_effective_number(normalize, margins):
+    frame = cells(3000)
+    asked = {"normalize": normalize, "margins": margins, "epsilon": 10**5, "rng": 1}
+    table = protected(frame, CELLS).dp.crosstab("g", "h", weights="w", **asked)
+    assert table.dp.metadata.effective_rows == pytest.approx(frame["w"].sum(), rel=1e-3)
+
+
+def test_the_effective_number_is_at_most_the_public_number_of_rows():
+    """However large the noise is."""
+    frame = cells(20)
+    private = protected(frame.assign(w=1.0), CELLS, neighbors="replace_one")
+    largest = 0.0
+    for seed in range(40):
+        for released in (
+            private.dp.proportion("g", "a", weights="w", epsilon=0.1, rng=seed),
+            private.dp.groupby("h").proportion("g", "a", weights="w", epsilon=0.1, rng=seed),
+            private.dp.value_counts("g", weights="w", normalize=True, epsilon=0.1, rng=seed),
+            private.dp.crosstab("g", "h", weights="w", normalize="index", epsilon=0.1, rng=seed),
+        ):
+            rows = np.ravel(released.dp.metadata.effective_rows)
+            assert ((rows >= 1) & (rows <= 20)).all()
+            largest = max(largest, *rows)
+    assert largest == 20
+
+
+@pytest.mark.parametrize("bounding", ["clamp", "truncated"])
+def test_bounded_cells_do_not_raise_the_effective_number(bounding):
+    """A thousand cells, nearly all of them empty, that noise and bounds raise above 0."""
+    domain = Domain(
+        (Column("g", "integer", lower=0, upper=999), Column("w", "float", lower=0.0, upper=1.0)),
+    )
+    rng, size, found = np.random.default_rng(4), 100, []
+    for seed in range(40):
+        frame = pd.DataFrame({"g": (rng.random(size) < 0.5).astype(int), "w": 1.0})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.BoundingWarning)
+            released = protected(frame, domain).dp.value_counts(
+                "g", weights="w", normalize=True, epsilon=10, bounding=bounding, rng=seed
+            )
+        found.append(released.dp.metadata.effective_rows)
+    assert np.mean(found) <= size + 4 * np.std(found) / np.sqrt(len(found))
+    assert np.mean(found) >= 0.9 * size
+
+
 def test_metadata_say_the_weights_and_no_public_number_of_rows():
     private = protected(survey(np.random.default_rng(3), 50), SURVEY, neighbors="replace_one")
     weighted, plain = (private.dp.mean("x", epsilon=1, weights=one) for one in ("w", None))
@@ -491,6 +662,14 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda dp: dp.count("x", weights="w", epsilon=1), ParameterError, "all records, not of columns"),
     (lambda dp: dp.quantile("y", [0, 0.5], weights="w", epsilon=1), ParameterError, "above 0 and below 1"),
+    (lambda dp: dp.quantile("y", [0.5, 0.12345], weights="w", epsilon=1), ParameterError, "at most 16383"),
+    (lambda dp: dp.quantile("y", 0.1234567, weights="w", epsilon=1), ParameterError, 'q="10/81"'),
+    (lambda dp: dp.quantile("y", 0.99999, weights="w", epsilon=1), ParameterError, 'q="16382/16383"'),
+    (
+        lambda dp: dp.groupby("g").quantile("y", weights="w", epsilon=1),
+        ArgumentError,
+        "unexpected keyword argument 'weights'",
+    ),
     (lambda dp: dp.groupby("g").count(weights="g", epsilon=1), ParameterError, "both as a value"),
     (lambda dp: dp.groupby("y").mean("x", weights="y", epsilon=1), ParameterError, "both as a value"),
 ]
@@ -504,6 +683,52 @@ def test_what_is_no_weight_is_refused_before_a_charge(place, neighbors):
     with pytest.raises(kind, match=message):
         call(private.dp)
     assert float(private.dp.budget.spent[0]) == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda dp: dp.sum(weights="w", epsilon=1),
+        lambda dp: dp.mean(weights="w", epsilon=1),
+        lambda dp: dp.quantile(weights="w", epsilon=1),
+        lambda dp: dp.groupby("g").sum(weights="w", epsilon=1),
+        lambda dp: dp.groupby("g").mean(weights="w", epsilon=1),
+    ],
+)
+def test_no_other_column_than_the_weights_is_told_before_a_charge(call):
+    private = protected(cells(5), CELLS)
+    with pytest.raises(DeclarationError, match="no declared column with bounds beside its weights, 'w'"):
+        call(private.dp)
+    assert float(private.dp.budget.spent[0]) == 0
+    assert private.dp.count(weights="w", epsilon=10**5, rng=1)["rows"] == pytest.approx(
+        cells(5)["w"].sum(), abs=1e-3
+    )
+
+
+def test_no_other_column_than_the_keys_is_told_before_a_charge():
+    domain = Domain((Column("n", "integer", lower=0, upper=3), Column("g", "category", categories=("a",))))
+    private = protected(pd.DataFrame({"n": [1, 2], "g": ["a", "a"]}), domain)
+    with pytest.raises(DeclarationError, match="no declared column with bounds beside the keys, 'n'"):
+        private.dp.groupby("n").mean(epsilon=1)
+    assert float(private.dp.budget.spent[0]) == 0
+
+
+def test_a_weighted_quantile_is_of_all_records_and_of_no_end():
+    found = choice(Fraction(1, 2), "add_remove")
+    for wrong in ({"keys": (POINTS,)}, {"end": "lower"}):
+        with pytest.raises(ParameterError, match="Weighted quantiles are offered of all records"):
+            replace(found, **wrong)
+
+
+@pytest.mark.parametrize("q", [0.1234, "1/16383", "16382/16383"])
+def test_a_quantile_of_many_digits_weighs_by_weights_far_below_the_largest(q):
+    """Weights of a two-thousandth of the largest, all at one value."""
+    domain = Domain(
+        (Column("x", "float", lower=0.0, upper=1.0), Column("w", "float", lower=0.0, upper=3000.0))
+    )
+    frame = pd.DataFrame({"x": np.full(10**5, 0.25), "w": 1.5})
+    found = protected(frame, domain).dp.quantile("x", q, weights="w", epsilon=10**8, rng=1)
+    assert float(found["x"]) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_all_columns_leave_out_the_weights():

@@ -162,6 +162,7 @@ WEIGHTED: dict[str, Spec] = {
     "groupby, weighted count": spec(grouped, ["g", "e"], "count", weights="n"),
     "groupby, weighted sum": spec(grouped, "k", "sum", ["x", "y"], weights="m"),
     "groupby, weighted mean": spec(grouped, "g", "mean", "x", weights="n"),
+    "groupby, weighted proportion": spec(grouped, "k", "proportion", "g", "a", weights="m"),
 }
 WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),

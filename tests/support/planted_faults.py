@@ -899,6 +899,20 @@ FAULTS = (
         ("tests/statistic/test_weighted.py::test_the_effective_number_is_never_above_the_one_of_kish",),
     ),
     PlantedFault(
+        "rounding of weights left out of the interval of a mean",
+        "statistic/weighted.py",
+        "[rows * term for term in terms]",
+        "[0 * term for term in terms]",
+        ("tests/statistic/test_weighted.py::test_intervals_hold_the_rounding_of_weights_and_values",),
+    ),
+    PlantedFault(
+        "bounded cells raise the effective number of a table",
+        "statistic/weighted.py",
+        "effective_rows(sums - raised * cells,",
+        "effective_rows(sums + 0 * cells,",
+        ("tests/statistic/test_weighted.py::test_bounded_cells_do_not_raise_the_effective_number",),
+    ),
+    PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
         "        return one * (self.scope.moves if self.keys else self.scope.count())",
