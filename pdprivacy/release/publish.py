@@ -191,6 +191,11 @@ def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
     """Several releases as columns, under a level named "release" that counts from 1."""
     frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
     together: Any = pd.concat(frames, axis=1, names=["release"])
+    names = together.columns
+    if isinstance(names, pd.MultiIndex):
+        # concat keeps a null as a label of its level, which no other index does
+        levels = [names.get_level_values(level) for level in range(names.nlevels)]
+        together.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
     return together, Errors.side_by_side([(released.shape, errors) for released, errors in made])
 
 

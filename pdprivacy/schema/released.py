@@ -67,7 +67,7 @@ def released_schema(released: Released) -> ReleasedSchema:
         for (_, column), pairs in zip(released.items(), by_column, strict=True)
     ]
     names = released.columns.tolist()
-    if any(_is_null(name) for name in names):  # pandera has no column without a label
+    if any(map(_has_null, names)):  # pandera has no column without a label
         return pa.DataFrameSchema(
             checks=[labels, _by_place(parts)], index=index, name=facts.statistic, title=facts.statistic
         )
@@ -119,6 +119,11 @@ def _bare(released: Any) -> Any:
 
 def _is_null(label: Any) -> bool:
     return label is None or label is pd.NA or label is pd.NaT or (isinstance(label, float) and label != label)
+
+
+def _has_null(name: Any) -> bool:
+    """Whether the name of a column is null, or one of its parts."""
+    return any(map(_is_null, name)) if isinstance(name, tuple) else _is_null(name)
 
 
 # ---------------------------------------------------------------- labels
