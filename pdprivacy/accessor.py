@@ -441,11 +441,14 @@ class PlanDP(PlanMethods):
     def __repr__(self) -> str:
         return f"plan: {', '.join(PLANNED)}"
 
-    def groupby(self, by: Labels) -> GroupPlans:
-        """Plans of releases per declared key, as ``plan.groupby("region").mean(...)``."""
+    def groupby(self, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupPlans:
+        """Plans of releases per declared key, as ``plan.groupby("region").mean(...)``.
+
+        ``by`` and ``freq`` as in ``private.dp.groupby``.
+        """
         from pdprivacy.releases.planning import GroupPlans
 
-        return GroupPlans(releases.groupby(self._facts, by))
+        return GroupPlans(releases.groupby(self._facts, by, freq=freq))
 
     if not TYPE_CHECKING:
 

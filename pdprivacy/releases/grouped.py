@@ -6,14 +6,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy import accounting
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import OpaqueFrameError, ParameterError
 from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
@@ -80,7 +80,32 @@ class GroupBy(GroupMethods):
 
     def __getitem__(self, columns: Labels) -> GroupBy:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
+        columns_of(self._protected, [None] if columns is None else columns, "groupby")
         return replace(self, selected=columns)
+
+    # without them Python asks `__getitem__` for 0, 1, 2 and so on
+
+    def __iter__(self) -> NoReturn:
+        raise self._refused("Iteration")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise self._refused("'in'")
+
+    def __len__(self) -> int:
+        raise self._refused("len()")
+
+    def _refused(self, what: str, *, plan: bool = False) -> OpaqueFrameError:
+        """The error for what would read the records of each group."""
+        call, rest = ("private.dp.plan", "[0.1, 1], rows=1000") if plan else ("private.dp", "0.1")
+        return OpaqueFrameError(
+            f"{what} reads cells, and the groups of a protected frame show none.",
+            f"{call}.{self._written()}.count(epsilon={rest}) has a row for each declared group.",
+        )
+
+    def _written(self) -> str:
+        """The call of these groups."""
+        names = [key.name for key in self.keys]
+        return f"groupby({(names if len(names) > 1 else names[0])!r})"
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -141,8 +166,15 @@ def count(
 ) -> Release[pd.Series[Any]]:
     """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
 
-    ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`.
+    ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`. The records where a
+    column is not null are counted by ``agg("count", column, ...)``.
     """
+    if groups.selected is not None:
+        chosen = [column.name for column in columns_of(groups._protected, groups.selected, "count")]
+        raise ParameterError(
+            "'count' counts all records of each group, and takes no column.",
+            f'private.dp.{groups._written()}.agg("count", {chosen!r}, epsilon=0.1) leaves out nulls.',
+        )
     _, weight = weighted_columns(groups._protected, [key.name for key in groups.keys], weights, "count")
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)
     statistic = cells_of(groups._protected.scope, groups.keys, "groupby", weight)

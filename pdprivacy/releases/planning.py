@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import aggregates, moments, regression, tables
+from pdprivacy.releases.columns import Labels
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
@@ -196,17 +197,29 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     for name in ("bias", "rmse"):
         fields[f"worst_{name}"] = math.nan if worst is None else worst[name]
     fields["plus_minus"] = error["plus_minus"]
-    numbers: Any = released
-    if isinstance(released, pd.DataFrame):
-        numbers = released.stack(list(range(released.columns.nlevels)), future_stack=True)
+    index = _labels(released)
     columns = {
         name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
         for name, value in fields.items()
     }
     if "unit" in error:  # dates, with errors that are times
         spread = {name: times(value) for name, value in columns.items() if name != "scale"}
-        return pd.DataFrame({"scale": columns["scale"], **spread}, index=numbers.index)
-    return pd.DataFrame(columns, index=numbers.index)
+        return pd.DataFrame({"scale": columns["scale"], **spread}, index=index)
+    return pd.DataFrame(columns, index=index)
+
+
+def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:
+    """The labels of each released number: those of its row, then those of its column, nulls too."""
+    if isinstance(released, pd.Series):
+        return released.index
+    rows, columns = released.index, released.columns
+    places = np.indices(released.shape).reshape(2, -1)
+    levels = [
+        axis.get_level_values(level).take(place)
+        for axis, place in zip((rows, columns), places, strict=True)
+        for level in range(axis.nlevels)
+    ]
+    return pd.MultiIndex.from_arrays(levels, names=[*rows.names, *columns.names])
 
 
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:
@@ -249,6 +262,23 @@ class GroupPlans(GroupPlanMethods):
 
     def __init__(self, groups: GroupBy) -> None:
         self._groups = groups
+
+    def __getitem__(self, columns: Labels) -> GroupPlans:
+        """Plans of the same groups, for these columns: ``plan.groupby("region")["age"].mean(...)``."""
+        return GroupPlans(self._groups[columns])
+
+    def __iter__(self) -> NoReturn:
+        raise self._groups._refused("Iteration", plan=True)
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise self._groups._refused("'in'", plan=True)
+
+    def __len__(self) -> int:
+        raise self._groups._refused("len()", plan=True)
+
+    def __dir__(self) -> Iterable[str]:
+        """The names of a plain object, and the releases per key that can be planned."""
+        return sorted({*super().__dir__(), *PLANS_BY_GROUP})
 
     def __repr__(self) -> str:
         return f"plan by group: {', '.join(PLANS_BY_GROUP)}"

@@ -242,7 +242,8 @@ def _numbers(view: View, table: Table) -> list[Cells]:
     for place, line in enumerate(pairs):
         cells: Cells = [(level[place],) for level in levels]
         for column, (shown, error) in zip(columns, line, strict=True):
-            half = float(error.replace(",", "")) if error else ""
+            # the error of a date is a text with its unit
+            half = float(error.replace(",", "")) if error and "unit" not in view.facts.error else error
             cells += ((column[place], shown if error else ""), (half, error))[:width]
         rows.append(cells)
     return rows

@@ -12,9 +12,10 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain, sensitivity
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError
+from pdprivacy.errors import DeclarationError, OpaqueFrameError, ParameterError, TableTooLargeError
 from pdprivacy.statistic import Quantile, Scope, ladder
 from pdprivacy.statistic.counts import Distinct
+from pdprivacy.timeline import Timeline
 from tests.support.neighbours import loss_of
 
 SIZE = 600
@@ -511,9 +512,77 @@ def test_a_plan_by_group_is_of_even_groups(private):
     assert several["plus_minus"].notna().all()
 
 
+def test_tables_with_null_labels_are_planned(private):
+    """The errors are those of the release, cell by cell in its order, the null label last."""
+    released = private.dp.pivot_table("pay", "ill", "grade", epsilon=1)
+    for values in ("pay", ["pay"]):
+        planned = private.dp.plan.pivot_table(values, "ill", "grade", epsilon=1, rows=SIZE)
+        assert len(planned) == released.size
+        assert planned.index.get_level_values("ill").tolist() == [False] * 4 + [True] * 4
+        grades = planned.index.get_level_values(-1)
+        assert grades[:3].tolist() == grades[4:7].tolist() == ["a", "b", "c"]
+        assert grades.isna().tolist() == [False, False, False, True] * 2
+    several = private.dp.plan.pivot_table("pay", "grade", ["ill", "region"], "sum", epsilon=1, rows=SIZE)
+    half = private.dp.pivot_table("pay", "grade", ["ill", "region"], "sum", epsilon=1)
+    half = half.dp.metadata.error_of_each("plus_minus", half.shape)
+    np.testing.assert_allclose(several["plus_minus"].to_numpy(), np.ravel(half))
+    table = private.dp.plan.crosstab("ill", "grade", epsilon=[0.5, 1], rows=SIZE)
+    assert table["cells"].tolist() == [8, 8]
+    counts = private.dp.crosstab("ill", "grade", epsilon=1).dp.metadata.error["plus_minus"]
+    assert table["plus_minus"].iloc[1] == pytest.approx(counts)
+
+
+def test_a_plan_by_group_is_written_as_the_release(private):
+    plan = private.dp.plan.groupby("region")
+    words = {"epsilon": 1, "rows": SIZE}
+    pd.testing.assert_frame_equal(plan["pay"].mean(**words), plan.mean("pay", **words))
+    pd.testing.assert_frame_equal(plan[NUMBERS].sum(**words), plan.sum(NUMBERS, **words))
+    assert {"count", "mean", "agg"} <= {*dir(plan)}
+    assert "median" not in dir(plan)  # selections cannot be planned
+
+
+def test_a_plan_by_period_has_a_row_for_each():
+    days = pd.DataFrame({"when": pd.date_range("2024-01-05", periods=80), "pay": 1.0})
+    domain = Domain(
+        (
+            Column("when", "integer", lower=0, upper=90, timeline=Timeline(19_723, "D")),
+            Column("pay", "float", lower=0, upper=9),
+        )
+    )
+    private = pdprivacy.protect(days, domain, epsilon=1)
+    words = {"epsilon": 1, "rows": 80}
+    for plan in (
+        private.dp.plan.groupby("when", freq="M"),
+        private.dp.plan.groupby(pd.Grouper(key="when", freq="ME")),
+    ):
+        assert len(plan["pay"].mean(**words)) == 3
+    assert private.dp.budget.spent == (0, 0)
+
+
 # ---------------------------------------------------------------- refusals
 
+
+@pytest.mark.parametrize("kind", ["release", "plan"])
+@pytest.mark.parametrize("read", [iter, list, len, lambda groups: "x" in groups, lambda g: [*g]])
+def test_groups_are_not_iterated(private, read, kind):
+    groups = (private.dp if kind == "release" else private.dp.plan).groupby("region")
+    with pytest.raises(OpaqueFrameError, match=r"groupby\('region'\)\.count\(epsilon="):
+        read(groups)
+
+
+@pytest.mark.parametrize("name", ["typo", None, ("age", "pay"), 0, ["age", "typo"], []], ids=str)
+def test_groups_take_declared_columns(private, name):
+    for groups in (private.dp.groupby("region"), private.dp.plan.groupby("region")):
+        with pytest.raises((DeclarationError, ParameterError)):
+            groups[name]
+
+
 REFUSED = {
+    "a column to count records of": (
+        lambda dp: dp.groupby("ill")["age"].count(epsilon=1),
+        ParameterError,
+        r"groupby\('ill'\).agg\(\"count\", \['age'\]",
+    ),
     "a median in agg": (lambda dp: dp.agg(["mean", "median"], epsilon=1), ParameterError, "one of 'count'"),
     "no statistic": (lambda dp: dp.agg([], epsilon=1), ParameterError, "one of 'count'"),
     "a function": (lambda dp: dp.agg(np.mean, epsilon=1), ParameterError, "one of 'count'"),

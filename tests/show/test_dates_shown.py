@@ -60,6 +60,27 @@ def private() -> pdprivacy.ProtectedFrame:
     return pdprivacy.protect(frame, DOMAIN, epsilon=10**6)
 
 
+def test_a_spreadsheet_holds_dates_with_their_margins_of_error(private, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    for place, released in enumerate(
+        (
+            private.dp.mean("when", epsilon=1, rng=1),
+            private.dp.groupby("when", freq="Y").mean("pay", epsilon=1, rng=1),
+        )
+    ):
+        path = tmp_path / f"{place}.xlsx"
+        released.dp.to_excel(path)
+        _, *rows = openpyxl.load_workbook(path)["release"].iter_rows(values_only=True)
+        assert len(rows) == len(released)
+        for row in rows:
+            *_, number, error = row
+            if place == 0:  # as at the prompt
+                assert f"± {error}" in repr(released.dp)
+                assert str(number).startswith(str(released["when"])[:10])
+            else:
+                assert isinstance(error, int | float)
+
+
 def test_a_release_of_dates_is_shown_with_its_time(private):
     text = repr(private.dp.mean("when", epsilon=1).dp)
     assert "± 11 days" in text or "± 10 days" in text or "days: 95 %" in text
