@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.domain import Column, Domain, has_hash
+from pdprivacy.domain import Column, Domain, has_hash, plain
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.arrays import column_of, whole
 from pdprivacy.expressions.constants import shown
@@ -100,10 +101,20 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     >>> astype(domain, {"age": "float64"}).domain["age"].kind
     'float'
     """
-    given = dtype if isinstance(dtype, Mapping) else {column.name: dtype for column in domain.columns}
+    single = None if isinstance(dtype, Mapping) else _name(dtype)
+    if single is None:
+        given = {name: _name(one) for name, one in dtype.items()}
+    else:
+        given = {column.name: single for column in domain.columns}
     renewed = {}
     for name, wanted in given.items():
-        column, target = own(domain[name], "astype"), _kind(wanted)
+        column, target = own(domain[name], "astype"), KINDS[wanted]
+        if column.timeline is not None:
+            raise ParameterError(
+                f"'astype' is for numbers, labels and truth values, and column {name!r} holds dates.",
+                f"days since a date are numbers: private.assign(days=private[{name!r}] - "
+                f'"{column.end_text(column.lower or 0)}")',
+            )
         if target == column.kind:
             continue
         if (column.kind, target) not in WIDER:
@@ -113,19 +124,22 @@ def astype(domain: Domain, dtype: Any) -> Transform:
             )
         renewed[name] = _converted(column, target)
     made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
-    text = call("astype", {name: got(one).strip("'") for name, one in given.items()} if made else got(dtype))
+    text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
     return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
 
 
-def _kind(dtype: Any) -> str:
-    """What a column of this dtype is declared as."""
-    name = dtype.__name__ if isinstance(dtype, type) else str(dtype) if isinstance(dtype, np.dtype) else dtype
-    found = KINDS.get(name) if isinstance(name, str) else None
-    if found is None:
+def _name(dtype: Any) -> str:
+    """The name of a dtype, one of `KINDS`; ParameterError for any other."""
+    name = dtype
+    if isinstance(dtype, type):
+        name = dtype.__name__
+    elif isinstance(dtype, np.dtype | ExtensionDtype):
+        name = str(dtype)
+    if not isinstance(name, str) or name not in KINDS:
         raise ParameterError(
             f"'astype' does not know this type (got {got(dtype)}).", 'private.astype({"age": "float64"})'
         )
-    return found
+    return name
 
 
 def _instead(column: Column, target: str) -> str:

@@ -10,6 +10,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.expressions import astype, rename
+from pdprivacy.timeline import Timeline
 
 DOMAIN = Domain(
     (
@@ -94,7 +95,9 @@ def test_releases_name_the_new_column():
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float64", "float", "Float64", float, np.float64, np.dtype("float64")], ids=str
+    "dtype",
+    ["float64", "float", "Float64", float, np.float64, np.dtype("float64"), pd.Float64Dtype()],
+    ids=str,
 )
 def test_integers_and_truth_values_become_floats(dtype):
     step = astype(DOMAIN, dict.fromkeys(["age", "ill", "rooms"], dtype))
@@ -145,6 +148,36 @@ def test_integers_that_floats_do_not_hold_stay_integers(upper):
     domain = Domain((Column("id", "integer", lower=0, upper=upper),))
     with pytest.raises(DeclarationError, match="bounds"):
         astype(domain, {"id": float})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ({"ill": int}, "astype({'ill': 'int'})"),
+        ({"ill": np.dtype("int64"), "age": "float64"}, "astype({'ill': 'int64', 'age': 'float64'})"),
+        ({"age": pd.Int64Dtype()}, "astype({'age': 'Int64'})"),  # changes nothing
+    ],
+    ids=str,
+)
+def test_the_lineage_is_the_call(dtype, text):
+    step = astype(DOMAIN, dtype)
+    assert step.text == text
+    assert eval(text, {"astype": lambda given: astype(DOMAIN, given)}).domain == step.domain
+
+
+@pytest.mark.parametrize("given", [int, float, bool, "Float64", pd.BooleanDtype()], ids=str)
+def test_the_lineage_of_one_type_is_the_call(given):
+    domain = Domain((Column("ill", "boolean"),))
+    step = astype(domain, given)
+    again = eval(step.text, {"astype": lambda dtype: astype(domain, dtype)})
+    assert (again.text, again.domain) == (step.text, step.domain)
+
+
+@pytest.mark.parametrize("dtype", [int, float, "str", "category"])
+def test_dates_stay_dates(dtype):
+    domain = Domain((Column("when", "integer", lower=0, upper=90, timeline=Timeline(19_723, "D")),))
+    with pytest.raises(ParameterError, match="column 'when' holds dates"):
+        astype(domain, {"when": dtype})
 
 
 def test_one_type_for_all_columns():
