@@ -106,6 +106,7 @@ _WORDS = MappingProxyType(
         **dict.fromkeys(("variance", "sem"), "var"),
         **dict.fromkeys(("stddev", "sd"), "std"),
         **dict.fromkeys(("total",), "sum"),
+        "aggregate": "agg",
         **dict.fromkeys(("correlation", "corrwith"), "corr"),
         **dict.fromkeys(("regression", "linregress", "lstsq", "OLS", "fit"), "ols"),
         **dict.fromkeys(("group_by", "by"), "groupby"),

@@ -59,7 +59,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("merge", "join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
         **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
         **dict.fromkeys(("drop", "filter", "reindex"), (_PLACE, _SELECT)),
-        **dict.fromkeys(("apply", "map", "transform", "pipe", "aggregate"), (_FUNCTION, _COLUMN)),
+        **dict.fromkeys(("apply", "map", "transform", "pipe"), (_FUNCTION, _COLUMN)),
         "eval": ("an expression may look at other records, as with age.mean()", _COLUMN),
         "qcut": ("its edges are quantiles of the data", "public edges: private.dp.cut('age', [18, 30, 65])"),
         "replace": (

@@ -109,7 +109,8 @@ def agg(
 
     All statistics of a column are made of one set of noisy numbers that share its epsilon equally: a count, a
     sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and "std"
-    together cost what "std" does. A single statistic by name is the release of that name.
+    together cost what "std" does. A single statistic by name is the release of that name, with
+    Laplace noise by default for counts, too.
 
     Returns a Series labelled by column where each has one statistic, given by name; else a DataFrame of
     statistics by columns, NaN where a mapping asks for none. ``bounds`` are refused there.

@@ -46,6 +46,7 @@ from pdprivacy.releases.selection import (
     of_labels,
     of_numbers,
     quantiles,
+    refuse_numbers,
     selected,
     shares_asked,
 )
@@ -465,6 +466,7 @@ def quantile(
     On frames of other engines than pandas all groups are read by one query, which takes memory for each
     different number that a group has.
     """
+    refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
     return groups._ranked("quantile", columns, q, epsilon, split, options)
 
 

@@ -235,6 +235,7 @@ def quantile(
     0.25  31.0
     0.75  54.0
     """
+    refuse_numbers(protected, columns)
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
     shares, named, several = shares_asked(q)
     if weighing is not None and not all(0 < one < 1 for one in shares):
@@ -251,6 +252,18 @@ def quantile(
         return pd.DataFrame(values, index=pd.Index(named), columns=names)
 
     return selected(protected, "quantile", chosen, choices, epsilon, {**options, "weights": weighing}, make)
+
+
+def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
+    """Refuse numbers in the place of columns, as in ``DataFrame.quantile(0.5)``."""
+    several = isinstance(columns, list)
+    listed = list(columns) if several else [columns]
+    if listed and all(type(one) in (int, float) and one not in protected.domain for one in listed):
+        shown = "[0.25, 0.75]" if several else "0.5"
+        raise ParameterError(
+            f"'quantile' takes columns first, and 'q' by name (got {got(columns)}).",
+            f"{call}.quantile(q={shown}, epsilon=0.1)",
+        )
 
 
 def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:

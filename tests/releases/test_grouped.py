@@ -620,6 +620,26 @@ REFUSED = {
     ),
     "distinct numbers": (lambda dp: dp.nunique("pay", epsilon=1), DeclarationError, "pay"),
     "a quantile beyond": (lambda dp: dp.groupby("ill").quantile("age", 2, epsilon=1), ParameterError, "'q'"),
+    "the long name of agg": (
+        lambda dp: dp.aggregate("mean", epsilon=1),
+        AttributeError,
+        r"Hint: private\.dp\.agg",
+    ),
+    "the long name of agg by group": (
+        lambda dp: dp.groupby("ill").aggregate("mean", epsilon=1),
+        AttributeError,
+        r"groupby\(\"region\"\)\.agg",
+    ),
+    "a share in the place of a column": (
+        lambda dp: dp.quantile(0.5, epsilon=1),
+        ParameterError,
+        r"private\.dp\.quantile\(q=0\.5, epsilon",
+    ),
+    "shares in the place of columns": (
+        lambda dp: dp.groupby("ill")["age"].quantile([0.25, 0.75], epsilon=1),
+        ParameterError,
+        r"groupby\('ill'\)\.quantile\(q=\[0",
+    ),
     "noise of a quantile": (
         lambda dp: dp.groupby("ill").median("age", mechanism="laplace", epsilon=1),
         ParameterError,
