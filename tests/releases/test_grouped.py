@@ -620,6 +620,11 @@ REFUSED = {
     ),
     "distinct numbers": (lambda dp: dp.nunique("pay", epsilon=1), DeclarationError, "pay"),
     "a quantile beyond": (lambda dp: dp.groupby("ill").quantile("age", 2, epsilon=1), ParameterError, "'q'"),
+    "labels to count records of": (
+        lambda dp: dp.groupby("ill")["grade"].count(epsilon=1),
+        ParameterError,
+        r"groupby\('ill'\).value_counts\(\['grade'\], epsilon",
+    ),
     "the long name of agg": (
         lambda dp: dp.aggregate("mean", epsilon=1),
         AttributeError,
