@@ -85,8 +85,9 @@ class Metadata:
         that the released sums of weights and the declared bounds allow; one for all, or one each, or None. Of
         shares of rows or columns, that of the row or column.
     regression : of coefficients, made of the same noisy numbers: ``records``, ``degrees_of_freedom``,
-        ``residual_variance``, ``r_squared``, ``ridge``, ``weights`` (a column, the last of ``columns``), and
-        ``interval_of``, which is "population" because ``error`` counts the sample and the noise, or None
+        ``residual_variance``, ``r_squared``, ``ridge``, ``weights``, and ``interval_of``: "population",
+        because ``error`` counts the sample and the noise, with a penalty "population, given the regressors"
+        of these records, or None
         where ``note`` says why there is no interval; of several releases a list. None of other statistics,
         whose ``error`` is of the noise alone.
 
