@@ -218,10 +218,12 @@ class _Transaction(LedgerFiles, Writer):
             raise self.refused(fact, "try again, with the ledger in its place.")
 
     def _check_format(self) -> None:
-        if self._setting("application_id") != database.APPLICATION:
+        self.execute("BEGIN")  # so that SQLite locks the file, and looks for a journal, once for both
+        application, version = self._setting("application_id"), self._setting("user_version")
+        self.execute("COMMIT")
+        if application != database.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
             raise self.refused("is a database, but not a ledger", hint)
-        version = self._setting("user_version")
         if version == 1:
             self._migrate()
         elif version != database.FORMAT:

@@ -51,14 +51,12 @@ class Row(NamedTuple):
         return f"{self.number}:{self.hash.hex()}"
 
 
-TYPES: tuple[set[type], ...] = ({int}, {str}, {str}, {str, type(None)}, {str}, {bytes})
+TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
 
 
 def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     """Return whether rows, as a database returns them, have the types of records."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(TYPES)
-    typed = all(set(map(type, column)) <= types for column, types in zip(columns, TYPES, strict=True))
-    return typed and set(map(len, columns[-1])) <= {32}
+    return all(tuple(map(type, row)) in TYPES and len(row[-1]) == 32 for row in rows)
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
