@@ -220,7 +220,7 @@ class _Transaction(LedgerFiles, Writer):
     def _check_format(self) -> None:
         self.execute("BEGIN")  # so that SQLite locks the file, and looks for a journal, once for both
         application, version = self._setting("application_id"), self._setting("user_version")
-        self.execute("COMMIT")
+        self.execute("END")
         if application != database.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
             raise self.refused("is a database, but not a ledger", hint)
