@@ -89,7 +89,7 @@ class _Walk:
     number: int = 0
     hash: bytes = ROOT
     budgets: dict[str, _Budget] = field(default_factory=dict)
-    releases: set[tuple[str, str | None]] = field(default_factory=set)
+    releases: set[tuple[str, str]] = field(default_factory=set)
     kinds: dict[tuple[type[Loss], str, bytes], tuple[Added, bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -134,7 +134,7 @@ class _Walk:
             raise altered(row)
 
     def _charged(self, row: Row, budget: _Budget) -> None:
-        body, release = charge_of(row), (row.budget, row.release)
+        body, release = charge_of(row), None if row.release is None else (row.budget, row.release)
         added, unstated = self._effect(row, body, budget.terms)
         budget.add(added)
         budget.charges += 1
@@ -143,7 +143,7 @@ class _Walk:
         stated = (body["charge"], body["unstated"], body["spent"] + body["asked"])
         if stated != (budget.charges, budget.unstated, budget.texts) or release in self.releases:
             raise altered(row)
-        if row.release is not None:
+        if release is not None:
             self.releases.add(release)
 
     def _effect(self, row: Row, body: dict[str, Any], terms: Terms) -> tuple[Added, bool]:

@@ -51,12 +51,14 @@ class Row(NamedTuple):
         return f"{self.number}:{self.hash.hex()}"
 
 
-TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
+TYPES: tuple[set[type], ...] = ({int}, {str}, {str}, {str, type(None)}, {str}, {bytes})
 
 
 def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     """Return whether rows, as a database returns them, have the types of records."""
-    return all(tuple(map(type, row)) in TYPES and len(row[-1]) == 32 for row in rows)
+    columns = list(zip(*rows, strict=True)) or [()] * len(TYPES)
+    typed = all(set(map(type, column)) <= types for column, types in zip(columns, TYPES, strict=True))
+    return typed and set(map(len, columns[-1])) <= {32}
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
