@@ -13,7 +13,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.expressions.arrays import column_of, dense
 from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
 
-__all__ = ["counted", "counted_columns", "moved_within"]
+__all__ = ["counted", "counted_columns", "midnights_of", "moved_within"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -39,7 +39,24 @@ def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
         values = values.astype(dtype.categories.dtype)
     if values.dtype == object or values.dtype.kind == "O":
         return _of_objects(values.astype(object), column, timeline)
-    return _of_index(pd.DatetimeIndex(values.array), column, timeline, values.index)
+    return _of_index(_index(values), column, timeline, values.index)
+
+
+def midnights_of(days: Any) -> pd.Series[Any]:
+    """An array of days of Arrow as times of NumPy, which also hold days before the year 1 and after 9999."""
+    import pyarrow as pa
+
+    found: pd.Series[Any] = days.cast(pa.timestamp("s" if days.type == pa.date32() else "ms")).to_pandas()
+    return found
+
+
+def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
+    """A column of times, or of days of Arrow, as an index."""
+    if isinstance(values.dtype, pd.ArrowDtype) and str(values.dtype).startswith("date"):
+        import pyarrow as pa
+
+        return pd.DatetimeIndex(midnights_of(pa.array(values.array)))
+    return pd.DatetimeIndex(values.array)
 
 
 def _of_index(
@@ -114,7 +131,7 @@ def moved_within(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
             for date, cell in zip(dates, old, strict=True)
         ]
         return pd.Series(cells, index=values.index, dtype=found.dtype)
-    index = pd.DatetimeIndex(found.array)
+    index = _index(found)
     moved: Any = index.array.copy()
     moved[outside] = dates.as_unit(index.unit).array
     series: Any = pd.Series(moved, index=values.index)
