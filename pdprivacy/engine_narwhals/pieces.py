@@ -23,7 +23,6 @@ from pdprivacy.engine.blocks import LARGEST
 from pdprivacy.engine.unit_codes import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
-from pdprivacy.expressions.date_cells import midnights_of
 
 __all__ = [
     "ArrowPieces",
@@ -354,7 +353,7 @@ def _pandas(values: Any, midnights: bool) -> Any:
         text = values if pa.types.is_large_string(kind) else values.cast(pa.large_string())
         return pd.arrays.ArrowExtensionArray(text)
     if pa.types.is_date(kind):
-        return midnights_of(values) if midnights else _days(values)
+        return values.cast(pa.timestamp("ms")).to_pandas() if midnights else _days(values)
     return values.to_pandas()
 
 

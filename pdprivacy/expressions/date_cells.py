@@ -13,7 +13,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.expressions.arrays import column_of, dense
 from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
 
-__all__ = ["counted", "counted_columns", "midnights_of", "moved_within"]
+__all__ = ["counted", "counted_columns", "moved_within"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -42,20 +42,10 @@ def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     return _of_index(_index(values), column, timeline, values.index)
 
 
-def midnights_of(days: Any) -> pd.Series[Any]:
-    """An array of days of Arrow as times of NumPy, which also hold days before the year 1 and after 9999."""
-    import pyarrow as pa
-
-    found: pd.Series[Any] = days.cast(pa.timestamp("s" if days.type == pa.date32() else "ms")).to_pandas()
-    return found
-
-
 def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
     """A column of times, or of days of Arrow, as an index."""
     if isinstance(values.dtype, pd.ArrowDtype) and str(values.dtype).startswith("date"):
-        import pyarrow as pa
-
-        return pd.DatetimeIndex(midnights_of(pa.array(values.array)))
+        values = values.astype("timestamp[ms][pyarrow]")  # which also holds days of no year of Python
     return pd.DatetimeIndex(values.array)
 
 
