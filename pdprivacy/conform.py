@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias, get_args
@@ -48,6 +48,7 @@ from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError,
 from pdprivacy.expressions.date_cells import counted, moved_within
 from pdprivacy.privacy import rational as _rational
 from pdprivacy.privacy import show
+from pdprivacy.timeline import DATE_UNITS, first_and_last
 
 __all__ = [
     "Conformed",
@@ -286,6 +287,21 @@ def check_types(frame: pd.DataFrame, domain: Domain) -> None:
     found = {name: dtype for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if name in domain}
     refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found.items()}, domain)
     refuse_rounded({name for name, dtype in found.items() if is_float(dtype)}, domain)
+    _refuse_nanoseconds({name for name, dtype in found.items() if "[ns" in str(dtype)}, domain)
+
+
+def _refuse_nanoseconds(names: Set[Hashable], domain: Domain) -> None:
+    """Refuse columns of nanoseconds that hold no date between the declared bounds, to which cells move."""
+    for column in domain.columns:
+        timeline = column.timeline
+        if column.name in names and timeline is not None:
+            size, (first, last) = DATE_UNITS[timeline.unit], first_and_last("ns", None)
+            low, high = (int(end or 0) + timeline.origin for end in (column.lower, column.upper))
+            if low * size > last or high * size < first:
+                raise InvalidDataError(
+                    f"column {column.name!r} is of nanoseconds, which hold no date between its bounds.",
+                    f'df[{column.name!r}] = df[{column.name!r}].astype("datetime64[us]").',
+                )
 
 
 def survey(frame: pd.DataFrame, domain: Domain) -> Survey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ else:
 
     HELD = BlockingIOError
 
-__all__ = ["draft", "lock", "sync", "unlock"]
+__all__ = ["draft", "lock", "same_file", "stat_or_none", "sweep", "sync", "unlock"]
 
 OUTSIDE = 2**30
 """A byte beyond the content of a lock file: Windows keeps others from reading a locked byte."""
@@ -79,7 +80,7 @@ def draft(path: str, put: Callable[[str, str], None] = _link, name: str | None =
     By default, FileExistsError is raised where something is at the path; `os.replace` replaces it. The names
     in the folder are not made durable. ``name``: of the file while it is made, by default a unique one.
     """
-    name = name or f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"
+    name = name or f"{path}-new-{os.getpid()}-{uuid.uuid4().hex}"  # as `sweep` finds it
     try:
         yield name
         sync(name)
@@ -87,3 +88,25 @@ def draft(path: str, put: Callable[[str, str], None] = _link, name: str | None =
     finally:
         with suppress(OSError):
             os.unlink(name)
+
+
+def sweep(path: str) -> None:
+    """Remove unfinished drafts of a path that a crash left; the caller sees to it that nobody makes one."""
+    folder, name = os.path.split(path)
+    pattern = re.compile(re.escape(name) + r"-new-[0-9]+-[0-9a-f]{32}")
+    for draft_name in filter(pattern.fullmatch, os.listdir(folder)):
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, draft_name))
+
+
+def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> os.stat_result | None:
+    """Return the status of a file, by `os.stat` or `os.lstat`; None where it is missing."""
+    try:
+        return look(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def same_file(first: os.stat_result | None, second: os.stat_result | None) -> bool:
+    """Return whether two statuses are of the same file, or both of a missing file, which is None."""
+    return first is second if first is None or second is None else os.path.samestat(first, second)

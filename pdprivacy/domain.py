@@ -20,7 +20,7 @@ from pdprivacy.checks import flag, items
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
-from pdprivacy.timeline import Timeline
+from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
     "MAX_INTEGER_CELLS",
@@ -223,6 +223,22 @@ class Column:
         if not numbers or self.lower is None or self.upper is None:
             raise DeclarationError(
                 f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
+            )
+        timeline, origin = self.timeline, self.timeline.origin if self.timeline else 0
+        assert timeline is not None
+        first, last = first_and_last(timeline.unit, timeline.zone)
+        if not first <= origin + self.lower <= origin + self.upper <= last:
+            ends = " to ".join(timeline.text(end - origin) for end in (first, last))
+            raise DeclarationError(
+                f"the dates of column {self.name!r} must be within {ends}, as their resolution is "
+                f"{timeline.unit!r}.",
+                'metadata={"dp": {"resolution": "us"}}' if timeline.unit == "ns" else "declare nearer dates",
+            )
+        if self.upper - self.lower > MOST_UNITS:
+            raise DeclarationError(
+                f"the bounds of column {self.name!r} hold more than 2**52 units of resolution "
+                f"{timeline.unit!r}.",
+                'metadata={"dp": {"resolution": "s"}}, or narrower bounds',
             )
 
     @property

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
-from pdprivacy.timeline import times
+from pdprivacy.timeline import first_and_last, times
 
 __all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
 
@@ -85,8 +85,9 @@ class Metadata:
         that the released sums of weights and the declared bounds allow; one for all, or one each, or None. Of
         shares of rows or columns, that of the row or column.
     regression : of coefficients, made of the same noisy numbers: ``records``, ``degrees_of_freedom``,
-        ``residual_variance``, ``r_squared``, ``ridge``, ``weights`` (a column, the last of ``columns``), and
-        ``interval_of``, which is "population" because ``error`` counts the sample and the noise, or None
+        ``residual_variance``, ``r_squared``, ``ridge``, ``weights``, and ``interval_of``: "population",
+        because ``error`` counts the sample and the noise, with a penalty "population, given the regressors"
+        of these records, or None
         where ``note`` says why there is no interval; of several releases a list. None of other statistics,
         whose ``error`` is of the noise alone.
 
@@ -422,7 +423,9 @@ def _interval_of_dates(
 
 
 def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Dates moved between the years 1 and 9999, of which Python knows no others."""
-    ends: list[Any] = [pd.Timestamp(day, tz=dates.dt.tz) for day in ("0001-01-02", "9999-12-30")]
+    """Dates in microseconds, moved between the first and the last that a declaration can hold."""
+    zone: Any = dates.dt.tz
+    first, last = first_and_last("us", zone)
+    ends: list[Any] = [pd.Timestamp(end, unit="us", tz=zone) for end in (first, last)]
     found: pd.Series[Any] = dates.clip(*ends)
     return found

@@ -42,6 +42,11 @@ NUMBERS = 10**6
 LEAST_EXPECTED = 5.0
 """The smallest expected count of a table, by the usual rule for Pearson's test (Cochran 1954)."""
 
+RARE = (
+    "no p-value: an expected count is below 5; merge rare labels by private.recode, or leave them out by "
+    "private.query"
+)
+
 LARGEST_NOISE = 0.2
 """The largest standard error of the noise in a correlation, and in a standard deviation as a share of it."""
 
@@ -81,7 +86,8 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     draws : how many tables are simulated. rng : a seed or generator of the simulation.
 
     There is no p-value if an expected count is below 5: NaN. If one is below three standard deviations of the
-    noise, the test rejects less often than its level says, and ``note`` tells that.
+    noise, ``note`` tells that: a p-value is stated more often where the noise raised a margin, and those
+    which are stated may reject too often, while the test as a whole rejects no more often than its level.
 
     Raises
     ------
@@ -96,6 +102,8 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     0.0001
     """
     facts, scale = _noise(table, ("crosstab",), "chi2_contingency", "private.dp.crosstab(...)")
+    if facts.weights is not None:
+        raise ParameterError("The table holds sums of weights, not counts of records.", "leave weights out.")
     if facts.normalize is not None or facts.margins:
         raise ParameterError("The table must hold counts without margins.", "normalize=False, margins=False.")
     counts = table.to_numpy(dtype=np.float64)[np.ix_(_known(table.index), _known(table.columns))]
@@ -104,12 +112,12 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     generator, size = simulator(rng), _draws(draws)
     expected = _expected(counts[np.newaxis])[0]
     if not expected.min() >= LEAST_EXPECTED:
-        return Significance(math.nan, math.nan, 0, "no p-value: an expected count is below 5")
+        return Significance(math.nan, math.nan, 0, RARE)
     found = float(_pearson(counts[np.newaxis])[0])
     simulated = _simulated(counts, expected, facts.mechanism, scale, size, generator)
     counted = "the sample and the noise"
     if expected.min() < CLEAR * _deviation(facts.mechanism, scale):
-        counted += ", which is large beside an expected count: it is rather too large than too small"
+        counted += ", which is large beside an expected count: of tables with a p-value, too many may reject"
     return _result(found, simulated, counted)
 
 
@@ -163,7 +171,8 @@ def ttest_ind(
     first, second : of `describe`, of records by two conditions, say.
     draws : how many differences are simulated. rng : a seed or generator of the simulation.
 
-    There is no p-value if a standard deviation or a count does not stand out of its noise: NaN.
+    There is no p-value if a standard deviation or a count does not stand out of its noise: NaN. Near that
+    limit those which are stated may reject too often, while the test as a whole does not.
 
     Raises
     ------
@@ -180,13 +189,17 @@ def ttest_ind(
     0.0001
     """
     generator, size = simulator(rng), _draws(draws)
-    if first is second:
-        raise ParameterError("The two releases must be of different records.")
     difference, variance, simulated = 0.0, 0.0, np.zeros(size)
+    seen: set[str] = set()
     for sign, released in ((1, first), (-1, second)):
         facts, scales = _noises(released, ("describe",), "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
+        if facts.fingerprint in seen:
+            raise ParameterError("The two releases must be of different records, and they are the same.")
+        seen.add(facts.fingerprint)
+        if [str(label) for label in released.columns].count(str(column)) > 1:
+            raise ParameterError(f"Two columns of the release read {str(column)!r}.", "rename one.")
         place = _place(released.columns, column)
         rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
         errors = facts.error_of_each("standard_error", released.shape)[:, place]
@@ -224,7 +237,8 @@ def pearsonr(
     1 / (rows - 1), as of independent columns, plus the noise, whose standard error the release states.
 
     released : of `corr` without constraint.
-    rows : the number of records: a number or a released count. Taken from the metadata where it is public.
+    rows : the number of records without a null in the columns of the matrix: a number or a released count.
+        Taken from the metadata where it is public.
     draws : how many correlations are simulated. rng : a seed or generator of the simulation.
 
     There is no p-value if the standard error of the noise is above 0.2: NaN.
@@ -265,7 +279,7 @@ def _records(facts: Metadata, rows: Any) -> float:
     if rows is None:
         raise ParameterError(
             "The number of rows is not public, and 'rows' is not given.",
-            "rows=private.dp.count(epsilon=0.1).",
+            f"rows=private.dropna({facts.columns!r}).dp.count(epsilon=0.1).",
         )
     found = doubles(rows, "'rows'").ravel()
     if found.shape != (1,) or not 10 <= found[0] < math.inf:
@@ -304,6 +318,11 @@ def _noises(
         )
     if facts.releases != 1:
         raise ParameterError(f"{test!r} takes a single release.", "releases=1.")
+    if facts.unit is not None:
+        raise ParameterError(
+            f"{test!r} takes the records for independent, and those of one unit ({facts.unit!r}) are not.",
+            "test releases of one record per unit, protected without 'unit'.",
+        )
     scales = facts.scale if isinstance(facts.scale, dict) else {"": facts.scale}
     if not all(isinstance(one, int | float) and 0 <= one < math.inf for one in scales.values()):
         raise MetadataError("The release metadata does not hold the scale of the noise.")

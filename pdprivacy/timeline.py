@@ -26,6 +26,7 @@ __all__ = [
     "Freq",
     "TimeUnit",
     "Timeline",
+    "first_and_last",
     "nanoseconds",
     "times",
     "timestamp",
@@ -72,8 +73,9 @@ FIELDS: dict[str, tuple[int, int]] = {
 }
 """The least and the greatest value of each field of a date but the year, as ``Series.dt`` has them."""
 
-FIRST, LAST = np.datetime64("0001-01-02", "D"), np.datetime64("9999-12-30", "D")
-"""The days between which every time zone has dates."""
+FIRST = int(np.datetime64("0001-01-01", "D").astype(np.int64)) * DAY
+LAST = int(np.datetime64("10000-01-01", "D").astype(np.int64)) * DAY - 1
+"""The first and the last nanosecond since 1970 of the years 1 to 9999, of which Python knows no others."""
 
 LONGEST = 1e12
 """Seconds of a time, about 30,000 years."""
@@ -107,6 +109,21 @@ def nanoseconds(instant: pd.Timestamp) -> int:
     """
     stored = instant.to_datetime64()
     return int(stored.astype(np.int64)) * DATE_UNITS[np.datetime_data(stored.dtype)[0]]
+
+
+def first_and_last(unit: str, zone: str | None) -> tuple[int, int]:
+    """The first and the last date that can be held, in whole units since 1970.
+
+    These are the years 1 to 9999, and of nanoseconds what 64 bits hold. With a time zone they end a day
+    earlier on both sides, so that the clocks of every time zone show such a date.
+
+    >>> first, last = first_and_last("s", None)
+    >>> str(np.datetime64(first, "s")), str(np.datetime64(last, "s"))
+    ('0001-01-01T00:00:00', '9999-12-31T23:59:59')
+    """
+    size, margin = DATE_UNITS[unit], 0 if zone is None else DAY
+    low, high = (-(2**63) + 1, 2**63 - 1) if unit == "ns" else (FIRST, LAST)
+    return -(-(low + margin) // size), (high - margin) // size
 
 
 def zone_of(instant: pd.Timestamp) -> str | None:
@@ -193,10 +210,28 @@ class Timeline:
         if instant is None:
             raise ParameterError(
                 f"{what} is not one instant in the time zone {self.zone!r}.",
-                'state its offset: pd.Timestamp("2020-10-25 02:30+02:00")',
+                f"state its offset: {self.nearest(value)!r}",
             )
         units, rest = divmod(nanoseconds(instant), DATE_UNITS[self.unit])
         return units - self.origin + 0.5 if rest else units - self.origin
+
+    def nearest(self, value: Any) -> str:
+        """The text of the date nearest to a constant that `position` accepts; of any date, for no date.
+
+        >>> Timeline(0, "s", "Europe/Paris").nearest("2020-10-25 02:30")
+        '2020-10-25 02:30:00+02:00'
+        """
+        instant = timestamp(value)
+        if instant is None:
+            return "2020-01-31"
+        if self.zone is None:
+            return str(instant.tz_localize(None)).removesuffix(" 00:00:00")
+        try:
+            if instant.tzinfo is None:
+                instant = instant.tz_localize(self.zone, ambiguous=True, nonexistent="shift_forward")
+        except Exception:  # too near to the year 1 or 9999
+            instant = pd.Timestamp("2020-01-31", tz=self.zone)
+        return str(instant)
 
     def counted(self, stored: Integers, unit: str, lower: int, upper: int) -> Integers:
         """The numbers of dates stored as integers since 1970, rounded down.
@@ -223,14 +258,11 @@ class Timeline:
         return "s" if DATE_UNITS[self.unit] >= SECOND else self.unit
 
     def dates(self, numbers: Any) -> pd.DatetimeIndex:
-        """Numbers as dates, rounded to `stored_unit`; NaT for NaN, and none before year 1 or after 9999."""
+        """Numbers as dates, rounded to `stored_unit`; NaT for NaN, and none outside `first_and_last`."""
         unit = self.stored_unit
         many = int(self.units(unit))
-        ends = [int(day.astype(f"datetime64[{unit}]").astype(np.int64)) for day in (FIRST, LAST)]
-        if unit == "ns":
-            ends = [-(2**63) + DAY, 2**63 - DAY]
         origin, missing = self.origin * many, np.iinfo(np.int64).min
-        low, high = ends[0] - origin, ends[1] - origin
+        low, high = (end - origin for end in first_and_last(unit, self.zone))
         values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         stored = [
             missing if number != number else origin + round(min(max(number * many, low), high))

@@ -80,6 +80,18 @@ def test_a_draft_that_fails_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_drafts_that_a_crash_left_are_swept_and_nothing_else(tmp_path):
+    path = str(tmp_path / "budget.db")
+    with disk.draft(path) as name:
+        open(name, "w").close()
+    left = name[:-32] + 32 * "f"
+    others = {f"{path}-new-", f"{path}-new-12", f"{tmp_path}/another.db-new-1-{32 * 'a'}", f"{left}x"}
+    for file in (left, *others):
+        open(file, "w").close()
+    disk.sweep(path)
+    assert {entry.path for entry in os.scandir(tmp_path)} == others | {path}
+
+
 def test_a_file_system_without_hard_links_keeps_what_is_there(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError

@@ -189,7 +189,7 @@ def test_where_noise_hides_what_a_test_needs_there_is_no_p_value(private):
 
 def test_large_noise_beside_an_expected_count_is_said(private):
     table = private.dp.crosstab("a", "b", epsilon=0.01, rng=1)
-    assert "rather too large" in pdprivacy.chi2_contingency(table, draws=99, rng=1).note
+    assert "large beside an expected count" in pdprivacy.chi2_contingency(table, draws=99, rng=1).note
 
 
 def test_results_do_not_change_and_seeds_repeat_them(table):
@@ -222,6 +222,42 @@ def test_what_was_not_released_or_has_other_noise_is_refused(private, table):
     for given, error, message in refused:
         with pytest.raises(error, match=message):
             pdprivacy.chi2_contingency(given)
+
+
+def test_what_is_no_independent_count_of_records_is_refused():
+    domain = Domain(
+        (*DOMAIN.columns, Column("w", "float", lower=0, upper=3), Column("u", "integer", lower=0, upper=99))
+    )
+    some = frame(200, 1).assign(w=1.5, u=np.arange(200) // 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeclarationWarning)
+        whole = pdprivacy.protect(some, domain, epsilon=100)
+        units = pdprivacy.protect(some, domain, epsilon=100, unit="u", max_rows=2)
+    with pytest.raises(ParameterError, match="sums of weights"):
+        pdprivacy.chi2_contingency(whole.dp.crosstab("a", "b", weights="w", epsilon=1))
+    for test in (
+        lambda: pdprivacy.chi2_contingency(units.dp.crosstab("a", "b", epsilon=1)),
+        lambda: pdprivacy.pearsonr(units.dp.corr(["x", "y"], epsilon=1), "x", "y", rows=200),
+        lambda: pdprivacy.ttest_ind(*(units.dp.describe("x", epsilon=1) for _ in "ab"), "x"),
+    ):
+        with pytest.raises(ParameterError, match="those of one unit"):
+            test()
+
+
+def test_one_release_twice_and_columns_that_read_alike_are_refused(private):
+    described = private.dp.describe("x", epsilon=1)
+    with pytest.raises(ParameterError, match="different records"):
+        pdprivacy.ttest_ind(described, described.copy(), "x")
+    alike = Domain((Column(1, "float", lower=0, upper=1), Column("1", "float", lower=0, upper=1000)))
+    some = pd.DataFrame({1: np.linspace(0.1, 0.9, 500), "1": np.linspace(1, 999, 500)})
+    made = pdprivacy.protect(some, alike, epsilon=100)
+    with pytest.raises(ParameterError, match="read '1'"):
+        pdprivacy.ttest_ind(*(made.dp.describe(epsilon=1) for _ in "ab"), 1)
+
+
+def test_the_rows_of_a_correlation_are_those_without_nulls(private):
+    with pytest.raises(ParameterError, match=r"private\.dropna\(\['x', 'y'\]\)"):
+        pdprivacy.pearsonr(private.dp.corr(["x", "y"], epsilon=1), "x", "y")
 
 
 def test_columns_rows_and_draws_are_checked(private, table):

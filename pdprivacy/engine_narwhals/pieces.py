@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import io
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 Found = TypeVar("Found")
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
 
 ROWS = 1 << 18
@@ -61,7 +62,7 @@ class Piecewise:
 
     def on_arrow(self, table: Any) -> Any:
         """The step, of a table of Arrow."""
-        made, keep = self._computed(pandas_of(table.select(list(self.reads))))
+        made, keep = self._computed(pandas_of(table.select(list(self.reads)), self._dates))
         for name, values in made:
             place = table.schema.get_field_index(name)
             table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
@@ -79,9 +80,13 @@ class Piecewise:
         """The step, of a frame of Polars."""
         import polars
 
-        made, keep = self._computed(_pandas_of_polars(frame.select(self.reads)))
+        made, keep = self._computed(_pandas_of_polars(frame.select(self.reads), self._dates))
         found = frame.with_columns([_series(name, values) for name, values in made])
         return found if keep is None else found.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
+
+    @property
+    def _dates(self) -> frozenset[Hashable]:
+        return frozenset(column.name for column in self.made if column.timeline is not None)
 
     def _computed(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
         import pyarrow as pa
@@ -214,7 +219,7 @@ def _lazily(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
     return frame.lazy().map_batches(function, schema=schema, streamable=True)
 
 
-def _pandas_of_polars(part: Any) -> pd.DataFrame:
+def _pandas_of_polars(part: Any, dates: Collection[Hashable] = ()) -> pd.DataFrame:
     """A piece as a pandas frame; Arrow has no integers of 128 bits, and no bound is beyond those of 64."""
     import polars
 
@@ -223,7 +228,7 @@ def _pandas_of_polars(part: Any) -> pd.DataFrame:
             within = polars.col(name).clip(upper_bound=LARGEST)
             within = within.clip(lower_bound=-LARGEST) if str(kind) == "Int128" else within
             part = part.with_columns(within.cast(polars.Int64))
-    return pandas_of(part.to_arrow())
+    return pandas_of(part.to_arrow(), dates)
 
 
 def each_of_polars(frame: Any, function: Callable[[Any], Found]) -> list[Found]:
@@ -316,12 +321,14 @@ def _numbers_of(table: Any) -> Columns:
     return _Numbers(len(table), dict(zip(table.column_names, arrays, strict=True)))
 
 
-def pandas_of(table: Any) -> pd.DataFrame:
+def pandas_of(table: Any, dates: Collection[Hashable] = ()) -> pd.DataFrame:
     """A table of Arrow as a pandas frame whose columns the checks and steps of pandas frames read.
 
-    Days are dates and decimals decimals of Python, as in frames of pandas.
+    Days are dates and decimals decimals of Python, as in frames of pandas. Days before the year 1 or after
+    9999, which Python does not know, become the first or the last that it knows; those of ``dates``, the
+    columns that are read as dates, become midnights of NumPy and stay as they are.
     """
-    columns = {name: _pandas(table.column(name)) for name in table.column_names}
+    columns = {name: _pandas(table.column(name), name in dates) for name in table.column_names}
     return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), copy=False)
 
 
@@ -331,7 +338,7 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(decimal, object)) if decimal else frame
 
 
-def _pandas(values: Any) -> Any:
+def _pandas(values: Any, midnights: bool) -> Any:
     import pyarrow as pa
 
     kind = values.type
@@ -345,7 +352,19 @@ def _pandas(values: Any) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
         text = values if pa.types.is_large_string(kind) else values.cast(pa.large_string())
         return pd.arrays.ArrowExtensionArray(text)
+    if pa.types.is_date(kind):
+        return values.cast(pa.timestamp("ms")).to_pandas() if midnights else _days(values)
     return values.to_pandas()
+
+
+def _days(values: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    first, last = (day.toordinal() - EPOCH for day in (datetime.date.min, datetime.date.max))
+    days = values.cast(pa.date32()).cast(pa.int32())
+    known = pc.min_element_wise(pc.max_element_wise(days, first, skip_nulls=False), last, skip_nulls=False)
+    return known.cast(pa.int32()).cast(pa.date32()).to_pandas()
 
 
 def arrow_type(column: Column) -> Any:

@@ -39,7 +39,14 @@ def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
         values = values.astype(dtype.categories.dtype)
     if values.dtype == object or values.dtype.kind == "O":
         return _of_objects(values.astype(object), column, timeline)
-    return _of_index(pd.DatetimeIndex(values.array), column, timeline, values.index)
+    return _of_index(_index(values), column, timeline, values.index)
+
+
+def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
+    """A column of times, or of days of Arrow, as an index."""
+    if isinstance(values.dtype, pd.ArrowDtype) and str(values.dtype).startswith("date"):
+        values = values.astype("timestamp[ms][pyarrow]")  # which also holds days of no year of Python
+    return pd.DatetimeIndex(values.array)
 
 
 def _of_index(
@@ -114,7 +121,7 @@ def moved_within(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
             for date, cell in zip(dates, old, strict=True)
         ]
         return pd.Series(cells, index=values.index, dtype=found.dtype)
-    index = pd.DatetimeIndex(found.array)
+    index = _index(found)
     moved: Any = index.array.copy()
     moved[outside] = dates.as_unit(index.unit).array
     series: Any = pd.Series(moved, index=values.index)

@@ -274,7 +274,9 @@ class ExpressionReader:
             assert column.timeline is not None
             return column.timeline.position(value, f"what column {column.name!r} is compared with")
         except ParameterError as error:
-            refused = QueryError(str(error.args[0]).split("\nHint:")[0], f"{column.name} >= '2020-01-31'")
+            known = "2020-01-31" if column.timeline is None else column.timeline.nearest(value)
+            valid = f"private[private[{column.name!r}] >= {known!r}]"
+            refused = QueryError(str(error.args[0]).split("\nHint:")[0], valid)
         raise refused  # outside the except block: one error, not two
 
     # ---------------------------------------------------------------- arithmetic

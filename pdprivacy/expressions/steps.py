@@ -334,6 +334,9 @@ def clipped_column(column: Column, low: int | float | None, high: int | float | 
 
 
 def _clipping(column: Column, renewed: Column, low: Any, high: Any) -> Cells:
+    if column.timeline is not None:  # of dates, either may be beyond 64 bits
+        low, high = int(renewed.lower or 0), int(renewed.upper or 0)
+
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         values = read[column.name]
         if column.kind == "float":

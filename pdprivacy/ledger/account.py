@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
@@ -333,6 +334,8 @@ FIRST_YEAR, LAST_YEAR = 2000, 2200
 FIELDS = {"label": str, "mechanism": str, "charge": int, "unstated": bool, "spent": list, "asked": list}
 """The types of plain fields of the record of a charge."""
 
+_FIELDS, _TYPES = itemgetter(*FIELDS), tuple(FIELDS.values())
+
 
 @lru_cache(maxsize=64)
 def terms_of(row: Row) -> Terms:
@@ -353,7 +356,7 @@ def charge_of(row: Row) -> dict[str, Any]:
     try:
         time = body["time"] = datetime.fromisoformat(body["time"])
         sound = time.tzinfo is UTC and FIRST_YEAR < time.year < LAST_YEAR and body["charge"] > 0
-        sound = sound and [type(body[name]) for name in FIELDS] == list(FIELDS.values())
+        sound = sound and tuple(map(type, _FIELDS(body))) == _TYPES
     except (KeyError, TypeError, ValueError):
         sound = False
     if not sound:

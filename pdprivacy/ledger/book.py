@@ -193,6 +193,10 @@ class StoredBook:
 
     def __init__(self, chain: Chain, name: str) -> None:
         self.chain, self.name = chain, name
+        self._last: tuple[Row | None, Account] | None = None  # the last charge that was entered here
+
+    def __reduce__(self) -> Any:
+        return StoredBook, (self.chain, self.name)
 
     def _key(self) -> tuple[str, str]:
         return self.chain.store.address, self.name
@@ -229,6 +233,7 @@ class StoredBook:
                 _refuse_again(self._answered(writer, row, account.terms))
             entry = make(account)
             writer.add(self.name, "charge", release, entry.to_json())
+            self._last = writer.head, entry.after
             return entry
 
         return self.chain.write(add)
@@ -289,7 +294,7 @@ class StoredBook:
     def _answered(self, reader: Reader, row: Row, terms: Terms) -> Entry:
         """Return the charge of a record, marked as answered if one of the next records says so."""
         entry = entry_of(row, terms)
-        for later in reader.span(row.number, row.number + SPAN):
+        for later in reader.span(row.number, row.number + 2 * SPAN):
             if (later.budget, later.kind) == (self.name, "answer") and answer_of(later)[0] == entry.number:
                 return _noted(entry, None)
         return entry
@@ -338,6 +343,9 @@ class StoredBook:
         row = self._find(reader, "charge")
         if decides and reader.last_charge(self.name, (row or opened).number) is not None:
             raise self._disagree()
+        last = self._last
+        if last is not None and (last[0], last[1].terms) == (row, terms):
+            return last[1]
         return Account(terms) if row is None else entry_of(row, terms).after
 
     def _terms(self, reader: Reader) -> tuple[Row, Terms]:

@@ -6,8 +6,9 @@ import os
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from itertools import islice
 from urllib.parse import quote
 
@@ -53,7 +54,8 @@ def new_identity() -> str:
     return IDENTITY.format(uuid.uuid4().hex)
 
 
-def identity(objects: Sequence[tuple[str, str, str]], *, new: bool) -> tuple[str, list[str]]:
+@lru_cache(maxsize=64)
+def identity(objects: tuple[tuple[str, str, str], ...], *, new: bool) -> tuple[str, list[str]]:
     """Return the id of a ledger, which a ``new`` one lacks, and what is wrong with its tables.
 
     ``objects``: the rows that `OBJECTS` selects.

@@ -13,16 +13,13 @@ import re
 import sqlite3
 import stat
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 
 from pdprivacy import disk
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.store import NOTHING
 
-__all__ = ["FAULTS", "NO_RIGHT", "RESTORE", "RESTORE_ALONE", "LedgerFiles", "same_file"]
-__all__ += ["stat_or_none", "sweep"]
+__all__ = ["FAULTS", "NO_RIGHT", "RESTORE", "RESTORE_ALONE", "LedgerFiles"]
 
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """The errors of SQLite, of its module in Python and of the operating system."""
@@ -113,7 +110,7 @@ class LedgerFiles:
             if self.file is not None:
                 self._wait(self.file, until)
             # another file may have the name by now
-            held = self.file is None or same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
+            held = self.file is None or disk.same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
 
     def _open_lock(self, create: bool) -> None:
         lock = self.path + "-lock"
@@ -155,14 +152,14 @@ class LedgerFiles:
 
     def plain(self, end: str) -> os.stat_result | None:
         """Return the status of a file beside the database, None if missing; refuse links and devices."""
-        stats = stat_or_none(self.path + end, os.lstat)
+        stats = disk.stat_or_none(self.path + end, os.lstat)
         if stats is not None and not stat.S_ISREG(stats.st_mode):
             raise self.refused(f"needs a plain file {self.path + end!r}", "move it away.")
         return stats
 
     def status(self) -> os.stat_result | None:
         """Return the status of the database, None where a new one may be made; refuse anything else."""
-        stats = stat_or_none(self.path)
+        stats = disk.stat_or_none(self.path)
         if stats is None:
             if not os.path.isdir(os.path.dirname(self.path)):
                 raise self.refused("cannot be made: its directory does not exist", "make it first.")
@@ -178,7 +175,7 @@ class LedgerFiles:
             hint = "restore it from a copy, or name a file that does not exist to start a new ledger."
             raise self.refused(f"holds {stats.st_size} bytes, and no ledger", hint)
         if stats.st_nlink > 1 and self.file is not None:
-            sweep(self.path)  # left by a process that was killed while it made the ledger
+            disk.sweep(self.path)  # left by a process that was killed while it made the ledger
             names = os.stat(self.path).st_nlink
             if names > 1:
                 hint = "keep one of the names; use a symbolic link for another."
@@ -197,8 +194,8 @@ class LedgerFiles:
         A transaction changes page 1, so its journal holds that page as it was: with the id of the ledger, and
         with its counter as it is now, or one less. Source: sqlite.org/fileformat2.html, section 3.
         """
-        with open(self.journal, "rb") as file:
-            header = file.read(28)
+        with io.FileIO(self.journal) as file:
+            header = file.read(28) or b""
             unlike = int.from_bytes(header[:8], "big") ^ int.from_bytes(MAGIC, "big")
             if len(header) < 28 or unlike.bit_count() > 8:
                 # the transaction was complete, or was cut off before the database was changed
@@ -210,7 +207,7 @@ class LedgerFiles:
             file.seek(sector)
             first_pages = 0
             for _ in range(count if sound else 0):
-                record = file.read(page + 8)
+                record = file.read(page + 8) or b""
                 before = record[4:-4]
                 # the sum of every 200th byte from the end
                 checksum = (nonce + sum(before[page - 200 : 0 : -200])) % 2**32
@@ -226,19 +223,6 @@ class LedgerFiles:
                 RESTORE_ALONE,
             )
         return True
-
-
-def stat_or_none(path: str, look: Callable[[str], os.stat_result] = os.stat) -> os.stat_result | None:
-    """Return the status of a file, by `os.stat` or `os.lstat`; None where it is missing."""
-    try:
-        return look(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def same_file(first: os.stat_result | None, second: os.stat_result | None) -> bool:
-    """Return whether two statuses are of the same file, or both of a missing file, which is None."""
-    return first is second if first is None or second is None else os.path.samestat(first, second)
 
 
 def _is_used(path: str) -> bool:
@@ -286,12 +270,3 @@ def _same_page(before: bytes, now: bytes, pages: int) -> bool:
     migrates = _numbers(before[VERSION]) == [1]  # the one transaction that changes the tables
     same = constant[0] == constant[1] and _numbers(before[SIZE]) == [pages]
     return (counters[1] - counters[0]) % 2**32 <= 1 and (migrates or same)
-
-
-def sweep(path: str) -> None:
-    """Remove unfinished ledgers that a crash left. The caller holds the lock, so nobody makes one."""
-    folder, name = os.path.split(path)
-    pattern = re.compile(re.escape(name) + r"-new-[0-9]+-[0-9a-f]{32}")
-    for draft_name in filter(pattern.fullmatch, os.listdir(folder)):
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(folder, draft_name))

@@ -172,7 +172,7 @@ class _Transaction(LedgerFiles, Writer):
         if self._opened is None:
             if not create:
                 raise self._missing()
-            files.sweep(self.path)
+            disk.sweep(self.path)
             database.make(self.path, (), _GUARD)
             self._opened = os.stat(self.path)
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
@@ -209,19 +209,21 @@ class _Transaction(LedgerFiles, Writer):
         """Raise if this is a forked process, or if the database or its lock file was replaced."""
         if self.connection is None:
             raise self.forked()
-        lock = files.stat_or_none(self.path + "-lock", os.lstat)
+        lock = disk.stat_or_none(self.path + "-lock", os.lstat)
         held = None if self.file is None else os.fstat(self.file.fileno())
         self.again = held is None and lock is not None  # a writer has made the lock file since
-        current = files.stat_or_none(self.path)
-        if not (files.same_file(lock, held) and files.same_file(current, self._opened)):
+        current = disk.stat_or_none(self.path)
+        if not (disk.same_file(lock, held) and disk.same_file(current, self._opened)):
             fact = "was replaced by another file while it was used, or its lock file was"
             raise self.refused(fact, "try again, with the ledger in its place.")
 
     def _check_format(self) -> None:
-        if self._setting("application_id") != database.APPLICATION:
+        self.execute("BEGIN")  # so that SQLite locks the file, and looks for a journal, once for both
+        application, version = self._setting("application_id"), self._setting("user_version")
+        self.execute("END")
+        if application != database.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
             raise self.refused("is a database, but not a ledger", hint)
-        version = self._setting("user_version")
         if version == 1:
             self._migrate()
         elif version != database.FORMAT:
@@ -274,7 +276,7 @@ class _Transaction(LedgerFiles, Writer):
 
     def _identity(self, *, new: bool) -> str:
         """Check tables, indexes and triggers; return the id of the ledger, which a ``new`` one lacks."""
-        identity, problems = database.identity(self.execute(database.OBJECTS), new=new)
+        identity, problems = database.identity(tuple(self.execute(database.OBJECTS)), new=new)
         if problems:
             raise self._tampered("; ".join(problems))
         return identity

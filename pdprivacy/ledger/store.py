@@ -23,7 +23,7 @@ RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is mi
 ROOT = bytes(32)
 """The hash before the first record."""
 
-SPAN = 1000
+SPAN = 500
 """Records that one transaction reads at most, so that no reader keeps a charge waiting."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -51,12 +51,14 @@ class Row(NamedTuple):
         return f"{self.number}:{self.hash.hex()}"
 
 
-TYPES = {(int, str, str, release, str, bytes) for release in (str, type(None))}
+TYPES: tuple[set[type], ...] = ({int}, {str}, {str}, {str, type(None)}, {str}, {bytes})
 
 
 def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     """Return whether rows, as a database returns them, have the types of records."""
-    return {tuple(map(type, row)) for row in rows} <= TYPES and all(len(row[-1]) == 32 for row in rows)
+    columns = list(zip(*rows, strict=True)) or [()] * len(TYPES)
+    typed = all(set(map(type, column)) <= types for column, types in zip(columns, TYPES, strict=True))
+    return typed and set(map(len, columns[-1])) <= {32}
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:

@@ -45,14 +45,33 @@ def dated(released: R, timelines: Sequence[Timeline]) -> R:
     """The numbers of a release as dates; one timeline per number of a Series, or per column of a frame."""
     found: Any
     if isinstance(released, pd.DataFrame):
-        columns = [timeline.dates(released.iloc[:, place]) for place, timeline in enumerate(timelines)]
+        columns = [
+            _dates(released.iloc[:, place], timeline, timelines) for place, timeline in enumerate(timelines)
+        ]
         found = pd.DataFrame(dict(enumerate(columns)), index=released.index)
         found.columns = released.columns
         return found  # type: ignore[no-any-return]
     numbers = released.to_numpy(dtype=np.float64)
-    first, *rest = (timeline.dates(number) for timeline, number in zip(timelines, numbers, strict=True))
+    first, *rest = (
+        _dates(number, timeline, timelines) for timeline, number in zip(timelines, numbers, strict=True)
+    )
     found = pd.Series(first.append(rest), index=released.index, name=released.name)
     return found  # type: ignore[no-any-return]
+
+
+def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:
+    """Numbers of one of the columns of a release as dates.
+
+    Nanoseconds beside coarser resolutions are rounded down to microseconds, in which all dates can be held
+    together.
+    """
+    dates = timeline.dates(numbers)
+    return dates.as_unit("us") if _mixed(timeline, timelines) else dates
+
+
+def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
+    """Whether its dates are of nanoseconds and some of the others are not."""
+    return timeline.unit == "ns" and any(other.unit != "ns" for other in timelines)
 
 
 def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
@@ -62,7 +81,12 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
     """
     seconds = np.array([timeline.seconds for timeline in timelines])
     origins = np.array([float(timeline.origin) for timeline in timelines])
-    rounding = np.array([float(1 / timeline.units(timeline.stored_unit)) / 2 for timeline in timelines])
+    rounding = np.array(
+        [
+            float(1 / timeline.units(timeline.stored_unit)) / 2 + 1000 * _mixed(timeline, timelines)
+            for timeline in timelines
+        ]
+    )
 
     def spread(number: Any) -> Any:
         return None if number is None else np.asarray(number) * seconds

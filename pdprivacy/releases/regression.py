@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -15,7 +14,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, got
 from pdprivacy.expressions import Transform, floats
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.protection import Protected, transformed
+from pdprivacy.protection import Protected, ProtectedFrame, transformed
 from pdprivacy.release.publish import Made, release_of, series
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
@@ -29,6 +28,9 @@ Cells: TypeAlias = "Callable[[Any, pd.Index[Any]], pd.Series[Any]]"
 
 INTERCEPT = "Intercept"
 """The label of the intercept, as in statsmodels."""
+
+LARGEST_PENALTY = 2.0**40
+"""The largest penalty in units of squared half ranges, at which doubles still tell the other moments."""
 
 
 @noised("laplace")
@@ -53,14 +55,17 @@ def ols(
     Unlike those of other releases, the standard errors and intervals are for the coefficients of the
     population that the records are an independent sample of: they count the sample and the noise. They assume
     residuals of equal variance (with ``weights``, of variance in inverse proportion to them), because moments
-    do not tell another one, and hold to first order in the noise. Where the noise is too large for that, the
-    released coefficients have no interval: NaN. See docs/regression.md.
+    do not tell another one, and hold to first order in the noise. Where the noise is too large for that, or
+    with ``unit`` a person may have several records, which are not independent, there is no interval: NaN.
+    See docs/regression.md.
 
     y : the label of the response. X : a label or a list of labels.
-    weights : a numeric column with bounds of at least 0: weighted least squares.
+    weights : a numeric column with bounds of at least 0: weighted least squares. A record of weight 0 is left
+        out.
     ridge : what the squared coefficients but the intercept are multiplied with in the sum that is minimised,
         in the units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for
-        the penalised coefficients and do not count how far the penalty moves them.
+        the penalised coefficients given the regressors of these records: they do not count how far the
+        penalty moves them, nor that another sample would have other regressors.
 
     Returns a Series labelled "Intercept" and by column. ``interval()`` has standard errors and intervals.
     ``attrs["dp"]["regression"]`` holds the noisy number of records, the degrees of freedom, the residual
@@ -69,7 +74,8 @@ def ols(
     Raises
     ------
     DeclarationError : a column without bounds, such as one of categories, or weights that may be negative.
-    ParameterError : a column twice, a regressor that cannot vary, ``bounding``, or a negative ``ridge``.
+    ParameterError : a column twice, a regressor that cannot vary, ``bounding``, or a negative or too large
+        ``ridge``.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
@@ -85,7 +91,8 @@ def ols(
         raise ParameterError(
             "'ols' takes no 'bounding', which would bias the moments.", "leave bounding out."
         )
-    response, regressors = columns_of(protected, [y], "ols"), columns_of(protected, _listed(X), "ols")
+    response = columns_of(protected, [y], "ols")
+    regressors = columns_of(protected, _listed(X, protected.domain), "ols")
     weighing = () if weights is None else columns_of(protected, [weights], "ols")
     chosen = (*regressors, *response)
     if len({column.name for column in (*chosen, *weighing)}) < len(chosen) + len(weighing):
@@ -94,17 +101,16 @@ def ols(
         raise ParameterError(
             f"'ols' adds the column {INTERCEPT!r} itself.", "leave it out, or rename the column."
         )
-    call = replace(call, columns=(*response, *regressors, *weighing))
+    call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
     quantities = tuple(map(_quantity, chosen))
     ranges = tuple(_range(one) for one in quantities)
-    penalty = float(_penalty(ridge))
+    largest = weighing[0].bounds("ols")[1] if weighing else 1.0
+    penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
     if weighing:
         made = _roots(weighing[0], quantities)
         facts = replace(protected, derived=lambda facts: transformed(facts, made))
         weighted = tuple(_weighted(column) for column in made.domain.columns)
-        statistic = LeastSquares(
-            weighted, protected.scope, ranges, penalty, (str(weighing[0].name), weighing[0].bounds("ols")[1])
-        )
+        statistic = LeastSquares(weighted, protected.scope, ranges, penalty, (str(weighing[0].name), largest))
     else:
         facts, statistic = protected, LeastSquares(quantities, protected.scope, ranges, penalty)
     labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
@@ -115,17 +121,29 @@ def ols(
     return release_of(facts, call, statistic, make)
 
 
-def _listed(X: Labels) -> Any:
+def _listed(X: Labels, domain: Domain) -> Any:
     if X is None:
         raise ParameterError("'ols' needs the columns of the regressors.", 'X=["age"].')
+    if isinstance(X, ProtectedFrame) or (isinstance(X, tuple) and X not in domain):
+        raise ParameterError(
+            f"'ols' takes a label or a list of labels as 'X' (got {type(X).__name__}).",
+            'X=["age", "tenure"].',
+        )
     return X
 
 
-def _penalty(ridge: Rational) -> Fraction:
+def _penalty(ridge: Rational, units: Sequence[float]) -> float:
+    """The penalty, of a size that doubles hold beside the moments in these ``units``."""
     found = rational(ridge, "ridge")
     if found < 0:
         raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
-    return found
+    most = min(1e300, *(LARGEST_PENALTY * unit for unit in units))
+    if found > most:
+        raise ParameterError(
+            f"'ridge' must be at most {most:.3g} for columns of these bounds (got {got(ridge)}).",
+            "leave out the columns whose coefficients it makes 0.",
+        )
+    return float(found)
 
 
 def _quantity(column: Column) -> Quantity:
@@ -160,7 +178,8 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
         )
 
     def root(read: Any) -> Any:
-        return np.sqrt(floats(read[weight.name], weight) / high)
+        cells = floats(read[weight.name], weight)
+        return np.sqrt(np.where(cells > 0, cells, np.nan) / high)  # a weight of 0 leaves the record out
 
     def cells(number: Quantity) -> Cells:
         center, half = _range(number)
@@ -174,10 +193,11 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
     reads = (weight.name, *(number.column.name for number in quantities))
     # names of their own: a step reads what it made under the name of a column in place of the column
     roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
-    columns = [Column(roots, "float", weight.nullable, lower=math.sqrt(low / high), upper=1.0)]
+    leaves_out = weight.nullable or low == 0
+    columns = [Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)]
     makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
     for name, number in zip(names, quantities, strict=True):
-        nullable = weight.nullable or number.column.nullable
+        nullable = leaves_out or number.column.nullable
         columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
         makers[name] = cells(number)
     return Transform("weighted", Domain(tuple(columns)), reads, makers)

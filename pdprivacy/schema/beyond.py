@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.schema.declared import allowed, check_text, ends, reaches
+from pdprivacy.schema.declared import allowed, check_text, ends, implied_by_dates, reaches
 from pdprivacy.schema.opening import Schema, opened
 from pdprivacy.schema.pandera_reader import domain_of
 
@@ -88,6 +88,8 @@ def _said(check: Any, column: Column) -> bool:
     """Whether every value of the declared column meets the check; of an open end, the end itself aside."""
     if check.groupby is not None or (column.nullable and not check.ignore_na):
         return False
+    if column.timeline is not None:
+        return implied_by_dates(check, column)
     lower, upper = column.lower, column.upper
     if column.categories is not None and column.kind != "category":
         lower, upper = min(column.categories), max(column.categories)

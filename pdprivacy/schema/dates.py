@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import DeclarationError, PrivacyError, got
-from pdprivacy.timeline import DATE_UNITS, MOST_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
+from pdprivacy.timeline import DATE_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
 
 __all__ = ["Ends", "date_column", "is_date", "refuse_dates"]
 
@@ -48,8 +48,7 @@ def date_column(
 
     Raises
     ------
-    DeclarationError : bounds with a time zone beside some without, bounds in the wrong order, or too many
-        units between them.
+    DeclarationError : bounds with a time zone beside some without, or bounds in the wrong order.
     """
     ends: list[list[tuple[Any, bool]]] = [
         [(timestamp(value), closed) for value, closed in side] for side in (lows, highs)
@@ -67,11 +66,6 @@ def date_column(
     first = lower[0] // size
     if first > last:
         raise DeclarationError(f"the bounds of column {name!r} leave no date.", "the lower bound comes first")
-    if last - first > MOST_UNITS or not -(2**62) < first <= last < 2**62:
-        raise DeclarationError(
-            f"the bounds of column {name!r} hold more than 2**52 units of resolution {unit!r}.",
-            'metadata={"dp": {"resolution": "s"}}, or narrower bounds',
-        )
     return Timeline(first, unit, zone), last - first
 
 

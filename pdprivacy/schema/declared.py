@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from pdprivacy.domain import Column
+
 
 def check_text(check: Any, *, values: bool = True) -> str:
     """What was declared, in words of the declaration; without ``values`` by its name alone."""
@@ -71,6 +73,23 @@ def reaches(bound: float | None, end: End, sign: int) -> bool:
     if bound is None:
         return False
     return sign * bound > sign * value or (closed and bound == value)
+
+
+def implied_by_dates(check: Any, column: Column) -> bool:
+    """Whether a check is a bound that every date of a column meets; of an open end, the end itself aside.
+
+    Dates and ends are rounded down to the resolution of the column.
+    """
+    bounds = bounds_of(check)
+    if column.timeline is None or check.groupby is not None or all(end is None for end in bounds):
+        return False
+    if (column.nullable and not check.ignore_na) or column.lower is None or column.upper is None:
+        return False
+    low, high = (None if end is None else column.timeline.position(end) for end in bounds)
+    below = low is None or math.floor(low) <= column.lower
+    # of an open end the last unit before it
+    last = None if high is None else math.floor(high) if closed(check)[1] else math.ceil(high) - 1
+    return below and (last is None or last >= column.upper)
 
 
 def allowed(check: Any) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
@@ -13,7 +14,7 @@ import pandas as pd
 from pdprivacy.cell_types import conversion_hint, pandas_type_name, refuse_other_types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
-from pdprivacy.schema.declared import allowed, check_text, ends, reaches
+from pdprivacy.schema.declared import allowed, check_text, ends, implied_by_dates, reaches
 from pdprivacy.schema.opening import Schema, opened, refuse_other_engines
 from pdprivacy.schema.pandera_reader import domain_of
 
@@ -22,7 +23,9 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The frame as pandera validated (and, where declared, coerced) it; ``frame`` itself is not changed.
 
     The schema is run whole, whatever pandera's global configuration says, and its warnings are kept
-    back, as they may hold cells. A `Domain` checks nothing: its frame is returned as it is.
+    back, as they may hold cells. The bounds of columns of dates alone are left to `pdprivacy.conform`,
+    which compares dates rounded to the declared resolution. A `Domain` checks nothing: its frame is returned
+    as it is.
 
     Raises
     ------
@@ -43,7 +46,7 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     domain = domain_of(declared)
     _refuse_duplicates(frame, declared)
     _refuse_guesses(frame, declared)
-    validated, failures = _run(frame, declared, domain)
+    validated, failures = _run(frame, _without_bounds_of_dates(declared, domain), domain)
     if validated is not None and not failures:
         failures = {
             name: {"column_in_dataframe": _NO_FATE} for name in domain if name not in validated.columns
@@ -185,7 +188,7 @@ def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
     declared = opened(schema)
     domain = domain_of(declared)
     found = []
-    _, errors, stopped = _errors(frame, declared)
+    _, errors, stopped = _errors(frame, _without_bounds_of_dates(declared, domain))
     for error in errors:
         failures: _Failures = {}
         _record(failures, error, frame, declared, domain)
@@ -209,6 +212,26 @@ def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame
     if validated is not None:
         return validated, failures
     return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
+
+
+def _without_bounds_of_dates(schema: Any, domain: Domain) -> Any:
+    """The schema without the bounds of its columns of dates.
+
+    pandera compares cells as they are, and stops at days and times of Python beside bounds that are texts;
+    the domain has the same bounds, and dates of any dtype are held to it.
+    """
+    changed = {}
+    for column in domain.columns:
+        checks = schema.columns[column.name].checks if column.timeline is not None else []
+        left = [check for check in checks if not implied_by_dates(check, column)]
+        if len(left) < len(checks):
+            changed[column.name] = copy.copy(schema.columns[column.name])
+            changed[column.name].checks = left
+    if not changed:
+        return schema
+    found = copy.copy(schema)
+    found.columns = {**schema.columns, **changed}
+    return found
 
 
 def _errors(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, list[Any], str | None]:

@@ -187,10 +187,8 @@ class View:
     @property
     def title(self) -> str:
         """What was released, such as "Mean of hours by region"."""
-        facts, columns, weights = self.facts, self.facts.columns, self.facts.weights
-        if any(one.get("weights") for one in self.regressions):
-            *columns, weights = columns
-        title = title_of(facts.statistic, columns, self.by, facts.normalize)
+        facts, weights = self.facts, self.facts.weights
+        title = title_of(facts.statistic, facts.columns, self.by, facts.normalize)
         return title if weights is None else f"{title}, weighted by {printable(weights, None)}"
 
     @property
@@ -305,7 +303,8 @@ class View:
             more += f"; not of rounding, at most {most} per record"
             more += "" if self.facts.statistic == "sum" else " over the sum of the weights"
         each = f"{self.level} margin of error of each number, of the noise and "
-        each += "the sample, for a population" if regression else "not of a population"
+        of = str(regression[0].get("interval_of") or "population") if regression else ""
+        each += f"the sample, for a {of}" if regression else "not of a population"
         return f"{self.span}: {each}{more}"
 
     @property

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -43,6 +43,11 @@ NOISE_LIMIT = 0.3
 
 FEWEST = 10
 """The fewest degrees of freedom that leave an interval."""
+
+GIVEN = "population, given the regressors"
+"""What an interval is for where a penalty makes the coefficients depend on the sample's regressors."""
+
+DEPENDENT = "no interval: records of one unit are not independent"
 
 NO_INTERVAL = (
     "no interval: the noise is too large beside the moments of the regressors; more records, a larger "
@@ -100,7 +105,7 @@ class LeastSquares:
 
     @np.errstate(over="ignore", invalid="ignore")  # noise may be as large as doubles
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        fit = _Fit(self._moments(noisy), self._penalty(), self._back())
+        fit = _Fit(self._moments(noisy), self._penalty(), self._back(), self.scope.contribution == 1)
         center, half = self.ranges[-1]
         name, largest = self.weights or (None, 1.0)
         values = fit.back @ fit.coefficients
@@ -121,8 +126,8 @@ class LeastSquares:
             "r_squared": fit.r_squared,
             "ridge": self.ridge,
             "weights": name,
-            "interval_of": "population" if fit.known else None,
-            "note": None if fit.known else NO_INTERVAL,
+            "interval_of": (GIVEN if self.ridge else "population") if fit.known else None,
+            "note": None if fit.known else NO_INTERVAL if fit.independent else DEPENDENT,
         }
         return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression=regression)
 
@@ -217,18 +222,25 @@ class _Moments:
         shares = own**2 / np.where(variance > 0, variance, 1.0)[:, np.newaxis]
         return variance, self.kurtosis * (shares**2).sum(axis=1)
 
+    def noise_of_square(self, along: Floats) -> float:
+        """The standard deviation of the noise in ``along @ moments @ along``."""
+        own = np.outer(along, along) * self.std
+        variance = 2 * (own**2).sum() - (np.diagonal(own) ** 2).sum()
+        return math.sqrt(float(variance + ((along**2 @ self.shares) * self.count_std) ** 2))
+
 
 @dataclass(frozen=True)
 class _Fit:
     """The least squares of noisy moments, and how far off they may be.
 
     ``penalty``: added to the moments of the regressors. ``back``: takes coefficients to the units of the
-    columns.
+    columns. ``independent``: whether the records are an independent sample.
     """
 
     moments: _Moments
     penalty: Floats
     back: Floats
+    independent: bool = True
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -280,7 +292,19 @@ class _Fit:
         """Whether the noise is small enough for errors to first order."""
         enough = self.moments.rows - len(self.coefficients) >= FEWEST
         clear = float(self._spectrum[0][0]) > self.moments.floor
-        return enough and clear and self.moments.noise_size(self.inverse) <= NOISE_LIMIT
+        return self.independent and enough and clear and self.moments.noise_size(self.inverse) <= NOISE_LIMIT
+
+    @property
+    def _sample_variance(self) -> float:
+        """The residual variance that an interval counts: without penalty, and with its own noise.
+
+        Where the noise t of the residual variance is of its size, s^2 may be 0 by chance. To s^2 is added
+        t^2 / (s^2 + t): nothing to first order where t is small, and t where s^2 is 0.
+        """
+        plain = replace(self, penalty=np.zeros_like(self.penalty))
+        noise = self.moments.noise_of_square(plain.along) / self.freedom
+        found = plain.variance
+        return min(1.0, found + (noise**2 / (found + noise) if noise > 0 else 0.0))
 
     def errors(self) -> tuple[Floats, Floats]:
         """The standard error and the excess kurtosis of each coefficient in the units of the columns."""
@@ -290,7 +314,7 @@ class _Fit:
         weights = self.back @ self.inverse
         noise, kurtosis = self.moments.noise_of(weights, self.along)
         squares = np.einsum("ij,jk,ik->i", weights, self.moments.values[:-1, :-1], weights)
-        sample = self.variance * np.maximum(squares, 0.0)
+        sample = self._sample_variance * np.maximum(squares, 0.0)
         total = noise + sample
         shares = np.stack([noise, sample]) / np.where(total > 0, total, 1.0)
         # that of the sample is the excess kurtosis of Student's t

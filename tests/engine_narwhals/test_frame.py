@@ -17,10 +17,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pdprivacy import Column, errors
+import pdprivacy
+from pdprivacy import Column, Domain, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine, narwhals_engine, queries
 from pdprivacy.statistic import Quantity, Read, indicator, quantity
+from pdprivacy.timeline import Timeline
 from tests.support.engine_frames import (
     ENGINES,
     LAZY,
@@ -467,3 +469,32 @@ def test_without_narwhals_the_extra_of_the_engine_is_named():
     }
     done = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == [f'pip install "pdprivacy[{extra}]"' for extra in modules.values()]
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.InvalidDataWarning")
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")
+@pytest.mark.parametrize("engine", ["PyArrow", "Polars", "DuckDB", "pandas"])
+@pytest.mark.parametrize("upper", ["2020-01-31", "9999-12-31"])
+def test_days_that_python_does_not_know_are_out_of_bounds(engine, upper):
+    """Days after the year 9999, and the infinity of DuckDB, have the fate that is declared, and no error."""
+    days = pa.array([18262, 18270, 3_000_000, 2**31 - 1, -3_000_000, None], type=pa.int32())
+    table = pa.table({"a": days.cast(pa.date32())})
+    if engine == "Polars":
+        frame = pytest.importorskip("polars", reason="Polars is not installed").from_arrow(table)
+    elif engine == "DuckDB":
+        frame = pytest.importorskip("duckdb", reason="DuckDB is not installed").from_arrow(table)
+    else:
+        column = pd.Series(pd.arrays.ArrowExtensionArray(table["a"]))
+        frame = table if engine == "PyArrow" else pd.DataFrame({"a": column})
+    start, last = datetime.date(1, 1, 1), datetime.date.fromisoformat(upper)
+    size = (last - start).days
+    origin = (start - datetime.date(1970, 1, 1)).days
+    column = Column("a", "integer", True, lower=0, upper=size, timeline=Timeline(origin, "D"))
+    for fate, rows in (("drop", 3), ("clip", 6)):
+        private = pdprivacy.protect(frame, Domain((column,)), epsilon=10**9, on_invalid=fate)
+        assert private.dp.count(epsilon=10**6, rng=1).iloc[0] == rows
+    assert private.dp.quality()["clipped"].tolist() == [3]
+    latest = private.dp.quantile("a", 0.999, epsilon=10**8, rng=1)
+    assert str(latest.iloc[0].date()) == upper
+    with pytest.raises(pdprivacy.errors.InvalidDataError, match="has values outside"):
+        pdprivacy.protect(frame, Domain((column,)), epsilon=1)

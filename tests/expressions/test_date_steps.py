@@ -266,3 +266,68 @@ def test_nulls_are_filled_with_a_date_that_may_widen_the_bounds(private):
     assert int((records(earlier)["when"] < 0).sum()) == FRAME["when"].isna().sum()
     with pytest.raises(ParameterError, match="must be a date"):
         private.fillna({"when": 5})
+
+
+@pytest.mark.parametrize("cells", [[], ["2020-01-05"] * 3, ["2020-01-05", None]])
+@pytest.mark.parametrize("far", ["9999-12-31", "0001-01-01", "2262-04-12", "2290-01-01"])
+def test_constants_that_the_resolution_cannot_hold_are_refused_whatever_the_cells_are(cells, far):
+    schema = pa.DataFrameSchema(
+        {
+            "a": pa.Column(
+                None,
+                pa.Check.in_range("2020-01-01", "2020-02-01"),
+                nullable=True,
+                metadata={"dp": {"resolution": "ns"}},
+            )
+        }
+    )
+    private = pdprivacy.protect(
+        pd.DataFrame({"a": pd.Series(cells, dtype="datetime64[ns]")}), schema, epsilon=10
+    )
+    beyond = {"lower": {"a": far}} if far > "2020" else {"upper": {"a": far}}
+    steps = [
+        lambda: private.fillna({"a": far}),
+        lambda: private.clip(**beyond),
+        lambda: private.assign(a=private["a"].fillna(far)),
+    ]
+    for step in steps:
+        with pytest.raises(DeclarationError, match="must be within 1677-09-21"):
+            step()
+    # on the other side, a bound moves nothing
+    beside = {"upper": {"a": far}} if far > "2020" else {"lower": {"a": far}}
+    assert private.clip(**beside).dp.mean("a", epsilon=1, rng=1).notna().all()
+    assert private.dp.budget.left[0] == 9
+
+
+def test_constants_that_leave_too_many_units_are_refused():
+    schema = pa.DataFrameSchema(
+        {
+            "a": pa.Column(
+                None,
+                pa.Check.in_range("2020-01-01", "2020-02-01"),
+                nullable=True,
+                metadata={"dp": {"resolution": "us"}},
+            )
+        }
+    )
+    frame = pd.DataFrame({"a": pd.Series(["2020-01-05", None], dtype="datetime64[us]")})
+    private = pdprivacy.protect(frame, schema, epsilon=10)
+    with pytest.raises(DeclarationError, match=r"more than 2\*\*52 units"):
+        private.fillna({"a": "9999-12-31"})
+
+
+@pytest.mark.parametrize("text", ["2020-10-25 02:30", "2020-03-29 02:30"])
+def test_the_hint_at_a_date_that_is_no_single_instant_runs(text):
+    ends = [pd.Timestamp(day, tz=ZONE) for day in ("2020-01-01", "2021-01-01")]
+    zoned = pa.Column(pd.DatetimeTZDtype(tz=ZONE), pa.Check.in_range(*ends), metadata=DP)
+    cells = pd.Series(pd.date_range(*ends, freq="D", inclusive="neither", unit="ns"))
+    private = pdprivacy.protect(
+        pd.DataFrame({"the day": cells}), pa.DataFrameSchema({"the day": zoned}), epsilon=10
+    )
+    with pytest.raises(QueryError) as refused:
+        private[private["the day"] >= text]
+    assert refused.value.hint is not None
+    kept = eval(refused.value.hint, {"private": private})
+    lower = kept.dp.domain["the day"]
+    start = pd.Timestamp(lower.end_text(lower.lower))
+    assert abs(start.tz_localize(None) - pd.Timestamp(text)) <= pd.Timedelta(hours=1)

@@ -65,6 +65,31 @@ def protect(ledger, frame=FRAME, schema=SCHEMA, **options):
 # ---------------------------------------------------------------- what stays
 
 
+def test_charges_in_turns_through_two_ledgers_add_up(path):
+    one = Ledger(path).open("survey", Pure(2), unit=Unit("add_remove"), declaration="first")
+    other = Ledger(path).budget("survey")
+    for turn, budget in enumerate([one, one, other, one, other, other, one], start=1):
+        budget.charge(Pure(Fraction(1, 7)), "mean of age")
+        assert [one.account.spent.epsilon, other.account.spent.epsilon] == [Fraction(turn, 7)] * 2
+    Ledger(path).open("survey", declaration="second", redeclare=True)
+    assert [one.account.terms.declaration, other.account.terms.declaration] == ["second"] * 2
+    assert one.charge(Pure(1), "mean of age").after.terms.declaration == "second"
+    with pytest.raises(BudgetExceeded):
+        other.charge(Pure("1/7"), "mean of age")
+    assert Ledger(path).audit().charges == 8
+
+
+@pytest.mark.parametrize("accounting", ["basic", "filter", "zcdp"])
+def test_an_audit_adds_up_each_accounting_as_the_charges_do(path, accounting):
+    budget = Ledger(path).open("survey", Approx(10, "0.01"), accounting)
+    noise = [(Event(Approx("1/10", "1e-6"), GaussianNoise(Fraction(20), moves=1, steps=2**20)), 3)]
+    for number in range(1, 13):
+        budget.charge(Pure(Fraction(1, 7 * number)), "count", count=number)
+        budget.charge(Approx("1/10", "1e-6"), "mean", count=3, events=noise)
+    assert Ledger(path).audit().charges == 24
+    assert budget.account.asked == (Fraction(12, 7) + Fraction(36, 10), Fraction(36, 10**6))
+
+
 def test_a_budget_outlives_its_objects(path):
     private = protect(Ledger(path), epsilon="1/3", delta=1e-6)
     private.dp.mean("age", epsilon="1/9")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 
 import pdprivacy
@@ -368,3 +369,50 @@ def test_every_engine_gives_the_same_dates(private, engine):
         expected, found = release(private.dp), release(other.dp)
         assert found.equals(expected), name
         assert found.dp.metadata.fingerprint == expected.dp.metadata.fingerprint
+
+
+def protected_dates(
+    ends: dict[str, tuple[str, str]], units: dict[str, str], days: dict[str, list[str]]
+) -> Any:
+    schema = pa.DataFrameSchema(
+        {
+            name: pa.Column(
+                None,
+                pa.Check.in_range(*pair),
+                metadata={"dp": {"resolution": units[name], "bounds": "public"}},
+            )
+            for name, pair in ends.items()
+        }
+    )
+    cells = {name: pd.Series(day, dtype="datetime64[us]") for name, day in days.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeclarationWarning)
+        return pdprivacy.protect(pd.DataFrame(cells), schema, epsilon=10**9)
+
+
+def test_means_of_nanoseconds_and_of_seconds_are_published_together():
+    """Much noise moves the mean of seconds to years that no 64 bits of nanoseconds hold."""
+    private = protected_dates(
+        {"a": ("2000-01-01", "2021-01-01"), "b": ("2020-01-01", "2020-02-01")},
+        {"a": "s", "b": "ns"},
+        {"a": ["2020-03-01"] * 50, "b": ["2020-01-03"] * 50},
+    )
+    years = set()
+    for seed in range(40):
+        mean = private.dp.mean(["a", "b"], epsilon="0.005", rng=seed)
+        assert mean.dtype == "datetime64[us]"
+        interval = mean.dp.interval()
+        assert ((interval["lower"] <= mean) & (mean <= interval["upper"])).all()
+        years.add(mean["a"].year)
+    assert max(years) > 2262
+    exact = private.dp.mean(["a", "b"], epsilon=10**7, rng=1)
+    assert abs(exact["b"] - pd.Timestamp("2020-01-03")) < pd.Timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_intervals_hold_the_first_and_the_last_day_of_the_calendar(day):
+    private = protected_dates({"a": ("0001-01-01", "9999-12-31")}, {"a": "D"}, {"a": [day] * 500})
+    truth = pd.Timestamp(day).as_unit("us")
+    assert private.dp.domain["a"].end_text(private.dp.domain["a"].upper) == "9999-12-31"
+    intervals = [private.dp.mean("a", epsilon=10**7, rng=seed).dp.interval().iloc[0] for seed in range(20)]
+    assert sum(held["lower"] <= truth <= held["upper"] for held in intervals) >= 17

@@ -14,7 +14,7 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy.errors import DeclarationError
+from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.ledger import Budget
 
 DP: dict[str, Any] = {"dp": {}}
@@ -270,3 +270,67 @@ def test_durations_can_be_released_in_polars():
 def test_one_bound_alone_is_asked_for_the_other():
     error = refused(schema_of(pa, None, pa.Check.ge(LOW)), pd.DataFrame({"t": [LOW]}))
     assert f"in_range({LOW!r}, UPPER)" in error.hint
+
+
+def of_days(lower: Any, upper: Any, dtype: Any = None) -> Any:
+    options = {"dp": {"resolution": "D"}}
+    return pa.DataFrameSchema({"a": pa.Column(dtype, pa.Check.in_range(lower, upper), metadata=options)})
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.InvalidDataWarning")
+@pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
+def test_the_bounds_of_dates_are_compared_with_rounded_cells(fate):
+    """The evening of the last day is within bounds that are days, on pandas frames as on all others."""
+    cells = pd.Series([*["2020-01-05"] * 9, "2020-01-31 18:00"], dtype="datetime64[us]")
+    private = pdprivacy.protect(
+        pd.DataFrame({"a": cells}), of_days("2020-01-01", "2020-01-31"), epsilon=10**6, on_invalid=fate
+    )
+    assert private.dp.count(epsilon=10**5, rng=1).iloc[0] == 10
+    assert private.dp.quality()["dropped"].tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", ["object", "date32[day][pyarrow]"])
+def test_days_of_python_and_arrow_are_held_to_bounds_that_are_texts(dtype):
+    cells = pd.Series([datetime.date(2020, 1, day) for day in range(2, 12)]).astype(dtype)
+    schema = of_days("2020-01-01", "2020-01-31")
+    private = pdprivacy.protect(pd.DataFrame({"a": cells}), schema, epsilon=10**6)
+    assert private.dp.count(epsilon=10**5, rng=1).iloc[0] == 10
+    with pytest.raises(InvalidDataError, match="column 'a' has values outside") as refused:
+        pdprivacy.protect(pd.DataFrame({"a": cells}), of_days("2020-01-01", "2020-01-09"), epsilon=1)
+    assert 'on_invalid="clip"' in str(refused.value)
+    assert 'on_invalid="drop"' in str(refused.value)
+
+
+@pytest.mark.parametrize("bounds", [("2020-01-01", "2020-01-31"), (LOW, HIGH), (LOW.date(), HIGH.date())])
+@pytest.mark.parametrize("open_end", [True, False])
+def test_bounds_that_are_dates_are_not_checked_beyond_the_declaration(bounds, open_end):
+    check = pa.Check.in_range(*bounds, include_max=not open_end)
+    schema = pa.DataFrameSchema({"a": pa.Column(None, check, metadata=DP)})
+    assert pdprivacy.schema.unchecked(schema) == ()
+    other = pa.Check(lambda cells: cells.notna(), name="whole")
+    told = pa.DataFrameSchema({"a": pa.Column(None, [check, other], metadata=DP)})
+    assert len(pdprivacy.schema.unchecked(told)) == 1
+    frame = pd.DataFrame({"a": pd.Series(["2020-01-05"], dtype="datetime64[s]")})
+    failing = pa.Check(lambda cells: cells.isna(), name="blank")
+    schema = pa.DataFrameSchema({"a": pa.Column(None, [check, failing], metadata=DP)})
+    with pytest.raises(InvalidDataError, match="blank"):
+        pdprivacy.protect(frame, schema, epsilon=1)
+
+
+@pytest.mark.parametrize("far", [np.datetime64("10000-01-01", "s"), np.datetime64("-0001-12-31", "s")])
+def test_bounds_beyond_the_calendar_are_refused(far):
+    ends = (LOW, far) if far > LOW.to_numpy() else (far, HIGH)
+    with pytest.raises(DeclarationError, match="must be within 0001-01-01 to 9999-12-31"):
+        pdprivacy.read_schema(
+            pa.DataFrameSchema({"a": pa.Column(None, pa.Check.in_range(*ends), metadata=DP)})
+        )
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.InvalidDataWarning")
+@pytest.mark.parametrize("rows", [0, 5])
+@pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
+def test_nanoseconds_that_reach_no_bound_are_refused_whatever_the_cells_are(rows, fate):
+    frame = pd.DataFrame({"a": pd.Series(["2020-01-05"] * rows, dtype="datetime64[ns]")})
+    with pytest.raises(InvalidDataError, match="is of nanoseconds"):
+        pdprivacy.protect(frame, of_days("1600-01-01", "1650-01-01"), epsilon=1, on_invalid=fate)

@@ -44,7 +44,7 @@ def protected(frame: pd.DataFrame, domain: Domain = DOMAIN, **options: Any) -> A
 # ---------------------------------------------------------------- sensitivities
 
 RECORDS: list[tuple[Any, ...]] = list(itertools.product((-3.0, 10.0), (90, 98), (True, False), (4.0,)))
-RECORDS += [(10.0, 90, True, 0.0), (3.5, 94, True, 1.0), (np.nan, 98, True, 4.0)]
+RECORDS += [(10.0, 90, True, 0.0), (10.0, 90, True, 1e-12), (3.5, 94, True, 1.0), (np.nan, 98, True, 4.0)]
 
 
 def whole_numbers(rows: tuple[int, ...], neighbors: str, **words: Any) -> tuple[Any, list[int]]:
@@ -117,6 +117,7 @@ FRAME["y"] = FRAME["y"].clip(90, 98).astype(int)
 
 def exact_fit(ridge: float = 0.0, weighted: bool = False) -> Any:
     kept = FRAME.dropna()
+    kept = kept[kept["w"] > 0] if weighted else kept
     weights = np.sqrt(kept["w"].to_numpy()) if weighted else np.ones(len(kept))
     X = np.column_stack([np.ones(len(kept)), kept["x"], kept["flag"]]) * weights[:, None]
     y = kept["y"].to_numpy() * weights
@@ -134,7 +135,8 @@ def test_with_little_noise_coefficients_are_those_of_lstsq(ridge, weights):
     assert released.index.tolist() == ["Intercept", "x", "flag"]
     np.testing.assert_allclose(released, coefficients, rtol=2e-5)
     regression = released.dp.metadata.regression
-    assert regression["records"] == pytest.approx(FRAME["x"].notna().sum(), abs=0.01)
+    assert regression["records"] == pytest.approx(len(X), abs=0.01)
+    assert released.dp.metadata.weights == weights
     assert regression["residual_variance"] == pytest.approx(variance, rel=1e-3)
     if not ridge:
         errors = np.sqrt(variance * np.diag(np.linalg.inv(X.T @ X)))
@@ -238,25 +240,31 @@ def test_moments_of_noise_alone_give_finite_coefficients_and_no_interval(seed):
 
 
 @cache
-def moments_of(regressors: int, rows: int, samples: int, seed: int) -> tuple[Any, Any]:
+def moments_of(regressors: int, rows: int, samples: int, seed: int, spread: float = 0.2) -> tuple[Any, Any]:
     """Exact sums and products of samples of a linear model, as a matrix each; and the coefficients."""
     rng = np.random.default_rng(seed)
     coefficients = np.array([0.1, 0.4, -0.2, 0.1])[: regressors + 1]
     found = []
     for _ in range(samples):
         x = rng.uniform(-1, 1, (rows, regressors))
-        y = coefficients[0] + x @ coefficients[1:] + rng.uniform(-0.2, 0.2, rows)
+        y = coefficients[0] + x @ coefficients[1:] + rng.uniform(-spread, spread, rows)
         Z = np.column_stack([np.ones(rows), x, y])
         found.append(Z.T @ Z)
     return np.array(found), coefficients
 
 
 def intervals(
-    regressors: int, rows: int, epsilon: float, mechanism: str, samples: int, seed: int = 1
+    regressors: int,
+    rows: int,
+    epsilon: float,
+    mechanism: str,
+    samples: int,
+    seed: int = 1,
+    spread: float = 0.2,
 ) -> tuple[int, Any, Any]:
     """How many samples have intervals, and of those coefficients less the true ones, and half widths."""
     statistic = statistic_of(regressors)
-    products, coefficients = moments_of(regressors, rows, samples, seed)
+    products, coefficients = moments_of(regressors, rows, samples, seed, spread)
     rng = np.random.default_rng([seed, round(10 * epsilon)])
     first = [products[:, 0, 0], *products[:, 0, 1:].T]
     pairs = statistic.covariance._pairs
@@ -320,6 +328,59 @@ def test_errors_are_those_of_many_samples(epsilon):
     told, off, halves = intervals(1, 2000, 1000, "laplace", 400)
     for one in (np.abs(off) <= halves).sum(axis=0):
         assert accepts_share(one, told, 0.95)
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "spread"), [(500, 50, 0.03), (15, 100, 0.2), (5000, 20, 0.02)])
+def test_intervals_hold_where_the_noise_hides_the_residual_variance(rows, epsilon, spread):
+    """The noise in the residual sum of squares is of its size, so that the variance may be 0 by chance."""
+    told, off, halves = intervals(1, rows, epsilon, "laplace", 600, spread=spread)
+    assert told == 600
+    for held in (np.abs(off) <= halves).sum(axis=0):
+        assert accepts_share(held, told, 0.94, "less"), held / told
+
+
+def test_records_of_weight_0_are_left_out():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-3, 10, 4000)
+    frame = pd.DataFrame(
+        {"x": x, "y": (94 + 0.3 * x + rng.normal(0, 0.5, 4000)).clip(90, 98).round().astype(int)}
+    )
+    frame = frame.assign(flag=True, g="a", w=rng.choice([0.0, 2.0], 4000, p=[0.8, 0.2]))
+    words: dict[str, Any] = {"weights": "w", "epsilon": 10**7, "rng": 1}
+    released = protected(frame).dp.ols("y", ["x"], **words)
+    alone = protected(frame[frame["w"] > 0]).dp.ols("y", ["x"], **words)
+    np.testing.assert_allclose(released, alone, rtol=1e-4)
+    np.testing.assert_allclose(released.dp.interval(), alone.dp.interval(), rtol=1e-3)
+    assert released.dp.metadata.regression["records"] == pytest.approx((frame["w"] > 0).sum(), abs=0.01)
+
+
+def test_intervals_of_penalised_coefficients_hold_given_the_regressors():
+    """Of a rare truth value, whose share among the records sways how far the penalty moves it."""
+    domain = Domain((Column("x", "boolean"), Column("y", "float", lower=-1, upper=1)))
+    rng, rows, ridge = np.random.default_rng(2), 5000, 230
+    held = 0
+    for seed in range(200):
+        x = rng.random(rows) < 0.05
+        frame = pd.DataFrame({"x": x, "y": -0.5 + 0.8 * x + rng.uniform(-0.05, 0.05, rows)})
+        released = protected(frame, domain).dp.ols("y", ["x"], ridge=ridge, epsilon=100, rng=seed)
+        moment = rows * x.mean() * (1 - x.mean())
+        row = released.dp.interval().loc["x"]
+        held += row["lower"] <= 0.8 * moment / (moment + ridge) <= row["upper"]
+    assert accepts_share(held, 200, 0.93, "less")
+    assert released.dp.metadata.regression["interval_of"] == "population, given the regressors"
+    assert "for a population, given the regressors" in repr(released.dp)
+
+
+def test_several_records_of_a_unit_have_no_interval():
+    frame = FRAME.dropna().assign(person=[f"p{row // 2}" for row in range(len(FRAME.dropna()))])
+    domain = Domain((*DOMAIN.columns, Column("person", "category", categories=tuple(set(frame["person"])))))
+    several, single = (
+        protected(frame, domain, unit="person", max_rows=most).dp.ols("y", ["x"], epsilon=10**4, rng=1)
+        for most in (2, 1)
+    )
+    assert several.dp.interval()["lower"].isna().all()
+    assert "records of one unit are not independent" in several.dp.metadata.regression["note"]
+    assert single.dp.interval()["lower"].notna().all()
 
 
 def test_few_records_have_no_interval():

@@ -412,6 +412,27 @@ FAULTS = (
         ),
     ),
     PlantedFault(
+        "audit takes a sum for the one before it",
+        "ledger/audit.py",
+        "            if before != (self.sums[position], term):",
+        "            if before is None:",
+        ("tests/ledger/test_budgets.py::test_an_audit_adds_up_each_accounting_as_the_charges_do",),
+    ),
+    PlantedFault(
+        "charges of other processes forgotten",
+        "ledger/book.py",
+        "(last[0], last[1].terms) == (row, terms):",
+        "last[1].terms == terms:",
+        ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
+    ),
+    PlantedFault(
+        "declaration anew forgotten by who charged before",
+        "ledger/book.py",
+        "(last[0], last[1].terms) == (row, terms):",
+        "last[0] == row:",
+        ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
+    ),
+    PlantedFault(
         "audit passes charges above the cap",
         "ledger/audit.py",
         "            return not self.charges or self.terms.rule.holds(spent)",
