@@ -337,8 +337,7 @@ def _several(
     if weights is not None:
         return _weighted(groups, call, columns, split, weights)
     facts, method, keys = groups._protected, call.statistic, groups.keys
-    own = None if isinstance(func, dict) and columns is None else groups._asked(columns)
-    chosen, kinds, by_name = asked_of(facts, func, own, keys, method)
+    chosen, kinds, by_name = asked_of(facts, func, groups._asked(columns), keys, method)
     statistic = moments_of(facts, chosen, kinds, split, keys, method)
     call = replace(call, columns=chosen)
     if by_name and len(set(kinds)) == 1:

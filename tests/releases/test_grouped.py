@@ -588,6 +588,11 @@ REFUSED = {
     "a function": (lambda dp: dp.agg(np.mean, epsilon=1), ParameterError, "one of 'count'"),
     "a statistic twice": (lambda dp: dp.agg(["sum", "sum"], epsilon=1), ParameterError, "twice"),
     "a mapping and columns": (lambda dp: dp.agg({"age": "sum"}, "pay", epsilon=1), ParameterError, "itself"),
+    "a mapping and columns of the groups": (
+        lambda dp: dp.groupby("ill")["pay"].agg({"age": "sum"}, epsilon=1),
+        ParameterError,
+        "itself",
+    ),
     "an unknown column": (lambda dp: dp.agg({"sex": "sum"}, epsilon=1), DeclarationError, "sex"),
     "bounds of several": (
         lambda dp: dp.agg(["sum", "mean"], bounding="clamp", bounds=(0, 1), epsilon=1),
