@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import InvalidDataError
+from pdprivacy.errors import DeclarationError, InvalidDataError
 
 __all__ = [
     "arrow_type_name",
@@ -30,6 +30,7 @@ __all__ = [
     "pandas_type_name",
     "refuse_other_types",
     "refuse_rounded",
+    "refuse_unstorable",
 ]
 
 NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
@@ -226,3 +227,26 @@ def conversion_hint(column: Column, held: str | None) -> str:
         TRUTH: f"{at} = {at}.astype({'int' if column.kind == 'integer' else 'float'}).",
     }
     return conversions.get(held, "convert the column to numbers before it is protected.")
+
+
+def refuse_unstorable(domain: Domain) -> None:
+    """Refuse integers that a column of 64 bits does not hold, and texts that pandas cannot put on an axis.
+
+    Before anything is charged for a table of them. Raises DeclarationError.
+
+    >>> refuse_unstorable(Domain((Column("age", "integer", lower=0, upper=120),)))
+    """
+    for column in domain.columns:
+        for label in column.categories or ():
+            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+                raise DeclarationError(
+                    f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
+                )
+    for column in domain.columns:
+        bounds = [column.lower, column.upper] if column.kind == "integer" else []
+        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
+        if not all(-(2**63) <= end < 2**63 for end in wide):
+            raise DeclarationError(
+                f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
+                "narrower bounds; a column of floats for larger numbers, of text for larger labels",
+            )

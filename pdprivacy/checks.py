@@ -102,6 +102,14 @@ def fractions(*, width: Any = None, **given: Any) -> None:
             )
 
 
+def finite(value: Any) -> bool:
+    """Whether a number is finite as a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
 def flag(value: Any, name: str) -> bool:
     """True or False.
 

@@ -22,12 +22,11 @@ piece and text in the next, so leaving out such cells would leave out all record
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -35,26 +34,22 @@ from numpy.typing import NDArray
 
 from pdprivacy.cell_types import (
     cell_type_name,
-    conversion_hint,
-    declared_as,
     is_float,
     label_types,
     pandas_type_name,
     refuse_other_types,
     refuse_rounded,
+    refuse_unstorable,
 )
-from pdprivacy.domain import Column, Domain, declaration_hint, refuse_unstorable
+from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
 from pdprivacy.expressions.date_cells import counted, moved_within
-from pdprivacy.privacy import rational as _rational
-from pdprivacy.privacy import show
+from pdprivacy.faults import Fate, Faults, Survey, Tally
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 
 __all__ = [
     "Conformed",
-    "Fate",
     "FaultyCells",
-    "Survey",
     "check",
     "check_types",
     "clipped",
@@ -64,7 +59,6 @@ __all__ = [
     "survey",
 ]
 
-Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
@@ -93,139 +87,6 @@ class FaultyCells:
     values: pd.Series[Any]
     numbers: NDArray[np.float64] | None
     masks: Mapping[str, Mask]
-
-
-@dataclass(slots=True)
-class _Faults:
-    null: Mask
-    outside: Mask
-    unseen: Mask
-    broken: Mask  # with a fraction, in an integer column
-    mistyped: Mask
-    endless: Mask  # infinite where no bound is declared; outside, too
-    least: float = math.inf  # of the numbers that are no label, where both bounds are declared
-    most: float = -math.inf
-    numbers: NDArray[np.float64] | None = field(default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """How many cells of a column have each fault; ``faulty``: have any."""
-
-    null: int = 0
-    outside: int = 0
-    unseen: int = 0
-    broken: int = 0
-    mistyped: int = 0
-    endless: int = 0
-    faulty: int = 0
-    least: float = math.inf
-    most: float = -math.inf
-
-    @classmethod
-    def of(cls, found: _Faults, column: Column) -> _Tally:
-        count = np.count_nonzero
-        return cls(
-            int(count(found.null)),
-            int(count(found.outside)),
-            int(count(found.unseen)),
-            int(count(found.broken)),
-            int(count(found.mistyped)),
-            int(count(found.endless)),
-            int(count(_faulty(found, column))),
-            found.least,
-            found.most,
-        )
-
-    def __add__(self, other: _Tally) -> _Tally:
-        return _Tally(
-            self.null + other.null,
-            self.outside + other.outside,
-            self.unseen + other.unseen,
-            self.broken + other.broken,
-            self.mistyped + other.mistyped,
-            self.endless + other.endless,
-            self.faulty + other.faulty,
-            min(self.least, other.least),
-            max(self.most, other.most),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """How many faults of each kind the declared columns have, of a frame or of its pieces added up.
-
-    ``dropped``: records with a fault that may not stay.
-    """
-
-    rows: int
-    dropped: int
-    columns: Mapping[Hashable, _Tally]
-
-    def __add__(self, other: Survey) -> Survey:
-        columns = {name: found + other.columns[name] for name, found in self.columns.items()}
-        return Survey(self.rows + other.rows, self.dropped + other.dropped, columns)
-
-    def meet(self, domain: Domain, on_invalid: Fate) -> None:
-        """Raise InvalidDataError where a fault has no fate; names columns and faults."""
-        refused = self._refused(domain, on_invalid)
-        if not refused:
-            return
-        mistyped = [column for column in domain.columns if self.columns[column.name].mistyped]
-        if mistyped:
-            hint = conversion_hint(mistyped[0], None)
-        else:
-            moved = on_invalid == "raise" and not self._refused(domain, "clip")
-            clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
-            hint = (
-                f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.'
-            )
-        raise InvalidDataError("The data does not meet its declaration: " + "; ".join(refused) + ".", hint)
-
-    def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
-        lines = []
-        for column in domain.columns:
-            found = self.columns[column.name]
-            reasons = []
-            if found.mistyped:
-                reasons.append(f"cells of another type than declared ({declared_as(column)})")
-            if on_invalid != "drop":
-                if found.broken:
-                    reasons.append("numbers that are not whole")
-                if found.null and not column.nullable:
-                    reasons.append("nulls, which are not declared (nullable=True would)")
-                if found.unseen:
-                    reasons.append("labels that are not declared")
-                if on_invalid == "raise" and found.outside > found.endless:
-                    reasons.append(f"values outside [{_bound(column, 'lower')}, {_bound(column, 'upper')}]")
-                if found.endless:
-                    reasons.append("infinite values, and no bound to clip them to")
-            if reasons:
-                lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
-        return lines
-
-    def quality(self, on_invalid: Fate) -> pd.DataFrame:
-        """Per declared column, for the curator: what was clipped, null, unseen, and dropped for it."""
-        rows = [
-            {
-                "clipped": found.outside if on_invalid == "clip" else 0,
-                "null": found.null,
-                "unseen": found.unseen,
-                "dropped": found.faulty if on_invalid == "drop" else 0,
-            }
-            for found in self.columns.values()
-        ]
-        index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
-        return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
-
-    def touching(self, domain: Domain) -> tuple[Hashable, ...]:
-        """The columns of which a declared bound is the data's own extreme, and not confirmed as public."""
-        return tuple(
-            name
-            for name, found in self.columns.items()
-            if found.least == domain[name].lower or found.most == domain[name].upper
-            if not domain[name].public_bounds
-        )
 
 
 def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> Conformed:
@@ -325,7 +186,7 @@ def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCe
     }
 
 
-def _masks(found: _Faults, column: Column) -> dict[str, Mask]:
+def _masks(found: Faults, column: Column) -> dict[str, Mask]:
     return {
         "wrong type": found.mistyped,
         "null": np.zeros_like(found.null) if column.nullable else found.null,
@@ -346,7 +207,7 @@ def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any
 
 def _looked_at(
     frame: pd.DataFrame, domain: Domain
-) -> tuple[dict[Hashable, pd.Series[Any]], dict[Hashable, pd.Series[Any]], dict[Hashable, _Faults]]:
+) -> tuple[dict[Hashable, pd.Series[Any]], dict[Hashable, pd.Series[Any]], dict[Hashable, Faults]]:
     """Columns that have to be made readable, all declared ones as they are read, and their faults."""
     renewed = {name: values for name in domain if (values := _readable(frame[name])) is not None}
     read = {
@@ -356,18 +217,18 @@ def _looked_at(
     return renewed, read, {column.name: _faults(read[column.name], column) for column in domain.columns}
 
 
-def _survey(rows: int, faults: Mapping[Hashable, _Faults], domain: Domain) -> Survey:
-    columns = {column.name: _Tally.of(faults[column.name], column) for column in domain.columns}
+def _survey(rows: int, faults: Mapping[Hashable, Faults], domain: Domain) -> Survey:
+    columns = {column.name: Tally.of(faults[column.name], column) for column in domain.columns}
     some = any(found.faulty for found in columns.values())
     dropped = int(np.count_nonzero(_dropped(faults, domain, rows))) if some else 0
     return Survey(rows, dropped, columns)
 
 
-def _dropped(faults: Mapping[Hashable, _Faults], domain: Domain, rows: int) -> Mask:
+def _dropped(faults: Mapping[Hashable, Faults], domain: Domain, rows: int) -> Mask:
     """The records with a fault that may not stay."""
     found = np.zeros(rows, dtype=bool)
     for column in domain.columns:
-        found |= _faulty(faults[column.name], column)
+        found |= faults[column.name].any_fault(column)
     return found
 
 
@@ -403,10 +264,10 @@ def _isna(values: pd.Series[Any]) -> Mask:
     return np.asarray(values.isna().to_numpy(dtype=bool))
 
 
-def _faults(values: pd.Series[Any], column: Column) -> _Faults:
+def _faults(values: pd.Series[Any], column: Column) -> Faults:
     null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    found = _Faults(null, none, none, none, none, none)
+    found = Faults(null, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
             unknown = ~null & ~_among(values, column.categories)
@@ -511,19 +372,7 @@ def _of_pandas(cell: Any) -> Any:
     return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
-def _faulty(found: _Faults, column: Column) -> Mask:
-    bad = found.outside | found.unseen | found.broken | found.mistyped
-    return bad if column.nullable else bad | found.null
-
-
-def _bound(column: Column, end: Literal["lower", "upper"]) -> str:
-    bound: float | int | None = getattr(column, end)
-    if bound is None:
-        return "..."
-    return show(_rational(bound, "bound")) if column.timeline is None else column.end_text(bound)
-
-
-def _clipped(values: pd.Series[Any], column: Column, found: _Faults) -> pd.Series[Any]:
+def _clipped(values: pd.Series[Any], column: Column, found: Faults) -> pd.Series[Any]:
     """The column with what is outside moved to the bound; the others stay as they are.
 
     A dtype that does not hold the bound exactly gives way to doubles.

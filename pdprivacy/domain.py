@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import flag, items
+from pdprivacy.checks import finite, flag, items
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
+from pdprivacy.show.numbers import number_text
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
@@ -29,12 +30,9 @@ __all__ = [
     "Kind",
     "Role",
     "declaration_hint",
-    "finite",
     "has_hash",
     "is_null",
-    "number_text",
     "plain",
-    "refuse_unstorable",
     "values_text",
 ]
 
@@ -86,14 +84,6 @@ def is_null(value: Any) -> bool:
         return True
 
 
-def finite(value: Any) -> bool:
-    """Whether a number is finite as a float."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the largest float
-        return False
-
-
 def has_hash(value: object) -> bool:
     """Whether the value can be a key."""
     try:
@@ -121,15 +111,6 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     if number and not isinstance(found, bool) and finite(found):
         return int(found) if isinstance(found, numbers.Integral) else float(found)
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
-
-
-def number_text(number: float) -> str:
-    """A number as a person writes it: whole numbers without a decimal point.
-
-    >>> number_text(18.0), number_text(0.5)
-    ('18', '0.5')
-    """
-    return str(int(number)) if float(number).is_integer() and abs(number) < 1e16 else repr(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,26 +582,3 @@ class Domain:
     def _repr_html_(self) -> str:
         head, *body = self._table()
         return table(head, body, caption="Declared columns", text=range(1, len(head)))
-
-
-def refuse_unstorable(domain: Domain) -> None:
-    """Refuse integers that a column of 64 bits does not hold, and texts that pandas cannot put on an axis.
-
-    Before anything is charged for a table of them. Raises DeclarationError.
-
-    >>> refuse_unstorable(Domain((Column("age", "integer", lower=0, upper=120),)))
-    """
-    for column in domain.columns:
-        for label in column.categories or ():
-            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
-                raise DeclarationError(
-                    f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
-                )
-    for column in domain.columns:
-        bounds = [column.lower, column.upper] if column.kind == "integer" else []
-        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
-        if not all(-(2**63) <= end < 2**63 for end in wide):
-            raise DeclarationError(
-                f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
-                "narrower bounds; a column of floats for larger numbers, of text for larger labels",
-            )

@@ -34,7 +34,7 @@ LAYERS = (
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
     {"mechanism"},
     {"cell_types", "statistic", "expressions", "request", "utility"},
-    {"metadata"},
+    {"faults", "metadata", "pooling"},
     {"show.recognition", "show.budget_text", "show.cell_grid"},
     {"show.view", "storage"},
     {"show.plots", "show.export"},
@@ -53,7 +53,7 @@ LAYERS = (
 )
 THIRD_PARTIES = {
     "pandera": {"schema"},
-    "scipy": {"distributions", "mechanism", "noise", "risk", "statistic", "suppression", "synthesis"},
+    "scipy": {"distributions", "mechanism", "noise", "pooling", "risk", "statistic", "suppression"},
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
     "openpyxl": {"show.export"},
     "matplotlib": {"show.plots", "show.report"},
@@ -75,6 +75,7 @@ THIRD_PARTIES = {
         "engine_narwhals",
         "expressions",
         "ledger",
+        "faults",
         "metadata",
         "protection",
         "release",
@@ -290,6 +291,7 @@ LATE = {
     "engine_narwhals",
     "ledger.postgres",
     "ledger.sqlite",
+    "pooling",
     "release",
     "risk",
     "show.cell_grid",

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pdprivacy.domain import Column, finite
+from pdprivacy.checks import finite
+from pdprivacy.domain import Column
 from pdprivacy.errors import QueryError
 from pdprivacy.expressions import intervals
 from pdprivacy.expressions.constants import INTEGERS

@@ -7,7 +7,8 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
-from pdprivacy.domain import Column, finite, is_null, plain
+from pdprivacy.checks import finite
+from pdprivacy.domain import Column, is_null, plain
 from pdprivacy.errors import ParameterError, kind
 
 __all__ = ["INTEGERS", "NUMERIC", "label", "number", "shown"]

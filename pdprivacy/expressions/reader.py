@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain, finite
+from pdprivacy.checks import finite
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.expressions.arithmetic import (
     OPERATIONS,
@@ -244,11 +245,9 @@ class ExpressionReader:
         if column.timeline is not None:
             constants = tuple(self._position(column, value) for value in constants)
         for value in constants:
-            fits = {
-                "boolean": isinstance(value, bool),
-                "category": True,
-            }.get(column.kind, not isinstance(value, bool | str))
-            if not fits:
+            truth = isinstance(value, bool)
+            fits = truth if column.kind == "boolean" else not (truth or isinstance(value, str))
+            if not fits and column.kind != "category":
                 raise QueryError(
                     f"column {name!r} of kind {column.kind!r} cannot be compared with {value!r}.",
                     "True and False are its constants" if column.kind == "boolean" else None,

@@ -15,7 +15,7 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
+from pdprivacy.conform import Conformed, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     DeclarationWarning,
@@ -26,6 +26,7 @@ from pdprivacy.errors import (
     warn,
 )
 from pdprivacy.expressions.date_cells import counted_columns
+from pdprivacy.faults import Fate
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
 from pdprivacy.protection.budget_request import BudgetRequest

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
 from pdprivacy.conform import FaultyCells, check_types, faulty_cells
-from pdprivacy.domain import Column, Domain, number_text, values_text
+from pdprivacy.domain import Column, Domain, values_text
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.protection import ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.releases.curator import CuratorFrame, marked
 from pdprivacy.show.markup import printable
-from pdprivacy.show.numbers import many, percent
+from pdprivacy.show.numbers import many, number_text, percent
 from pdprivacy.show.tracebacks import short_traceback
 
 __all__ = ["check"]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
+from pdprivacy.pooling import Pooled
 from pdprivacy.privacy import Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import clustering, moments, selection, tables
 from pdprivacy.releases.columns import Labels
 from pdprivacy.statistic import numbers_of
-from pdprivacy.synthesis import Pooled
 
 __all__ = ["STATISTICS", "UNKNOWN", "Compared", "Estimate"]
 

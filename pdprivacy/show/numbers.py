@@ -25,6 +25,7 @@ __all__ = [
     "listed",
     "loss_text",
     "many",
+    "number_text",
     "paired",
     "percent",
     "percent_up",
@@ -255,3 +256,12 @@ def many(number: int, noun: str) -> str:
     ('1 release', '2,000 releases')
     """
     return f"{number:,} {noun}{'s'[: number != 1]}"
+
+
+def number_text(number: float) -> str:
+    """A number as a person writes it: whole numbers without a decimal point.
+
+    >>> number_text(18.0), number_text(0.5)
+    ('18', '0.5')
+    """
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e16 else repr(number)

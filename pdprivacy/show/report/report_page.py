@@ -10,14 +10,14 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy._version import __version__
-from pdprivacy.domain import Column, Domain, number_text
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MissingExtraError
 from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Confidential
 from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.show import numbers
 from pdprivacy.show.markup import Table, printable
-from pdprivacy.show.numbers import cost, label, percent
+from pdprivacy.show.numbers import cost, label, number_text, percent
 from pdprivacy.show.report.costs import Charges, Total, payments
 from pdprivacy.show.report.exhibits import (
     MOST_ROWS,
