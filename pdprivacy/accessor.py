@@ -19,7 +19,7 @@ from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
 from pdprivacy.expressions import REFUSED, refusal
-from pdprivacy.hints import EXAMPLES, misuse, unknown
+from pdprivacy.hints import EXAMPLES, misuse, told, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame
@@ -182,6 +182,7 @@ class _Result(_Accessor):
 
         return released_schema(self._frame)
 
+    @told
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
 
@@ -251,6 +252,7 @@ class _Result(_Accessor):
 
         return export.latex(self._frame, note=note)
 
+    @told
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write the release to an Excel workbook: numbers, and margins of error in columns of their own.
 

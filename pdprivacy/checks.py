@@ -48,7 +48,8 @@ def whole(
     elif least == 1:
         wanted = "a positive whole number"
     else:
-        wanted = "a whole number" + ("" if least is None else f" of at least {least}")
+        known = least is not None and abs(least) < 10**20  # longer ones may have no text
+        wanted = "a whole number" + (f" of at least {least}" if known else "")
     raise ParameterError(f"{name!r} must be {wanted} (got {got(value)}).", hint)
 
 

@@ -200,13 +200,14 @@ class Column:
                     )
 
     def _check_timeline(self) -> None:
+        if not isinstance(self.timeline, Timeline):
+            raise DeclarationError(f"'timeline' of column {self.name!r} must be a Timeline.")
         numbers = self.kind == "integer" and self.categories is None and self.bins is None
         if not numbers or self.lower is None or self.upper is None:
             raise DeclarationError(
                 f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
             )
-        timeline, origin = self.timeline, self.timeline.origin if self.timeline else 0
-        assert timeline is not None
+        timeline, origin = self.timeline, self.timeline.origin
         first, last = first_and_last(timeline.unit, timeline.zone)
         if not first <= origin + self.lower <= origin + self.upper <= last:
             ends = " to ".join(timeline.text(end - origin) for end in (first, last))

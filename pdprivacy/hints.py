@@ -63,6 +63,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
                 "split": "(1, 3)",
             }.items()
         },
+        "save": 'released.dp.save("table.parquet")',
+        "to_excel": 'released.dp.to_excel("table.xlsx")',
         # row steps are methods of the frame
         **{
             name: f"private.{name}{arguments}"

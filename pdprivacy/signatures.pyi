@@ -36,6 +36,7 @@ from pdprivacy.releases.bundle import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split
+from pdprivacy.releases.curator import CuratorFrame
 from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.releases.disclosure.options import Alpha
 from pdprivacy.releases.disclosure.options import Overall
@@ -374,7 +375,7 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     def quality(
         self
-    ) -> pd.DataFrame: ...
+    ) -> CuratorFrame: ...
     @overload
     def quantile(
         self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,

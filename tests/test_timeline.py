@@ -72,7 +72,8 @@ def test_numbers_between_two_dates_are_rounded_to_the_nearest_that_is_published(
 def test_no_number_is_beyond_the_years_that_python_knows():
     for zone in ZONES:
         timeline = Timeline(0, "s", zone)
-        first, last, none = timeline.dates([-1e300, 1e300, np.nan])
+        found = timeline.dates([-1e300, 1e300, np.nan])
+        first, last, none = found[0], found[1], found[2]  # pandas 2.2.0 cannot go through such dates
         assert first.year == 1
         assert last.year == 9999
         assert none is pd.NaT
@@ -133,7 +134,7 @@ def test_periods_are_those_of_pandas_and_each_date_is_in_its_own(freq, zone):
     numbers = np.unique(np.concatenate([draw.integers(0, last + 1, 3000), edges, edges - 1, [0, last]]))
     periods = timeline.instants(numbers).tz_localize(None).to_period(freq)
     places = np.searchsorted(edges, numbers, side="right")
-    assert [names[place] for place in places] == periods.astype(str).tolist()
+    np.testing.assert_array_equal(np.array(names)[places], periods.astype(str))
 
 
 def test_a_midnight_that_clocks_skip_or_show_twice_begins_one_day():

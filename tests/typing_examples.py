@@ -161,7 +161,7 @@ def wrong(private: ProtectedFrame, batch: Batch) -> None:
     private.dp.kmeans("age", epsilon=0.1)  # wrong
     private.dp.plan.mean("age", epsilon=0.1, rng=1)  # wrong
     private.dp.plan.median("age", epsilon=0.1)  # wrong
-    private.dp.groupby("region").median("age", epsilon=0.1)  # wrong
+    private.dp.groupby("region").cov("age", epsilon=0.1)  # wrong
     private.dp.groupby("region").mean("age", epsilom=0.1)  # wrong
     private.dp.budget.lefft  # wrong
     batch.meann("age", epsilon=0.1)  # wrong

@@ -101,7 +101,7 @@ class Staircase(Continuous):
         if self.l0_sensitivity is not None and self.l0_sensitivity > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
-                f"(got l0_sensitivity={self.l0_sensitivity}).",
+                f"(got l0_sensitivity={got(l0_sensitivity)}).",
                 "Laplace noise, whose loss adds up to epsilon however a shift is spread.",
             )
         share = _least_error(eps) if gamma is None else rational(gamma, "gamma")

@@ -56,7 +56,7 @@ class CuratorFrame(pd.DataFrame):
 
 
 @marked
-def quality(protected: Protected) -> pd.DataFrame:
+def quality(protected: Protected) -> CuratorFrame:
     """CONFIDENTIAL, for the curator: values clipped, null and unseen, and records dropped, per column.
 
     Counted at protection, exact and without noise: not for release. The line above says how many records were

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pdprivacy import checks, noise
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
 from pdprivacy.metadata import KEY
@@ -250,6 +250,8 @@ def _marked(frame: pd.DataFrame, protected: Protected, asked: _Asked, kind: str,
 def _listed(name: str, values: Any, example: str) -> list[Any]:
     if isinstance(values, str) or not np.iterable(values) or not (found := list(values)):
         raise ParameterError(f"{name!r} must be a list.", example)
+    if not isinstance(values, list | tuple) and any(isinstance(one, str) for one in found):
+        raise ParameterError(f"{name!r} must be a list of numbers (got {kind(values)}).", example)
     return found
 
 

@@ -165,8 +165,7 @@ def numbers_of(cells: list[str]) -> list[float]:
 @pytest.mark.parametrize("name", ["sums", "means", "by group", "margins", "wide", "several", "shares"])
 def test_a_row_per_number_with_its_half_width(released, name):
     one = released[name]
-    interval = one.dp.interval()
-    half = np.asarray((interval["upper"] - interval["lower"]) / 2, dtype=float).ravel()
+    half = one.dp.metadata.error_of_each("plus_minus", one.shape).ravel()
     (rows,) = (rows for caption, rows in page({name: one}).tables.items() if caption.endswith("as released"))
     if "±" not in rows[0]:  # side by side
         cells = [cell.split(" ± ") for row in rows[1:] for cell in row[one.index.nlevels :]]
@@ -1108,7 +1107,7 @@ def test_pictures_tell_their_numbers_in_words(released):
     (picture,) = found.all("img")  # labels have none
     assert picture["src"].startswith("data:image/")
     assert picture["alt"].startswith("Mean of age and income: age ")
-    half = released["means"].dp.interval().eval("upper - lower") / 2
+    half = released["means"].dp.metadata.error_of_each("plus_minus", (2,))
     told = re.findall(r"(\w+) (-?[\d.,]+) ± ([\d.,]+)", picture["alt"])
     assert [name for name, *_ in told] == ["age", "income"]
     np.testing.assert_allclose(numbers_of([one[2].rstrip(".") for one in told]), half, rtol=0.1)
