@@ -148,7 +148,10 @@ def check_types(frame: pd.DataFrame, domain: Domain) -> None:
     found = {name: dtype for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if name in domain}
     refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found.items()}, domain)
     refuse_rounded({name for name, dtype in found.items() if is_float(dtype)}, domain)
-    _refuse_nanoseconds({name for name, dtype in found.items() if "[ns" in str(dtype)}, domain)
+    held = {
+        name: getattr(getattr(dtype, "categories", None), "dtype", dtype) for name, dtype in found.items()
+    }
+    _refuse_nanoseconds({name for name, dtype in held.items() if "[ns" in str(dtype)}, domain)
 
 
 def _refuse_nanoseconds(names: Set[Hashable], domain: Domain) -> None:

@@ -189,5 +189,5 @@ def test_fields_are_those_of_pandas_and_within_their_limits(name, zone):
 def test_times_are_rounded_up():
     found = times([0.0, 1e-9, 1.5, np.inf, np.nan])
     assert found[:3].tolist() == [pd.Timedelta(0), pd.Timedelta("1us"), pd.Timedelta("1.5s")]
-    assert found[3] > pd.Timedelta(days=10**6)
+    assert found[3].to_numpy() > np.timedelta64(10**6, "D")
     assert found[4] is pd.NaT

@@ -134,7 +134,8 @@ def _name(dtype: Any) -> str:
     if isinstance(dtype, type):
         name = dtype.__name__
     elif isinstance(dtype, np.dtype | ExtensionDtype):
-        name = str(dtype)
+        named = isinstance(dtype, pd.CategoricalDtype) and (dtype.categories is not None or dtype.ordered)
+        name = None if named else str(dtype)  # categories and their order are those of the declaration
     if not isinstance(name, str) or name not in KINDS:
         raise ParameterError(
             f"'astype' does not know this type (got {got(dtype)}).", 'private.astype({"age": "float64"})'

@@ -173,11 +173,13 @@ def count(
     if groups.selected is not None:
         chosen = columns_of(groups._protected, groups.selected, "count")
         names, verb = [column.name for column in chosen], 'agg("count", '
-        if any(column.lower is None or column.upper is None for column in chosen):
+        if {*names} & {key.name for key in groups.keys}:
+            names, verb = [], "count("
+        elif any(column.lower is None or column.upper is None for column in chosen):
             verb = "value_counts("  # of labels
         raise ParameterError(
             "'count' counts all records of each group, and takes no column.",
-            f"private.dp.{groups._written()}.{verb}{names!r}, epsilon=0.1)",
+            f"private.dp.{groups._written()}.{verb}{f'{names!r}, ' if names else ''}epsilon=0.1)",
         )
     _, weight = weighted_columns(groups._protected, [key.name for key in groups.keys], weights, "count")
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)

@@ -104,15 +104,14 @@ def ols(
     call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
     quantities = tuple(map(_quantity, chosen))
     ranges = tuple(_range(one) for one in quantities)
-    largest = weighing[0].bounds("ols")[1] if weighing else 1.0
-    penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
+    facts, numbers, largest = protected, quantities, 1.0
     if weighing:
         made = _roots(weighing[0], quantities)
         facts = replace(protected, derived=lambda facts: transformed(facts, made))
-        weighted = tuple(_weighted(column) for column in made.domain.columns)
-        statistic = LeastSquares(weighted, protected.scope, ranges, penalty, (str(weighing[0].name), largest))
-    else:
-        facts, statistic = protected, LeastSquares(quantities, protected.scope, ranges, penalty)
+        numbers, largest = tuple(map(_weighted, made.domain.columns)), weighing[0].bounds("ols")[1]
+    penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
+    weighted = (str(weighing[0].name), largest) if weighing else None
+    statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
     labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
 
     def make(result: Result) -> Made[pd.Series[Any]]:

@@ -134,6 +134,7 @@ def test_a_type_that_a_column_has_changes_nothing():
         ({"age": "float32"}, ParameterError, "does not know this type"),
         ({"age": "int8"}, ParameterError, "does not know this type"),
         ({"age": 3}, ParameterError, "does not know this type"),
+        ({"age": pd.CategoricalDtype([1])}, ParameterError, "does not know this type"),
         ({"age": None}, ParameterError, "does not know this type"),
     ],
     ids=str,

@@ -679,3 +679,11 @@ def test_what_is_refused_is_not_charged(private, name):
     with pytest.raises(error, match=text):
         call(private.dp)
     assert private.dp.budget.spent == (0, 0)
+
+
+def test_the_hint_of_a_count_of_a_key_is_a_call_that_works():
+    domain = pdprivacy.Domain((pdprivacy.Column("h", "category", categories=("u", "v")),))
+    private = pdprivacy.protect(pd.DataFrame({"h": ["u", "v"] * 5}), domain, epsilon=1)
+    with pytest.raises(ParameterError) as caught:
+        private.dp.groupby("h")["h"].count(epsilon=1)
+    assert caught.value.hint == "private.dp.groupby('h').count(epsilon=0.1)"

@@ -332,5 +332,6 @@ def test_bounds_beyond_the_calendar_are_refused(far):
 @pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
 def test_nanoseconds_that_reach_no_bound_are_refused_whatever_the_cells_are(rows, fate):
     frame = pd.DataFrame({"a": pd.Series(["2020-01-05"] * rows, dtype="datetime64[ns]")})
-    with pytest.raises(InvalidDataError, match="is of nanoseconds"):
-        pdprivacy.protect(frame, of_days("1600-01-01", "1650-01-01"), epsilon=1, on_invalid=fate)
+    for one in (frame, frame.astype("category")):
+        with pytest.raises(InvalidDataError, match="is of nanoseconds"):
+            pdprivacy.protect(one, of_days("1600-01-01", "1650-01-01"), epsilon=1, on_invalid=fate)

@@ -339,6 +339,13 @@ def test_intervals_hold_where_the_noise_hides_the_residual_variance(rows, epsilo
         assert accepts_share(held, told, 0.94, "less"), held / told
 
 
+def test_weights_below_0_are_refused_whatever_the_penalty():
+    domain = Domain((*DOMAIN.columns[:3], Column("w", "float", lower=-2.0, upper=-1.0)))
+    private = protected(FRAME[["x", "y", "flag"]].assign(w=-1.5), domain)
+    with pytest.raises(DeclarationError, match="weights of column 'w' may be negative"):
+        private.dp.ols("y", ["x"], weights="w", epsilon=1)
+
+
 def test_records_of_weight_0_are_left_out():
     rng = np.random.default_rng(5)
     x = rng.uniform(-3, 10, 4000)
