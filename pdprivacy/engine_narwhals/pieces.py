@@ -270,7 +270,7 @@ def _each_of_spark(frame: Any, function: Callable[[pd.DataFrame], Found]) -> lis
 
         for batch in batches:
             found = pickle.dumps(function(pandas_of(pa.Table.from_batches([batch]))))
-            yield pa.record_batch({"piece": pa.array([found], type=pa.binary())})
+            yield pa.RecordBatch.from_arrays([pa.array([found], type=pa.binary())], names=["piece"])
 
     return [pickle.loads(row[0]) for row in frame.mapInArrow(pieces, "piece binary").collect()]
 
