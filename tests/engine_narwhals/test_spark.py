@@ -18,12 +18,7 @@ from pdprivacy.statistic import quantity
 pytest.importorskip("pyarrow", reason="Spark answers in Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.xdist_group("spark"),
-    # Spark 4.0 leaves its own sockets to the garbage collector
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("spark")]
 
 LETTER = Column("g", "category", categories=("a", "b"))
 NUMBER = Column("x", "float", lower=0.0, upper=10.0)

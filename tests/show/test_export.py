@@ -220,7 +220,7 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
     for level in range(levels):
         labels = [row[level].value for row in rows]
         assert labels == [
-            "NaN" if label != label else label if type(label) in (int, float) else str(label)
+            "NaN" if pd.isna(label) else label if type(label) in (int, float) else str(label)
             for label in frame.index.get_level_values(level).tolist()
         ]
     facts = dict(book["metadata"].iter_rows(values_only=True))
