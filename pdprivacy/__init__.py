@@ -62,7 +62,7 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from pdprivacy import risk
     from pdprivacy.releases.declaration_check import check
-    from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
+    from pdprivacy.show.pages import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
@@ -73,13 +73,13 @@ else:  # a type checker would take any name for one that is there
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
         "combine": "synthesis",
-        "load_ipython_extension": "show.notebook",
+        "load_ipython_extension": "show.pages",
         "pearsonr": "significance",
         "read_release": "storage",
         "release_step": "step",
         "report": "show.report",
         "ttest_ind": "significance",
-        "unload_ipython_extension": "show.notebook",
+        "unload_ipython_extension": "show.pages",
     }
 
     def __getattr__(name):
@@ -104,6 +104,6 @@ for _module in (accounting, mechanism, postprocess, sensitivity, suppression):
 _short_functions(_sys.modules[__name__], ["read_schema"])
 _register()
 if "IPython" in _sys.modules:
-    from pdprivacy.show.notebook import register_where_running as _show
+    from pdprivacy.show.pages import register_where_running as _show
 
     _show()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
-from pdprivacy.show import markup
+from pdprivacy.show import numbers as texts
 
 __all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "pair", "path"]
 __all__ += ["printable", "proportion", "real", "reals", "whole"]
@@ -223,7 +223,7 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
 def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
     instance(text, str, argument)
-    return markup.printable(text, None)
+    return texts.printable(text, None)
 
 
 def check_name(name: Any, argument: str) -> str:

@@ -16,13 +16,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 from pdprivacy._version import __version__
 from pdprivacy.checks import printable
-from pdprivacy.command import declare, ledger_command, report
+from pdprivacy.command import declare, ledger_command
 from pdprivacy.errors import PrivacyError, TamperedLedgerError
 from pdprivacy.ledger import files, store
-from pdprivacy.show.report import costs, inputs
+from pdprivacy.schema.script import declaration_of
+from pdprivacy.show.numbers import many
+from pdprivacy.show.report import TRY, Edition, costs, report
 
 __all__ = ["COMMANDS", "main"]
 
@@ -39,7 +42,7 @@ COMMANDS = {
     ),
     "Budget(epsilon=1.0) is kept in memory.": "pdprivacy ledger show budget.db",
     costs.TRY: "--ledger budget.db --name survey-2026",
-    inputs.TRY: "pdprivacy report mean.parquet table.parquet --output report.html",
+    TRY: "pdprivacy report mean.parquet table.parquet --output report.html",
     'path="report.html".': "--output report.html",
     "leave it out, or edition='curator'.": "leave it out, or --edition curator",
     'pip install "pdprivacy[plot]", or report(..., pictures=False).': (
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         chosen = _parser().parse_args(arguments)
-    except SystemExit as ended:  # argparse has said what is the matter, or helped
+    except SystemExit as ended:  # argparse has written an error or the help
         return ended.code if isinstance(ended.code, int) else 2
     if sys.stdout is None:
         return _failed("There is no output to write to.", 2)
@@ -90,13 +93,13 @@ def _parser() -> argparse.ArgumentParser:
     tools = parser.add_subparsers(required=True)
     declare.add(tools)
     ledger_command.add(tools)
-    report.add(tools)
+    _add_report(tools)
     tools.metavar = "|".join(tools.choices)
     return parser
 
 
 def _failed(words: str, code: int) -> int:
-    """Say in one line on stderr what is the matter; the exit code."""
+    """Write an error as one line to stderr; return the exit code."""
     with suppress(OSError):
         print(printable(words.replace("\n", " ")), file=sys.stderr)
     return code
@@ -108,3 +111,47 @@ def _drop_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+# ---------------------------------------------------------------- reports
+
+PURPOSE = "an HTML report of releases: their cost, their accuracy and the remaining disclosure risk"
+
+
+def _add_report(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the parser of ``report`` to those of the command line."""
+    command = tools.add_parser("report", help=PURPOSE, description=PURPOSE, allow_abbrev=False)
+    command.set_defaults(run=_report)
+    command.add_argument("releases", metavar="RELEASE", nargs="+", help="a release as Parquet, CSV or JSON")
+    command.add_argument(
+        "--output", metavar="FILE", required=True, help="the page; an existing file is replaced"
+    )
+    command.add_argument("--ledger", metavar="ADDRESS", help="the path, or the URL of a database server")
+    command.add_argument("--name", help="the name of the budget in the ledger")
+    command.add_argument(
+        "--declaration",
+        metavar="FILE.py[:NAME]",
+        help="a file of Python that declares the data as NAME, or else as schema; it is run",
+    )
+    command.add_argument(
+        "--edition", choices=get_args(Edition), default="public", help="the curator's edition is CONFIDENTIAL"
+    )
+    command.add_argument("--title", help="the title of the page")
+    command.add_argument("--no-pictures", action="store_true", help="tables alone, without matplotlib")
+
+
+def _report(chosen: argparse.Namespace) -> None:
+    """Write the report; errors as `report`."""
+    made = report(
+        chosen.releases,
+        ledger=chosen.ledger,
+        name=chosen.name,
+        declaration=None if chosen.declaration is None else declaration_of(chosen.declaration, chosen.output),
+        path=chosen.output,
+        edition=chosen.edition,
+        title=chosen.title,
+        pictures=not chosen.no_pictures,
+    )
+    what = f"{many(len(made.releases), 'release')}, {made.edition} edition"
+    mark = ", CONFIDENTIAL" if made.edition == "curator" else ""
+    print(f"{printable(chosen.output)}: {what}{mark}")

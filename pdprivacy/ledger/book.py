@@ -29,7 +29,6 @@ from pdprivacy.errors import (
 from pdprivacy.ledger.account import Account, Entry, Terms, answer_body, answer_of, entry_of, near, terms_of
 from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, T, Writer, canonical
-from pdprivacy.show import budget_text
 
 __all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
 
@@ -432,4 +431,5 @@ def read_table(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
 def table(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return one row per charge; see `Budget.entries`."""
     rows = [_cells(entry) for entry in entries]
-    return _frame(rows, 1, [entry.answered for entry in entries], budget_text.reached(entries))
+    risks = [math.nan if entry.dr_ha is None else entry.dr_ha for entry in entries]
+    return _frame(rows, 1, [entry.answered for entry in entries], np.fmax.accumulate(risks))

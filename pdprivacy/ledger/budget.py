@@ -25,7 +25,6 @@ from pdprivacy.ledger.account import MOST, Account, Entry, Terms, amount_of, cou
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge, read_table
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
-from pdprivacy.show import budget_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -386,10 +385,14 @@ class Budget:
         return draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
 
     def __repr__(self) -> str:
-        return budget_text.text(self)
+        from pdprivacy.show import pages
+
+        return pages.budget_block(self).plain
 
     def _repr_html_(self) -> str:
-        return budget_text.html(self)
+        from pdprivacy.show import pages
+
+        return pages.budget_block(self).html
 
     @property
     def name(self) -> str:

@@ -20,7 +20,6 @@ from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.chain import Chain, altered
 from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
 from pdprivacy.privacy import Loss, Unit
-from pdprivacy.show import budget_text
 
 __all__ = ["Ledger"]
 
@@ -72,7 +71,9 @@ class Ledger:
         return f"Ledger({self.address!r})"
 
     def _repr_html_(self) -> str:
-        return budget_text.ledger_html(self)
+        from pdprivacy.show import pages
+
+        return pages.ledger_html(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.address == other.address

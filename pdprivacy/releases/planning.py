@@ -25,9 +25,8 @@ from pdprivacy.releases.columns import Labels
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
-from pdprivacy.show.recognition import PLAN
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.show.view import View
+from pdprivacy.show.view import PLAN, View
 from pdprivacy.timeline import times
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.show.numbers import plain, span
-from pdprivacy.show.plots.bars import WITHIN, draw_counts
 from pdprivacy.show.plots.canvas import Canvas, linear_ticks, log_ticks, luminance
+from pdprivacy.show.plots.charts import WITHIN, draw_counts
 from pdprivacy.show.plots.cube import Cube, edges_of, label_of, within_noise
 from pdprivacy.show.view import Floats
 
@@ -238,7 +238,7 @@ def _written(grid: HeatMap, cube: Cube, alike: bool) -> list[str]:
 
 
 def _fitting(canvas: Canvas, grid: HeatMap, texts: list[str]) -> float | None:
-    """Return the font size in which all numbers fit into their cells; None if there is none."""
+    """Return the font size in which all numbers fit into their cells; None if no readable size does."""
     rows, columns = grid.values.shape
     large, box = canvas.points, canvas.ax.bbox
     wide, high = canvas.size_of(max(texts, key=len), large)
