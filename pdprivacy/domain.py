@@ -21,6 +21,7 @@ from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
 from pdprivacy.show.numbers import number_text
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
@@ -113,6 +114,7 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
+@short_tracebacks
 @dataclass(frozen=True, slots=True)
 class Column:
     """One declared column.
@@ -449,6 +451,7 @@ def values_text(column: Column) -> str:
     return f"{low} to {high}" if high else f"{low} and up"
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class Domain:
     """The declared columns, in declared order.
