@@ -550,7 +550,7 @@ FAULTS = (
     ),
     PlantedFault(
         "record without a declared cell counted",
-        "engine/contingency.py",
+        "engine/pandas_engine.py",
         "        kept = np.flatnonzero(cells >= 0)",
         "        kept = np.flatnonzero(cells >= -1)",
         ("tests/engine/test_pandas_engine.py::test_every_dtype_of_numbers_reads_the_same",),
@@ -1209,7 +1209,7 @@ FAULTS = (
     ),
     PlantedFault(
         "one record of a unit too many in a frame of Polars",
-        "engine_narwhals/contribution.py",
+        "engine_narwhals/engine_frame.py",
         ".over(unit) <= most)",
         ".over(unit) <= most + 1)",
         ("tests/engine_narwhals/test_engines.py::test_units_of_every_kind_are_told_apart_as_in_pandas",),
