@@ -4,10 +4,9 @@ An expression is read into one tree, walked with regions and intervals for what 
 and with arrays for its values. Nothing here knows protected frames: `pdprivacy.protection` applies the steps.
 """
 
-from pdprivacy.expressions.arrays import dense, floats, nulls
-from pdprivacy.expressions.assign import assign, date_field
-from pdprivacy.expressions.conversion import astype, rename
-from pdprivacy.expressions.labels import cut, recode
+from pdprivacy.expressions.assignment import assign, date_field
+from pdprivacy.expressions.cells import dense, floats, nulls
+from pdprivacy.expressions.conversion import astype, cut, recode, rename
 from pdprivacy.expressions.reader import ExpressionReader
 from pdprivacy.expressions.refused import REFUSED, refusal
 from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select

@@ -25,7 +25,7 @@ from pdprivacy.errors import (
     got,
     warn,
 )
-from pdprivacy.expressions.date_cells import counted_columns
+from pdprivacy.expressions.cells import counted_columns
 from pdprivacy.faults import Fate
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.privacy import Neighbors, Rational, Unit
