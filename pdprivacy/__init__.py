@@ -21,7 +21,8 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
-from pdprivacy.protection import ProtectedFrame, protect
+from pdprivacy.protection import ProtectedFrame
+from pdprivacy.protection.protect import protect
 from pdprivacy.schema import read_schema
 from pdprivacy.show.tracebacks import short_functions as _short_functions
 from pdprivacy.show.tracebacks import short_tracebacks as _short_tracebacks

@@ -18,11 +18,11 @@ import pandas as pd
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
-from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, misuse, told, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
-from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame
+from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
+from pdprivacy.protection.protect import protect as protect_frame
 from pdprivacy.show.tracebacks import ShortTraceback, short_tracebacks
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class DataFrameDP(_OfFrame, _Result):
     ['check', 'protect']
     """
 
-    protect = _method(protection.protect, lambda accessor: accessor._frame)
+    protect = _method(protect_frame, lambda accessor: accessor._frame)
     check = _method(check, lambda accessor: accessor._frame)
 
     def _standing(self) -> PrivacyError:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
 from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
-from pdprivacy.expressions import nulls
+from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
 __all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]

@@ -34,7 +34,7 @@ from pdprivacy.engine_narwhals.pieces import (
     then,
 )
 from pdprivacy.errors import EngineError, InvalidDataError
-from pdprivacy.expressions import nulls
+from pdprivacy.expressions.cells import nulls
 
 __all__ = ["EngineFrame"]
 

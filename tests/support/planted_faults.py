@@ -504,7 +504,7 @@ FAULTS = (
     ),
     PlantedFault(
         "unit keeps max_rows + 1 records",
-        "protection/units.py",
+        "engine/unit_codes.py",
         "lowest_of_each(codes[crowded], keys, most)",
         "lowest_of_each(codes[crowded], keys, most + 1)",
         (
@@ -513,14 +513,14 @@ FAULTS = (
     ),
     PlantedFault(
         "first records of a unit kept in place of any",
-        "protection/units.py",
+        "engine/unit_codes.py",
         "        keys = noise.shuffled_keys(len(crowded), source)",
         "        keys = np.arange(len(crowded))",
         ("tests/protection/test_units.py::test_any_records_of_a_unit_stay_with_the_same_probability",),
     ),
     PlantedFault(
         "public_rows trusted where units have several records",
-        "protection/units.py",
+        "protection/protect.py",
         "    if public_rows is not None:",
         "    if False:",
         ("tests/protection/test_units.py::test_what_does_not_fit_is_refused",),
@@ -1098,7 +1098,7 @@ FAULTS = (
     ),
     PlantedFault(
         "objects of the snapshot shared with the owner",
-        "protection/snapshot.py",
+        "protection/protected.py",
         "            cells[place] = _fixed(cell, column)",
         "            pass",
         ("tests/protection/test_snapshot.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
@@ -1119,14 +1119,14 @@ FAULTS = (
     ),
     PlantedFault(
         "group of a partition charges the budget of the whole",
-        "protection/parts.py",
+        "protection/frame.py",
         "            budget=budget,\n",
         "",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
         "number of records of a group taken to be public",
-        "protection/parts.py",
+        "protection/frame.py",
         ("            scope=protected.scope.narrowed(),\n            budget=budget,"),
         "            budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
