@@ -43,18 +43,18 @@ from pdprivacy.releases.moments import weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
+    label_choices,
+    label_table,
     of_labels,
     of_numbers,
-    quantiles,
+    ranked,
     refuse_numbers,
     selected,
-    shares_asked,
 )
 from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
-from pdprivacy.statistic import Labels as Candidates
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -121,12 +121,6 @@ class GroupBy(GroupMethods):
     def _asked(self, columns: Labels | None) -> Labels | None:
         return self.selected if columns is None else columns
 
-    def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
-        """The columns of a release, none of which is a key."""
-        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
-        refuse_shared(chosen, self.keys, method)
-        return chosen
-
     def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
         """The release of a table of keys by the numbers of each group."""
         call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
@@ -135,30 +129,6 @@ class GroupBy(GroupMethods):
             return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
 
         return release_of(self._protected, call, statistic, make)
-
-    def _ranked(
-        self,
-        statistic: str,
-        columns: Labels | None,
-        q: Any,
-        epsilon: Rational,
-        split: Split,
-        options: QuantileOptions,
-    ) -> Release[pd.DataFrame]:
-        """The release of numbers by their rank in each group."""
-        chosen = self._chosen(columns, statistic)
-        shares, named, several = shares_asked(q)
-        choices = quantiles(self._protected, statistic, chosen, shares, split, self.keys)
-        index, names = cell_index(self.keys, "groupby"), name_index(chosen)
-        if several:
-            pairs = [(*(key if len(self.keys) > 1 else (key,)), one) for key in index for one in named]
-            index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
-
-        def make(numbers: list[list[Any]]) -> pd.DataFrame:
-            values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
-            return pd.DataFrame(values.T.reshape(-1, len(chosen)), index=index, columns=names)
-
-        return selected(self._protected, statistic, chosen, choices, epsilon, dict(options), make)
 
 
 @noised("geometric")
@@ -435,16 +405,10 @@ def mode(
         raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
     chosen = columns_of(facts, asked, "mode")
     refuse_shared(chosen, keys, "mode")
-    choices = []
-    for column, weight in zip(chosen, weights_of(chosen, split), strict=True):
+    choices = label_choices(facts, "mode", chosen, split, keys=keys)
+    for column in chosen:
         check_cells((*keys, column), "mode")
-        choices.append(Candidates(column, facts.scope, "mode", weight, keys=keys))
-    index = cell_index(keys, "groupby")
-
-    def make(labels: list[list[Any]]) -> pd.DataFrame:
-        found = [pd.Series(one, index=index, name=place) for place, one in enumerate(labels)]
-        return pd.concat(found, axis=1).set_axis(name_index(chosen), axis=1)
-
+    make = label_table(chosen, "mode", cell_index(keys, "groupby"))
     return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
 
 
@@ -471,7 +435,7 @@ def quantile(
     different number that a group has.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
-    return groups._ranked("quantile", columns, q, epsilon, split, options)
+    return _ranked(groups, "quantile", columns, q, epsilon, split, options)
 
 
 @of_numbers
@@ -488,7 +452,22 @@ def median(
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
     columns, as `DataFrameGroupBy.median`.
     """
-    return groups._ranked("median", columns, Fraction(1, 2), epsilon, split, options)
+    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, split, options)
+
+
+def _ranked(
+    groups: GroupBy,
+    statistic: str,
+    columns: Labels | None,
+    q: Any,
+    epsilon: Rational,
+    split: Split,
+    options: QuantileOptions,
+) -> Release[pd.DataFrame]:
+    """The release of numbers by their rank in each group."""
+    chosen = chosen_of(groups._protected, groups._asked(columns), groups.keys, statistic)
+    refuse_shared(chosen, groups.keys, statistic)
+    return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
