@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
-import numpy as np
 import pandas as pd
 
 from pdprivacy import accounting
@@ -20,7 +19,7 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.row_steps import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of, series
+from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
@@ -29,7 +28,6 @@ from pdprivacy.releases.columns import (
     Split,
     cell_index,
     check_cells,
-    check_flag,
     chosen_of,
     columns_of,
     name_index,
@@ -38,7 +36,6 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import shares_of
 from pdprivacy.releases.moments import weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
@@ -51,10 +48,10 @@ from pdprivacy.releases.selection import (
     refuse_numbers,
     selected,
 )
-from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
+from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
+from pdprivacy.statistic import GroupedMoments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -356,33 +353,15 @@ def value_counts(
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `df.dp.value_counts`.
     """
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
     asked = groups._asked(columns)
     if asked is None:
         raise ParameterError(
             "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
         )
-    chosen, keys = columns_of(groups._protected, asked, "value_counts"), groups.keys
-    refuse_shared(chosen, keys, "value_counts")
-    call = Call.of("value_counts", epsilon, noise, chosen, keys)
-    scope = groups._protected.scope
-    chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
-    check_cells((*keys, *chosen), "value_counts")
-    call = replace(call, normalize="index" if normalize else None)
-    statistic = CellCounts((*keys, *chosen), scope, "value_counts")
-    index = cell_index((*keys, *chosen), "value_counts")
-    shape = len(cell_index(keys, "value_counts")), -1
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        if not normalize:
-            return counts(call, index, "count", result)
-        shares = shares_of(result.reshaped(shape), axis=1, total=None)
-        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
-        return series(flat, index, "proportion")
-
-    arrange = partial(largest_first, groups=shape[0]) if sort else None
-    return release_of(groups._protected, call, statistic, make, arrange=arrange)
+    chosen = columns_of(groups._protected, asked, "value_counts")
+    refuse_shared(chosen, groups.keys, "value_counts")
+    call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
+    return labels_counted(groups._protected, call, normalize, sort, dropna)
 
 
 @of_labels
