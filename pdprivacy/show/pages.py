@@ -20,7 +20,17 @@ from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import label, percent, plain, printable
-from pdprivacy.show.view import ALTERED, MARK, SEEDED, Floats, Released, View, neighbors_text, recognized
+from pdprivacy.show.view import (
+    ALTERED,
+    COUNTS,
+    MARK,
+    SEEDED,
+    Floats,
+    Released,
+    View,
+    neighbors_text,
+    recognized,
+)
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
@@ -47,7 +57,7 @@ MOST_BARS = 200
 
 NORMAL = 1.959963984540054
 
-ALIKE = {"count", "value_counts", "histogram", "crosstab", "proportion", "corr"}
+ALIKE = {*COUNTS, "proportion", "corr"}
 """Statistics whose numbers share a scale."""
 
 

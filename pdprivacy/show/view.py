@@ -43,6 +43,9 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
 
+COUNTS = ("count", "value_counts", "histogram", "crosstab")
+"""Statistics whose numbers are counts of records."""
+
 LABELS = ("mode", "top_k")
 """Statistics whose values are labels."""
 
@@ -118,9 +121,7 @@ def neighbors_text(named: str, unit: str | None) -> str:
     >>> neighbors_text("add_remove", None)
     'add_remove: one record more or less'
     """
-    if unit is None:
-        return f"{named}: {NEIGHBORS[named]}" if named in NEIGHBORS else str(named)
-    return f"{named}: all records of one {unit} {UNITS.get(named, '')}".rstrip()
+    return f"{named}: {NEIGHBORS[named] if unit is None else f'all records of one {unit} {UNITS[named]}'}"
 
 
 def conditions_text(filters: Iterable[object]) -> str:
@@ -557,5 +558,5 @@ def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:
         return "compare_sampling" if "rate" in frame.index.names else "compare_suppression"
     if held <= COUNTED:
         return MARK
-    distances = {one for one in held if isinstance(one, str) and re.fullmatch(r"tvd \d+-way", one)}
-    return "tradeoff" if held <= {"risk", "recommended"} | distances else ""
+    distances = held - {"risk", "recommended"}
+    return "tradeoff" if all(re.fullmatch(r"tvd \d+-way", str(name)) for name in distances) else ""

@@ -179,10 +179,10 @@ DATES: dict[str, Call] = {
     "periods": lambda dp: verb("value_counts", "when", sort=False)(dp.cut("when", freq="M").dp),
     "periods with a time zone": lambda dp: verb("crosstab", "zoned", "k")(dp.cut("zoned", freq="Q").dp),
     "periods of weeks": lambda dp: verb("mode", "day")(dp.cut("day", freq="W").dp),
-    "groups by period": lambda dp: dp.groupby("day", freq="Q").mean("v", epsilon=1, rng=1),
+    "groups by period": lambda dp: dp.groupby("day", freq="Q").mean("m", epsilon=1, rng=1),
     "groups of dates": grouped("k", "mean", ["when", "day"]),
     "medians of dates by group": grouped("k", "median", "zoned"),
-    "pivot_table of dates": lambda dp: verb("pivot_table", "v", "day", "k", "mean")(
+    "pivot_table of dates": lambda dp: verb("pivot_table", "m", "day", "k", "mean")(
         dp.cut("day", freq="Y").dp
     ),
     "difference of dates": lambda dp: verb("mean", "d")(dp.assign(d="day - when").dp),

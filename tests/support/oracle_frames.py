@@ -53,13 +53,14 @@ DATED = Domain(
         Column(
             "zoned", "integer", True, lower=0, upper=SPAN // 3600, timeline=Timeline(FIRST // 3600, "h", ZONE)
         ),
-        Column("v", "integer", lower=0, upper=5),
+        Column("m", "integer", lower=0, upper=5),
         Column("k", "category", categories=("u", "v", "w")),
+        Column("e", "boolean"),
     )
 )
 """A table of dates: seconds, days, and hours in a time zone that changes its clocks."""
 KINDS = {"x": "float", "y": "float", "n": "integer", "m": "integer", "h": "boolean", "e": "boolean"}
-KINDS |= {"when": "timestamp", "day": "date", "zoned": "zoned", "v": "integer"}
+KINDS |= {"when": "timestamp", "day": "date", "zoned": "zoned"}
 """Columns that are not texts; "p", whose records these are, is no declared column."""
 
 ROWS = range(24)
@@ -88,9 +89,7 @@ DATES: dict[str, list[Any]] = {
         None if i % 9 == 4 else _moment(i * 2_654_321 % SPAN).tz_localize("UTC").tz_convert(ZONE)
         for i in ROWS
     ],
-    "v": [i * i % 6 for i in ROWS],
-    "k": RECORDS["k"],
-    "p": RECORDS["p"],
+    **{name: RECORDS[name] for name in "mkep"},
 }
 FAULTY: dict[str, list[Any]] = {
     **RECORDS,

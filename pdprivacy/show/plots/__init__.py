@@ -18,7 +18,7 @@ from pdprivacy.show.plots.charts import are_periods, draw_counts, draw_numbers, 
 from pdprivacy.show.plots.confidential import PAINTERS
 from pdprivacy.show.plots.cube import Cube
 from pdprivacy.show.plots.heat import draw_matrix, draw_table
-from pdprivacy.show.view import recognized
+from pdprivacy.show.view import COUNTS, recognized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["MARK", "draw", "draw_budget"]
 
 MATRICES = ("corr", "cov", "pooled_cov")
-COUNTS = ("value_counts", "histogram")
 
 
 def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
@@ -86,7 +85,7 @@ def _released(cube: Cube, ax: Axes | None) -> Any:
     statistic = cube.view.facts.statistic
     if statistic in MATRICES:
         return draw_matrix(cube, ax)
-    counted = statistic in COUNTS or (statistic == "count" and cube.view.by)
+    counted = statistic in COUNTS and (statistic != "count" or cube.view.by)
     if (counted or cube.view.by) and are_periods(cube.rows, cube.view.facts.lineage):
         return draw_series(cube, ax)
     if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):

@@ -19,14 +19,15 @@ from pdprivacy.show.view import Floats, mechanism_text, records_text, title_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHARGED, GROUPED, LEFT = "#0072B2", "#56B4E9", "white"
+CHARGED, GROUPED = "#0072B2", "#56B4E9"
+LEFT = {"facecolor": "white", "edgecolor": "0.4", "hatch": "///", "linewidth": 0.8}
 MOST_ROWS = 16
 SMALL = 8.0  # points of height that a row needs at least
 
 
 @dataclass(frozen=True)
 class SpentBar:
-    """One bar: its label, its amount, and the number of charges in it."""
+    """One bar: its label, its amount, and the number of charges in it, 0 for what is left."""
 
     label: str
     amount: float
@@ -60,16 +61,16 @@ def draw_budget(
     room = int(canvas.height / SMALL) - 1
     if room < len(few):
         few = _grouped(spent.rows, max(room, 1))
-    _bars(canvas.ax, few, spent)
+    placed = _placed(few, spent)
+    _bars(canvas.ax, placed, spent)
     canvas.settle()
     letters = canvas.letters(0.42, 12)
-    labels = [printable(row.label, letters) for row in few]
-    canvas.rows([*labels, "left"] if spent.is_part else labels)
+    canvas.rows([printable(row.label, letters) for row, _ in placed])
     canvas.ax.tick_params(axis="y", length=0)
     canvas.ax.set_xlabel(spent.unit, fontsize=canvas.points)
     align()
     canvas.scale(0, spent.end * 1.02)
-    _write(canvas, few, spent)
+    _write(canvas, placed, spent)
     align()
     drawn: Axes = canvas.ax
     return drawn
@@ -151,39 +152,30 @@ def _grouped(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     return [*(joined[place] for place in large), others]
 
 
-def _starts(few: Sequence[SpentBar]) -> list[float]:
-    """Return where each bar begins, and where the last one ends."""
-    return [0.0, *np.cumsum([row.amount for row in few]).tolist()]
+def _placed(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
+    """Return each bar and where it begins: where the one before ends; last, what is left up to the cap."""
+    starts = np.cumsum([0.0, *(row.amount for row in few)]).tolist()
+    placed = list(zip(few, starts, strict=False))
+    return [*placed, (SpentBar("left", spent.left, 0), spent.cap - spent.left)] if spent.is_part else placed
 
 
-def _bars(ax: Any, few: Sequence[SpentBar], spent: SpentBars) -> None:
-    """Draw the bars one below the other, and what is left up to the cap."""
-    starts = _starts(few)
-    for place, (row, start) in enumerate(zip(few, starts, strict=False)):
-        colour = CHARGED if row.charges == 1 else GROUPED
-        ax.barh(
-            place, row.amount, 0.7, left=start, facecolor=colour, edgecolor=CHARGED, linewidth=0.6, zorder=2
-        )
+def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
+    """Draw the bars one below the other."""
+    for place, (row, start) in enumerate(placed):
+        colour = GROUPED if row.charges > 1 else CHARGED
+        charged = {"facecolor": colour, "edgecolor": CHARGED, "linewidth": 0.6}
+        ax.barh(place, row.amount, 0.7, left=start, zorder=2, **(charged if row.charges else LEFT))
     if spent.is_part:
-        ax.barh(
-            len(few), spent.left, 0.7, left=spent.cap - spent.left, facecolor=LEFT, edgecolor="0.4",
-            hatch="///", linewidth=0.8, zorder=2,
-        )  # fmt: skip
         ax.axvline(spent.cap, color="black", linewidth=1.2, zorder=3)
-    rows = len(few) + spent.is_part
-    ax.set_ylim(max(rows, 1) - 0.4, -0.6)
+    ax.set_ylim(max(len(placed), 1) - 0.4, -0.6)
     ax.set_xlim(0, spent.end * 1.02)
 
 
-def _write(canvas: Canvas, few: Sequence[SpentBar], spent: SpentBars) -> None:
+def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
     """Write the amounts beside their bars if there is room."""
-    size = 0.95 * canvas.points
-    bars = [(start, start + row.amount, row.amount) for row, start in zip(few, _starts(few), strict=False)]
-    if spent.is_part:
-        bars.append((spent.cap - spent.left, spent.cap, spent.left))
-    edge = canvas.pixel(spent.end, 0)[0]
-    for place, (start, end, amount) in enumerate(bars):
-        text = f"{amount:.6g}"
+    size, edge = 0.95 * canvas.points, canvas.pixel(spent.end, 0)[0]
+    for place, (row, start) in enumerate(placed):
+        end, text = start + row.amount, f"{row.amount:.6g}"
         wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
         if canvas.pixel(end, 0)[0] + wide > edge:
@@ -191,7 +183,7 @@ def _write(canvas: Canvas, few: Sequence[SpentBar], spent: SpentBars) -> None:
             if canvas.pixel(start, 0)[0] - wide > canvas.ax.bbox.x0:
                 at = start
             else:
-                shade = "white" if place < len(few) and few[place].charges == 1 else "black"
+                shade = "white" if row.charges == 1 else "black"
         written = canvas.write(text, (at, place), (shift, 0), size=size, color=shade, ha=side, zorder=4)
         if shade == "black":
             written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
@@ -200,7 +192,7 @@ def _write(canvas: Canvas, few: Sequence[SpentBar], spent: SpentBars) -> None:
 # ---------------------------------------------------------------- plans
 
 STYLES = {"none": ("black", "-", "o"), "clamp": ("#0072B2", "--", "s"), "truncated": ("#D55E00", "-.", "^")}
-RMSE, BIAS = "root mean squared error", "bias"
+ERRORS = {1: "root mean squared error", 2: "bias"}  # by their place beside epsilon
 MOST_NUMBERS = 4  # that differ, each with axes of its own
 LEAST = 62.0  # points of height that axes need
 
@@ -211,11 +203,6 @@ class Curves:
 
     name: str
     by_bounding: dict[str, tuple[Floats, Floats, Floats]]
-
-    def drawn(self, what: str) -> dict[str, tuple[Floats, Floats]]:
-        """Return epsilon and one of the errors, by bounding."""
-        place = 1 if what == RMSE else 2
-        return {kind: (each[0], each[place]) for kind, each in self.by_bounding.items()}
 
     @property
     def biased(self) -> bool:
@@ -286,7 +273,7 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
             f"The plan has {len(curves)} distinct numbers, and a picture holds {MOST_NUMBERS}.",
             'plan.xs("age", level=2).dp.plot() for one of them.',
         )
-    asked = [(curve, what) for curve in curves for what in ([RMSE, BIAS] if curve.biased else [RMSE])]
+    asked = [(curve, place) for curve in curves for place in (1, 2)[: 1 + curve.biased]]
     canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(asked)), grid="")
     of, by = facts.get("columns") or [], facts.get("by") or []
     title = title_of(str(facts.get("statistic")), of, by, facts.get("normalize"))
@@ -298,11 +285,11 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
         )
     parts = canvas.below_each_other([1.0] * len(asked), titled=True)
     handles: dict[str, Any] = {}
-    for part, (curve, what) in zip(parts, asked, strict=True):
+    for part, (curve, place) in zip(parts, asked, strict=True):
         part.frame("y")
-        unit = " in days" if _of_dates(plan) else ""
-        part.name(f"{what}{unit} of {curve.name}" if len(curves) > 1 else what + unit)
-        handles |= _lines(part, curve.drawn(what), what == RMSE)
+        what = ERRORS[place] + (" in days" if _of_dates(plan) else "")
+        part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
+        handles |= _lines(part, curve, place)
     canvas.settle()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)
     names = [f"bounding {kind}" if kind != "none" else "no bounding" for kind in handles]
@@ -327,22 +314,21 @@ def _plan_notes(facts: Mapping[str, Any], curves: Sequence[Curves]) -> list[str]
     ]
 
 
-def _lines(part: Canvas, drawn: Mapping[str, tuple[Floats, Floats]], positive: bool) -> dict[str, Any]:
+def _lines(part: Canvas, curve: Curves, place: int) -> dict[str, Any]:
     """Draw the lines of one error; return the handles of the legend."""
     ax, handles = part.ax, {}
-    for kind, (epsilon, error) in drawn.items():
+    for kind, drawn in curve.by_bounding.items():
         colour, dashes, marker = STYLES[kind]
-        (handles[kind],) = ax.plot(
-            epsilon, error, color=colour, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6
-        )
-    every = np.unique(np.concatenate([epsilon for epsilon, _ in drawn.values()]))
+        style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4, "linewidth": 1.6}
+        (handles[kind],) = ax.plot(drawn[0], drawn[place], **style)
+    every = np.unique(np.concatenate([drawn[0] for drawn in curve.by_bounding.values()]))
     part.log_epsilon(every)
     if len(every) > 1:
         margin = (every[-1] / every[0]) ** 0.03
         ax.set_xlim(every[0] / margin, every[-1] * margin)
     ax.tick_params(which="both", labelsize=0.9 * part.points, length=2.5, pad=2)
-    errors = np.concatenate([error for _, error in drawn.values()])
-    _heights(part, errors[np.isfinite(errors)], positive)
+    errors = np.concatenate([drawn[place] for drawn in curve.by_bounding.values()])
+    _heights(part, errors[np.isfinite(errors)], positive=place == 1)
     return handles
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks, mixed
-from pdprivacy.show.plots.cube import Cube, edge_texts, edges_of, label_of
+from pdprivacy.show.plots.cube import Cube, edge_texts, edges_of, label_of, names_of
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
     on.tick_params(axis="y", labelsize=0.9 * canvas.points)
     said = [f"NaN: {' and '.join(cube.texts((nulls[0], 0)))}"] if nulls and not even else []
     align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
-    name = "" if cube.rows.name is None else label_of(cube.rows.name)
-    canvas.label(name, _unit(cube) + ("" if even else " / width of the bin"), canvas.points)
+    canvas.label(names_of(cube.rows), _unit(cube) + ("" if even else " / width of the bin"), canvas.points)
     names = [first for first, _ in edges] + [edges[-1][1]]
     low, high = on.get_xlim()
     canvas.scale(low, high, [*bins[:, 0], bins[-1, 1]], names)
@@ -202,8 +201,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     canvas.rows([label_of(cube.rows[row], letters) for row in shown])
     on.tick_params(axis="y", length=0)
     align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
-    names = [label_of(name) for name in cube.rows.names if name is not None]
-    canvas.label(_unit(cube), ", ".join(names), canvas.points)
+    canvas.label(_unit(cube), names_of(cube.rows), canvas.points)
     low = float(min(bars.of(cube.ends[0]).min(), 0))
     high = float(max(bars.upper.max(), 0)) or 1.0
     size = 0.95 * canvas.points
@@ -446,11 +444,8 @@ def draw_series(cube: Cube, ax: Axes | None) -> Any:
             part.name(name)
         _line(part, cube, rows, at, column)
     if len(names) == 1:
-        canvas.label(
-            label_of(cube.rows.name) if cube.rows.name else "",
-            _unit(cube) if cube.columns is None else names[0],
-            canvas.points,
-        )
+        beside = _unit(cube) if cube.columns is None else names[0]
+        canvas.label(names_of(cube.rows), beside, canvas.points)
     align()
     return canvas.ax
 

@@ -16,7 +16,7 @@ from pdprivacy.show import numbers
 from pdprivacy.show.numbers import printable
 from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
 
-__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "within_noise"]
+__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "names_of", "within_noise"]
 
 LONGEST = 40
 """Characters of a label; a longer one is cut."""
@@ -184,3 +184,8 @@ def label_of(label: object, most: int = LONGEST) -> str:
     if isinstance(label, float) and label == label:
         return f"{label:.6g}"
     return numbers.label(label, most)
+
+
+def names_of(index: pd.Index[Any]) -> str:
+    """Return the label of an axis: the names of its levels, joined."""
+    return ", ".join(label_of(name) for name in index.names if name is not None)

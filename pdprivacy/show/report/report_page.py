@@ -24,7 +24,7 @@ from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import Released, View, mechanism_text
+from pdprivacy.show.view import COUNTS, Released, View, mechanism_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -400,8 +400,6 @@ MOST_CHARGES = 60
 NO_PICTURE = "has no picture"
 """In the error for a frame that is not drawn; any other error is raised."""
 
-COUNTED = ("crosstab", "value_counts", "histogram", "count")
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -416,7 +414,7 @@ class Picture:
 def release_picture(view: View) -> Picture | None:
     """Draw a release; None for one number, for labels, and for more numbers than can be seen."""
     found = view.released
-    counted = view.facts.statistic in COUNTED
+    counted = view.facts.statistic in COUNTS
     each = 0.95 if not counted else 0.26 if isinstance(found, pd.DataFrame) else 0.35
     if not 1 < found.size <= MOST_CELLS or len(found) > (MOST_COUNTS if counted else MOST_TOLD):
         return None
