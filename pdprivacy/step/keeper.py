@@ -20,6 +20,7 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger import Budget, Entry
+from pdprivacy.ledger.budget import handed_out
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import ROW_STEPS, Protected
 from pdprivacy.release.spec import Asked, Release
@@ -88,7 +89,7 @@ class Purse(Budget):
 
     def stored(self) -> None:
         """Note in the ledger that the answer is stored, which is how a step hands it out."""
-        self.handed_out(self._answer[0])
+        handed_out(self._book, self._answer[0])
         super().answered(*self._answer)
 
 
