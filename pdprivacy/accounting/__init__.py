@@ -10,6 +10,8 @@ number is rounded to the safe side.
 
 from __future__ import annotations
 
+import sys
+
 from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
 from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
@@ -29,6 +31,7 @@ from pdprivacy.accounting.rules import (
     shares,
     times,
 )
+from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Accounting",
@@ -63,3 +66,5 @@ __all__ = [
     "zcdp_of",
     "zcdp_rho",
 ]
+
+short_functions(sys.modules[__name__], __all__)
