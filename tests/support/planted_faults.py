@@ -102,8 +102,8 @@ FAULTS = (
     PlantedFault(
         "noise of Laplace 10 % too small",
         "mechanism/laplace.py",
-        "                return moved / eps\n",
-        "                return moved / eps * 9 / 10\n",
+        "            return moved / self.epsilon\n",
+        "            return moved / self.epsilon * 9 / 10\n",
         (
             "tests/mechanism/test_mechanisms.py::test_noise_is_independent_of_the_value_and_between_coordinates",
         ),
@@ -111,8 +111,8 @@ FAULTS = (
     PlantedFault(
         "truncated Laplace with the plain scale",
         "mechanism/laplace.py",
-        "            return truncated_laplace_scale(eps, moved, width, self.l0_sensitivity or 1)\n",
-        "            return moved / eps\n",
+        "        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
+        "        return moved / self.epsilon\n",
         ("tests/mechanism/test_bounds.py::test_the_printed_error_of_the_truncated_law_is_another_number",),
     ),
     PlantedFault(
@@ -225,9 +225,9 @@ FAULTS = (
     ),
     PlantedFault(
         "weights of parts ignored",
-        "mechanism/release.py",
-        "    return cost.epsilon * part.weight, cost.delta * part.weight\n",
-        "    return cost.epsilon, cost.delta\n",
+        "mechanism/laplace.py",
+        "        epsilon = request.each.epsilon * part.weight\n",
+        "        epsilon = request.each.epsilon\n",
         ("tests/release/test_execute.py::test_laplace_scales_follow_from_sensitivity_and_weight",),
     ),
     PlantedFault(
@@ -245,7 +245,7 @@ FAULTS = (
     ),
     PlantedFault(
         "rounding to a coarser grid left out of the sensitivity",
-        "mechanism/release.py",
+        "mechanism/grid.py",
         "    coarse = (math.floor(moved / grid) + part.moves) * grid\n",
         "    coarse = math.floor(moved / grid) * grid\n",
         ("tests/release/test_execute.py::test_laplace_scales_follow_from_sensitivity_and_weight",),
@@ -768,8 +768,8 @@ FAULTS = (
     PlantedFault(
         "discrete Gaussian noise for twice the rho",
         "mechanism/discrete_gaussian.py",
-        "(2 * zcdp_rho(",
-        "(4 * zcdp_rho(",
+        " / (2 * rho)))",
+        " / (4 * rho)))",
         (
             "tests/mechanism/test_mechanisms.py::test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss",
         ),
@@ -1374,8 +1374,8 @@ FAULTS = (
     PlantedFault(
         "staircase without the step of rounding",
         "mechanism/staircase.py",
-        "        stair = math.ceil(sens / unit) + (1 if grid is None else 0)",
-        "        stair = math.ceil(sens / unit)",
+        "        stair = math.ceil(self.sensitivity / grid) + (0 if exact else 1)",
+        "        stair = math.ceil(self.sensitivity / grid)",
         (
             "tests/mechanism/test_bounded_privacy.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",
         ),
