@@ -30,7 +30,6 @@ from pdprivacy.releases.columns import (
     cell_index,
     check_cells,
     check_flag,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -123,7 +122,7 @@ class GroupBy(GroupMethods):
 
     def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
         """The columns of a release, none of which is a key."""
-        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
+        chosen = columns_of(self._protected, self._asked(columns), method, self.keys)
         refuse_shared(chosen, self.keys, method)
         return chosen
 
