@@ -19,11 +19,11 @@ import pandas as pd
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
-from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, misuse, told, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
-from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame, protect
+from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
+from pdprivacy.protection.protect import protect
 from pdprivacy.show.tracebacks import short_tracebacks, shorten
 
 if TYPE_CHECKING:
