@@ -28,7 +28,6 @@ from pdprivacy.releases.columns import (
     Split,
     cell_index,
     check_cells,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -444,7 +443,7 @@ def _ranked(
     options: QuantileOptions,
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
-    chosen = chosen_of(groups._protected, groups._asked(columns), groups.keys, statistic)
+    chosen = columns_of(groups._protected, groups._asked(columns), statistic, groups.keys)
     refuse_shared(chosen, groups.keys, statistic)
     return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 

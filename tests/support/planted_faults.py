@@ -218,7 +218,7 @@ FAULTS = (
     ),
     PlantedFault(
         "k-median costs taken to be monotone under replacement",
-        "statistic/medians.py",
+        "statistic/clusters.py",
         '        return self.scope.neighbors == "add_remove"',
         "        return True",
         ("tests/releases/test_clustering.py::test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon",),
@@ -557,7 +557,7 @@ FAULTS = (
     ),
     PlantedFault(
         "values not clamped to their bounds",
-        "statistic/quantity.py",
+        "statistic/interface.py",
         "        np.clip(block, self.lower, self.upper, out=out)",
         "        np.copyto(out, block)",
         (
@@ -951,7 +951,7 @@ FAULTS = (
     ),
     PlantedFault(
         "costs of k-median not moved by max_rows records",
-        "statistic/medians.py",
+        "statistic/clusters.py",
         "        return DIAMETER * self.scope.contribution",
         "        return DIAMETER",
         ("tests/releases/test_clustering.py::test_no_record_moves_a_cost_further_than_the_sensitivity",),
@@ -1678,7 +1678,7 @@ FAULTS = (
         "np.where(above, upper, found)",
         (
             "tests/test_timeline.py::test_stored_dates_are_counted_as_by_exact_integers",
-            "tests/release/test_date_release.py::test_dates_out_of_bounds_have_their_declared_fate",
+            "tests/release/test_publish.py::test_dates_out_of_bounds_have_their_declared_fate",
         ),
     ),
     PlantedFault(
@@ -1690,19 +1690,17 @@ FAULTS = (
     ),
     PlantedFault(
         "margins of error of dates in their resolution",
-        "release/date_release.py",
+        "release/publish.py",
         "        plus_minus=(np.asarray(errors.plus_minus) + rounding) * seconds,",
         "        plus_minus=np.asarray(errors.plus_minus) + rounding,",
-        ("tests/release/test_date_release.py::test_errors_are_times_and_intervals_are_dates",),
+        ("tests/release/test_publish.py::test_errors_are_times_and_intervals_are_dates",),
     ),
     PlantedFault(
         "sums of dates are released as numbers",
         "domain.py",
         "        if self.timeline is not None and method not in DATE_METHODS:",
         "        if False:",
-        (
-            "tests/release/test_date_release.py::test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing",
-        ),
+        ("tests/release/test_publish.py::test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing",),
     ),
 )
 
