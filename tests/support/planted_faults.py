@@ -1519,7 +1519,7 @@ FAULTS = (
     ),
     PlantedFault(
         "risk that was reached that of the last table alone",
-        "releases/reached.py",
+        "releases/tables.py",
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
         "    return own, None if entry is None else float(min(by_records[0], 1.0))",
         (
