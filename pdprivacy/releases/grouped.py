@@ -17,7 +17,7 @@ from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.protection.row_steps import transformed
+from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
