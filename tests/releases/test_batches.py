@@ -11,7 +11,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import AlreadyCharged, BudgetExceeded, DeclarationError, ParameterError
+from pdprivacy.errors import AlreadyCharged, ArgumentError, BudgetExceeded, DeclarationError, ParameterError
 
 CALLS = [
     ("mean", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
