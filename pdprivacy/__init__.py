@@ -106,7 +106,7 @@ else:  # a type checker would take any name for one that is there
 class _FirstUse:
     """The attribute ``dp`` of pandas objects until its first use, which imports the accessors."""
 
-    def __get__(self, thing: object, owner: type) -> _typing.Any:
+    def __get__(self, thing: _typing.Any, owner: _typing.Any) -> _typing.Any:
         _importlib.import_module("pdprivacy.accessor")  # which puts them in this place
         return (owner if thing is None else thing).dp
 
