@@ -376,14 +376,14 @@ FAULTS = (
     ),
     PlantedFault(
         "partition under replacement charges one group",
-        "releases/spending.py",
+        "releases/parts.py",
         '    times = min(columns[0].cells("partition"), protected.scope.moves)',
         "    times = 1",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
         "partition charges one group too few",
-        "releases/spending.py",
+        "releases/parts.py",
         '        return Price(each, "", [(Event(each), times)], times=times)',
         '        return Price(each, "", [(Event(each), times)], times=max(times - 1, 1))',
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
@@ -658,7 +658,7 @@ FAULTS = (
     ),
     PlantedFault(
         "releases of a plan made at the price of the first",
-        "releases/bundle.py",
+        "releases/batches.py",
         "            measured(release, price, entry, source, answers, release_id)",
         "            measured(release, self._releases[0][1], entry, source, answers, release_id)",
         ("tests/releases/test_spending.py::test_a_plan_makes_its_releases_in_their_order",),
@@ -666,10 +666,10 @@ FAULTS = (
     PlantedFault(
         "batch charges its first call alone",
         "releases/batches.py",
-        "        return planned(self._protected, self._releases, self._delta, self._accounting)",
-        "        return planned(self._protected, self._releases[:1], self._delta, self._accounting)",
+        "        return _planned(self._protected, self._releases, self._delta, self._accounting)",
+        "        return _planned(self._protected, self._releases[:1], self._delta, self._accounting)",
         (
-            "tests/releases/test_batch.py::test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once",
+            "tests/releases/test_batches.py::test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once",
         ),
     ),
     PlantedFault(
@@ -1322,9 +1322,9 @@ FAULTS = (
     PlantedFault(
         "marginals of one seed have one noise",
         "releases/batches.py",
-        "    state = rng if rng is None else simulator(rng)",
+        "    state = rng if rng is None else noise.simulator(rng)",
         "    state = rng",
-        ("tests/releases/test_batch.py::test_marginals_of_one_seed_have_noise_of_their_own",),
+        ("tests/releases/test_batches.py::test_marginals_of_one_seed_have_noise_of_their_own",),
     ),
     PlantedFault(
         "selections in a row at the loss of one",
@@ -1519,7 +1519,7 @@ FAULTS = (
     ),
     PlantedFault(
         "risk that was reached that of the last table alone",
-        "releases/reached.py",
+        "releases/tables.py",
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
         "    return own, None if entry is None else float(min(by_records[0], 1.0))",
         (
