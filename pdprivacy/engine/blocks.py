@@ -93,17 +93,12 @@ def _double(cell: Any) -> float:
 class Coder:
     """How a column is read as small integers: cheap per row, settled per cell.
 
-    ``codes(start, stop)`` gives integers in [-1, radix - 1); ``cells`` maps each of the ``radix``
+    ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
     stored codes, -1 first, to its declared cell, or to -1 where the declaration has none.
     """
 
     codes: Reader
     cells: Integers
-
-    @property
-    def radix(self) -> int:
-        """How many codes there are."""
-        return len(self.cells)
 
     def settled(self) -> Coder:
         """The same with declared cells as codes and -1 for none."""
@@ -204,7 +199,7 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
     stored = [place.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
     found = Coder(lambda start, stop: array[start:stop], _cells(column, stored, len(labels)))
-    return found if found.radix <= 2 * len(labels) + 16 else found.settled()
+    return found if len(found.cells) <= 2 * len(labels) + 16 else found.settled()
 
 
 def _matched(values: Any, labels: Sequence[float]) -> Reader:
@@ -270,7 +265,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "storage", None) != "pyarrow" and not isinstance(dtype, pd.ArrowDtype):
         return None
-    if not all(isinstance(label, str) for label in labels):
+    if set(map(type, labels)) != {str}:  # bytes would become texts
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -284,7 +279,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     try:
         known = pa.array([*labels, None], type=text)
         pa.nulls(1, chunks.type).cast(text)
-    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text to Arrow, or an old Arrow
+    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text, or an old Arrow
         return None
     null = len(labels)
 
