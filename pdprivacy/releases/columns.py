@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from pdprivacy import accounting
-from pdprivacy.checks import flag
-from pdprivacy.domain import Column, declaration_hint, has_hash
+from pdprivacy.checks import flag, has_hash
+from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, kind
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational

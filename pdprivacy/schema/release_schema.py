@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import metadata
-from pdprivacy.domain import is_null
+from pdprivacy.checks import is_null
 from pdprivacy.errors import MetadataError
 
 if TYPE_CHECKING:
