@@ -21,6 +21,7 @@ from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
 from pdprivacy.show.numbers import number_text
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
@@ -90,6 +91,7 @@ class _Kept:
     _labels: tuple[Any, ...]
 
 
+@short_tracebacks
 @dataclass(frozen=True, slots=True)
 class Column(_Kept):
     """One declared column.
@@ -395,7 +397,9 @@ class Column(_Kept):
         >>> Column("smokes", "boolean", nullable=True).cells("value_counts")
         3
         """
-        return len(self.labels(method)) + int(self.nullable)
+        if getattr(self, "_labels", None) is None:
+            self.labels(method)
+        return len(self._labels) + int(self.nullable)
 
     def _canonical(self) -> str:
         """The declaration as text: equal declarations give equal text, in every process."""
@@ -431,6 +435,7 @@ def values_text(column: Column) -> str:
     return f"{low} to {high}" if high else f"{low} and up"
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class Domain:
     """The declared columns, in declared order.

@@ -67,6 +67,7 @@ THIRD_PARTIES = {
     "duckdb": {"engine_narwhals"},
     "pyspark": {"engine_narwhals", "spark"},
     "pandas": {
+        "__init__",
         "accessor",
         "cell_types",
         "command",
@@ -308,7 +309,7 @@ LATE = {
     "utility",
     *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
 }
-"""What `import pdprivacy` leaves out: it is imported when it is first used."""
+"""What a session that releases a mean does not import, but for what the mean itself needs."""
 
 
 def loaded_by(code: str) -> list[set[str]]:
@@ -335,7 +336,7 @@ domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=99)
 pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1).dp.mean("age", epsilon=0.5)
 print(*sys.modules)
 """)
-    assert within(at_first, LATE) == set()
+    assert {name for name in at_first if name.startswith("pdprivacy")} == {"pdprivacy", "pdprivacy._version"}
     used = {"engine", "release", "releases.moments"}
     assert within(after_mean, LATE - used) == set()
     assert within(after_mean, used)

@@ -26,6 +26,7 @@ from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge, rea
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 from pdprivacy.show import budget_text
+from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,7 @@ def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None
     return loss(epsilon, delta)
 
 
+@short_tracebacks
 class Budget:
     """A privacy budget: a total, the charges, and what is left.
 

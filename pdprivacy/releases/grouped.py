@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
-import numpy as np
 import pandas as pd
 
 from pdprivacy import accounting
@@ -20,7 +19,7 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of, series
+from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
@@ -29,7 +28,6 @@ from pdprivacy.releases.columns import (
     Split,
     cell_index,
     check_cells,
-    check_flag,
     chosen_of,
     columns_of,
     name_index,
@@ -38,23 +36,22 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import shares_of
 from pdprivacy.releases.moments import weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
+    label_choices,
+    label_table,
     of_labels,
     of_numbers,
-    quantiles,
+    ranked,
     refuse_numbers,
     selected,
-    shares_asked,
 )
-from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
+from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
-from pdprivacy.statistic import Labels as Candidates
+from pdprivacy.statistic import GroupedMoments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -121,12 +118,6 @@ class GroupBy(GroupMethods):
     def _asked(self, columns: Labels | None) -> Labels | None:
         return self.selected if columns is None else columns
 
-    def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
-        """The columns of a release, none of which is a key."""
-        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
-        refuse_shared(chosen, self.keys, method)
-        return chosen
-
     def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
         """The release of a table of keys by the numbers of each group."""
         call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
@@ -135,30 +126,6 @@ class GroupBy(GroupMethods):
             return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
 
         return release_of(self._protected, call, statistic, make)
-
-    def _ranked(
-        self,
-        statistic: str,
-        columns: Labels | None,
-        q: Any,
-        epsilon: Rational,
-        split: Split,
-        options: QuantileOptions,
-    ) -> Release[pd.DataFrame]:
-        """The release of numbers by their rank in each group."""
-        chosen = self._chosen(columns, statistic)
-        shares, named, several = shares_asked(q)
-        choices = quantiles(self._protected, statistic, chosen, shares, split, self.keys)
-        index, names = cell_index(self.keys, "groupby"), name_index(chosen)
-        if several:
-            pairs = [(*(key if len(self.keys) > 1 else (key,)), one) for key in index for one in named]
-            index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
-
-        def make(numbers: list[list[Any]]) -> pd.DataFrame:
-            values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
-            return pd.DataFrame(values.T.reshape(-1, len(chosen)), index=index, columns=names)
-
-        return selected(self._protected, statistic, chosen, choices, epsilon, dict(options), make)
 
 
 @noised("geometric")
@@ -386,33 +353,15 @@ def value_counts(
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `df.dp.value_counts`.
     """
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
     asked = groups._asked(columns)
     if asked is None:
         raise ParameterError(
             "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
         )
-    chosen, keys = columns_of(groups._protected, asked, "value_counts"), groups.keys
-    refuse_shared(chosen, keys, "value_counts")
-    call = Call.of("value_counts", epsilon, noise, chosen, keys)
-    scope = groups._protected.scope
-    chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
-    check_cells((*keys, *chosen), "value_counts")
-    call = replace(call, normalize="index" if normalize else None)
-    statistic = CellCounts((*keys, *chosen), scope, "value_counts")
-    index = cell_index((*keys, *chosen), "value_counts")
-    shape = len(cell_index(keys, "value_counts")), -1
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        if not normalize:
-            return counts(call, index, "count", result)
-        shares = shares_of(result.reshaped(shape), axis=1, total=None)
-        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
-        return series(flat, index, "proportion")
-
-    arrange = partial(largest_first, groups=shape[0]) if sort else None
-    return release_of(groups._protected, call, statistic, make, arrange=arrange)
+    chosen = columns_of(groups._protected, asked, "value_counts")
+    refuse_shared(chosen, groups.keys, "value_counts")
+    call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
+    return labels_counted(groups._protected, call, normalize, sort, dropna)
 
 
 @of_labels
@@ -435,16 +384,10 @@ def mode(
         raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
     chosen = columns_of(facts, asked, "mode")
     refuse_shared(chosen, keys, "mode")
-    choices = []
-    for column, weight in zip(chosen, weights_of(chosen, split), strict=True):
+    choices = label_choices(facts, "mode", chosen, split, keys=keys)
+    for column in chosen:
         check_cells((*keys, column), "mode")
-        choices.append(Candidates(column, facts.scope, "mode", weight, keys=keys))
-    index = cell_index(keys, "groupby")
-
-    def make(labels: list[list[Any]]) -> pd.DataFrame:
-        found = [pd.Series(one, index=index, name=place) for place, one in enumerate(labels)]
-        return pd.concat(found, axis=1).set_axis(name_index(chosen), axis=1)
-
+    make = label_table(chosen, "mode", cell_index(keys, "groupby"))
     return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
 
 
@@ -471,7 +414,7 @@ def quantile(
     different number that a group has.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
-    return groups._ranked("quantile", columns, q, epsilon, split, options)
+    return _ranked(groups, "quantile", columns, q, epsilon, split, options)
 
 
 @of_numbers
@@ -488,7 +431,22 @@ def median(
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
     columns, as `DataFrameGroupBy.median`.
     """
-    return groups._ranked("median", columns, Fraction(1, 2), epsilon, split, options)
+    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, split, options)
+
+
+def _ranked(
+    groups: GroupBy,
+    statistic: str,
+    columns: Labels | None,
+    q: Any,
+    epsilon: Rational,
+    split: Split,
+    options: QuantileOptions,
+) -> Release[pd.DataFrame]:
+    """The release of numbers by their rank in each group."""
+    chosen = chosen_of(groups._protected, groups._asked(columns), groups.keys, statistic)
+    refuse_shared(chosen, groups.keys, statistic)
+    return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {

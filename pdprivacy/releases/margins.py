@@ -1,20 +1,31 @@
-"""Shares of the counts of a table, and their sums as its margins."""
+"""What a table is made into: shares of its counts, their sums as its margins, and consistent numbers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
+from pdprivacy import checks, postprocess
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.release.publish import Floats
 from pdprivacy.release.result import Errors, Result
-from pdprivacy.statistic import Answer
+from pdprivacy.release.spec import Call
+from pdprivacy.statistic import Answer, CellCounts, Statistic, TreeCells, WeightedCells
 from pdprivacy.statistic.confidence import Ends, of_shares
 
-__all__ = ["shares_of", "summed", "with_margins"]
+__all__ = ["Constraint", "constrained", "shares_of", "summed", "with_margins"]
+
+Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
+CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
+
+AXES = {"all": None, "index": 1, "columns": 0}
+"""The axis of a table over which shares sum to one."""
 
 
 def _measured(result: Result) -> Floats:
@@ -161,3 +172,86 @@ def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
         last = ("All", *[""] * (index.nlevels - 1))
         return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
     return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)
+
+
+def constrained(
+    cells: CellCounts | WeightedCells, call: Call, branching: int
+) -> tuple[Statistic, Callable[[Result], Result]]:
+    """What is measured for a constraint, and what makes the released table of a result."""
+    constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
+    axis = None if normalize is None else AXES[normalize]
+    checks.whole(branching, "branching", 2)
+    _check_constraint(call, total)
+    if constraint is None:
+        return cells, partial(shares_of, axis=axis, total=None) if normalize else _unchanged
+    if constraint == "nonnegative":
+        return cells, partial(_nonnegative, whole=call.weights is None)
+    if constraint == "hierarchy":
+        assert isinstance(cells, CellCounts)
+        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
+    project = getattr(postprocess, constraint)
+
+    def shape_of(result: Result) -> Result:
+        if not normalize:
+            values = postprocess.integers(project(result.answer.values, total), total)
+            return result.projected(values)
+        shares = shares_of(result, axis=axis, total=total if axis is None else None)
+        values = project(shares.answer.values, 1.0, axis)
+        return shares.projected(values)
+
+    return cells, shape_of
+
+
+def _check_constraint(call: Call, total: int | None) -> None:
+    """Refuse an unknown constraint, or one that cannot be met, before anything is charged."""
+    constraint, normalize = call.constraint, call.normalize
+    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
+        raise ParameterError(
+            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
+            "leave bounds out.",
+        )
+    if constraint is None:
+        return
+    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
+        raise ParameterError(
+            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
+        )
+    if constraint == "nonnegative" and normalize:
+        raise ParameterError(
+            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
+        )
+    if constraint == "hierarchy" and call.weights is not None:
+        raise ParameterError(
+            "constraint='hierarchy' is for counts, not for sums of weights.",
+            "leave constraint or weights out.",
+        )
+    if constraint == "hierarchy" and normalize in ("index", "columns"):
+        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
+    kept = constraint not in ("nonnegative", "hierarchy")
+    if kept and not normalize and total is None:
+        what = "number of rows" if call.weights is None else "sum of the weights"
+        raise ParameterError(
+            f"constraint={constraint!r} needs the {what}, which is private here.",
+            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
+        )
+
+
+def _unchanged(result: Result) -> Result:
+    return result
+
+
+def _nonnegative(result: Result, *, whole: bool) -> Result:
+    values = postprocess.nonnegative(result.answer.values)
+    return result.projected(postprocess.integers(values) if whole else values)
+
+
+def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
+    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
+    leaves = np.asarray(result.answer.values)
+    if normalize:
+        shares = shares_of(result, axis=None, total=None)
+        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
+        return shares.projected(even)
+    whole = int(np.rint(leaves.sum())) if total is None else total
+    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
+    return result.projected(counts)

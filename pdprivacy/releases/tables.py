@@ -8,16 +8,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import postprocess
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.ledger import Entry
-from pdprivacy.postprocess import Tree
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
@@ -34,7 +32,7 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import shares_of, summed, with_margins
+from pdprivacy.releases.margins import Constraint, constrained, summed, with_margins
 from pdprivacy.releases.reached import released_risk
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
@@ -42,9 +40,7 @@ from pdprivacy.statistic import (
     Distinct,
     Rows,
     Scope,
-    Statistic,
     Sums,
-    TreeCells,
     WeightedCells,
     weight_of,
 )
@@ -54,8 +50,6 @@ __all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 MOST_BINS = 10**6
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
-Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
-CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
 
 
 @noised("geometric")
@@ -154,30 +148,40 @@ def value_counts(
     True     49
     Name: count, dtype: int64
     """
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
     chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
     noise = noise_of_cells(noise, weight)
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
-    call = replace(call, normalize="all" if normalize else None)
-    chosen, scope = without_nulls(chosen, protected.scope) if dropna else (chosen, protected.scope)
-    check_cells(chosen, "value_counts")
-    cells = cells_of(scope, chosen, "value_counts", weight)
-    statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
-    index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
+    return labels_counted(protected, call, normalize, sort, dropna, branching)
+
+
+def labels_counted(
+    protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
+) -> Release[pd.Series[Any]]:
+    """The release of the records per declared label, in each group where the call has keys."""
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
+    chosen, scope = call.columns, protected.scope
+    if dropna and any(column.nullable for column in chosen):
+        # as if no null was declared, which leaves records out that have one
+        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
+    columns = (*call.by, *chosen)
+    check_cells(columns, "value_counts")
+    call = replace(call, normalize=("index" if call.by else "all") if normalize else None)
+    statistic, shape = constrained(cells_of(scope, columns, "value_counts", call.weights), call, branching)
+    index = cell_index(columns, "value_counts")
+    groups = math.prod(key.cells("value_counts") for key in call.by)
 
     def make(result: Result) -> Made[pd.Series[Any]]:
-        shaped = shape(result)
-        return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
+        if not normalize:
+            return counts(call, index, "count", shape(result))
+        if not call.by:
+            return series(shape(result), index, "proportion")
+        shares = shape(result.reshaped((groups, -1)))
+        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
+        return series(flat, index, "proportion")
 
-    return release_of(protected, call, statistic, make, arrange=largest_first if sort else None)
-
-
-def without_nulls(columns: Sequence[Column], scope: Scope) -> tuple[tuple[Column, ...], Scope]:
-    """The columns as if no null was declared, which leaves records out that have one, and their scope."""
-    if not any(column.nullable for column in columns):
-        return tuple(columns), scope
-    return tuple(replace(column, nullable=False) for column in columns), scope.narrowed()
+    arrange = partial(largest_first, groups=groups) if sort else None
+    return release_of(protected, call, statistic, make, arrange=arrange)
 
 
 @noised("geometric")
@@ -233,7 +237,7 @@ def cells_of(
     return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
 
 
-def largest_first(made: Made[Any], groups: int = 1) -> Made[Any]:
+def largest_first(made: Made[Any], groups: int) -> Made[Any]:
     """The labels of each group in the order of their released numbers (the mean over several releases)."""
     released, errors = made
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
@@ -387,10 +391,10 @@ def crosstab(
     call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
     if margins and constraint is not None and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
-    way = "all" if normalize is True else normalize
-    call = replace(call, normalize=way or None, margins=bool(margins))
+    way = "all" if normalize is True else normalize or None
+    call = replace(call, normalize=way, margins=bool(margins))
     cells = cells_of(protected.scope, both, "crosstab", weight)
-    statistic, shape = _constrained(cells, call, way, branching)
+    statistic, shape = constrained(cells, call, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
 
@@ -426,89 +430,3 @@ def _table(
     frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
     frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
     return frame, shaped.errors if errors is None else errors
-
-
-def _constrained(
-    cells: CellCounts | WeightedCells,
-    call: Call,
-    normalize: Literal[False, "all", "index", "columns"],
-    branching: int,
-) -> tuple[Statistic, Callable[[Result], Result]]:
-    """What is measured for a constraint, and what makes the released table of a result."""
-    constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
-    total = cells.scope.held()[1]
-    _check_constraint(call, normalize, branching, total)
-    if constraint is None:
-        return cells, partial(shares_of, axis=axis, total=None) if normalize else _as_they_are
-    if constraint == "nonnegative":
-        return cells, partial(_nonnegative, whole=call.weights is None)
-    if constraint == "hierarchy":
-        assert isinstance(cells, CellCounts)
-        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
-    project = getattr(postprocess, constraint)
-
-    def shape_of(result: Result) -> Result:
-        if not normalize:
-            values = postprocess.integers(project(result.answer.values, total), total)
-            return result.projected(values)
-        shares = shares_of(result, axis=axis, total=total if axis is None else None)
-        values = project(shares.answer.values, 1.0, axis)
-        return shares.projected(values)
-
-    return cells, shape_of
-
-
-def _check_constraint(call: Call, normalize: Any, branching: int, total: int | None) -> None:
-    """Refuse a constraint that is none, or cannot be met, before anything is charged."""
-    constraint = call.constraint
-    Tree(2, branching)  # refuses a branching factor that is none
-    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
-        raise ParameterError(
-            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
-            "leave bounds out.",
-        )
-    if constraint is None:
-        return
-    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
-        raise ParameterError(
-            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
-        )
-    if constraint == "nonnegative" and normalize:
-        raise ParameterError(
-            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
-        )
-    if constraint == "hierarchy" and call.weights is not None:
-        raise ParameterError(
-            "constraint='hierarchy' is for counts, not for sums of weights.",
-            "leave constraint or weights out.",
-        )
-    if constraint == "hierarchy" and normalize in ("index", "columns"):
-        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
-    kept = constraint not in ("nonnegative", "hierarchy")
-    if kept and not normalize and total is None:
-        what = "number of rows" if call.weights is None else "sum of the weights"
-        raise ParameterError(
-            f"constraint={constraint!r} needs the {what}, which is private here.",
-            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
-        )
-
-
-def _as_they_are(result: Result) -> Result:
-    return result
-
-
-def _nonnegative(result: Result, *, whole: bool) -> Result:
-    values = postprocess.nonnegative(result.answer.values)
-    return result.projected(postprocess.integers(values) if whole else values)
-
-
-def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
-    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
-    leaves = np.asarray(result.answer.values)
-    if normalize:
-        shares = shares_of(result, axis=None, total=None)
-        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
-        return shares.projected(even)
-    whole = int(np.rint(leaves.sum())) if total is None else total
-    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
-    return result.projected(counts)
