@@ -43,7 +43,7 @@ from pdprivacy.cell_types import (
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
-from pdprivacy.expressions.date_cells import counted, moved_within
+from pdprivacy.expressions.cells import counted, moved_within
 from pdprivacy.faults import Fate, Faults, Survey, Tally
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 

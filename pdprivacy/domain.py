@@ -21,6 +21,7 @@ from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
 from pdprivacy.show.numbers import number_text
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
@@ -113,6 +114,7 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
+@short_tracebacks
 @dataclass(frozen=True, slots=True)
 class Column:
     """One declared column.
@@ -150,6 +152,9 @@ class Column:
     role: Role | None = None
     public_bounds: bool = field(default=False, repr=False, compare=False)
     timeline: Timeline | None = None
+    # made when they are first asked for
+    _ends: tuple[float, float] | None = field(default=None, init=False, repr=False, compare=False)
+    _labels: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -332,25 +337,29 @@ class Column:
         >>> Column("age", "integer", lower=18, upper=65).bounds("mean")
         (18.0, 65.0)
         """
-        self._refuse_identifier(method)
+        if self._ends is None:
+            object.__setattr__(self, "_ends", self._declared_ends(method))
+            assert self._ends is not None
         if self.timeline is not None and method not in DATE_METHODS:
             raise DeclarationError(
                 f"{method!r} is for numbers, and column {self.name!r} holds dates.",
                 f"days since a date are numbers: private.assign(days=private[{self.name!r}] - "
                 f'"{self.end_text(self.lower or 0)}")',
             )
-        if self.lower is None or self.upper is None:
-            reason = "is not numeric and has no bounds"
-            if self.kind != "category":
-                missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
-                reason = f"has no declared {' or '.join(missing)} bound"
-            hint = declaration_hint(self.name, self.kind, "bounds")
-            if self.kind == "category":
-                hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
-            raise DeclarationError(
-                f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint
-            )
-        return float(self.lower), float(self.upper)
+        return self._ends
+
+    def _declared_ends(self, method: str) -> tuple[float, float]:
+        self._refuse_identifier(method)
+        if self.lower is not None and self.upper is not None:
+            return float(self.lower), float(self.upper)
+        reason = "is not numeric and has no bounds"
+        hint = declaration_hint(self.name, self.kind, "bounds")
+        if self.kind == "category":
+            hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
+        else:
+            missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
+            reason = f"has no declared {' or '.join(missing)} bound"
+        raise DeclarationError(f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint)
 
     def labels(self, method: str) -> tuple[Any, ...]:
         """The declared cells in order, without the null cell, for ``method``.
@@ -365,6 +374,12 @@ class Column:
         >>> Column("rooms", "integer", lower=1, upper=3).labels("value_counts")
         (1, 2, 3)
         """
+        if self._labels is None:
+            object.__setattr__(self, "_labels", self._declared_labels(method))
+            assert self._labels is not None
+        return self._labels
+
+    def _declared_labels(self, method: str) -> tuple[Any, ...]:
         self._refuse_identifier(method)
         if self.timeline is not None:
             raise DeclarationError(
@@ -449,6 +464,7 @@ def values_text(column: Column) -> str:
     return f"{low} to {high}" if high else f"{low} and up"
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class Domain:
     """The declared columns, in declared order.
@@ -492,11 +508,14 @@ class Domain:
         ParameterError : a list, a Series or another value that is no name.
         DeclarationError : no such column is declared; the message lists the declared names.
         """
-        if not has_hash(name):
-            raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
-        found = self._by_name.get(name)
+        try:
+            found = self._by_name.get(name)
+        except TypeError:  # its error is raised after the handler, which is no context of it then
+            found = None
         if found is not None:
             return found
+        if not has_hash(name):
+            raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
         declared = ", ".join(repr(column.name) for column in self.columns) or "none"
         meant: object = nearest(name, self._by_name)
         if isinstance(name, tuple) and name and all(one in self for one in name):
@@ -510,7 +529,7 @@ class Domain:
         )
 
     def __iter__(self) -> Iterator[Hashable]:
-        return iter(self.names)
+        return iter(self._by_name)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -521,7 +540,7 @@ class Domain:
     @property
     def names(self) -> tuple[Hashable, ...]:
         """The declared names, in order."""
-        return tuple(column.name for column in self.columns)
+        return tuple(self._by_name)
 
     def with_role(self, role: Role) -> tuple[Hashable, ...]:
         """The names of the columns declared with ``role``, in order.

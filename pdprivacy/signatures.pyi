@@ -32,7 +32,7 @@ from pdprivacy.releases.aggregates import Aggregate
 from pdprivacy.releases.aggregates import Aggregates
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
-from pdprivacy.releases.bundle import ReleasePlan
+from pdprivacy.releases.batches import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split
@@ -41,10 +41,10 @@ from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
 from pdprivacy.releases.disclosure.options import Alpha
 from pdprivacy.releases.disclosure.options import Overall
 from pdprivacy.releases.grouped import GroupBy
+from pdprivacy.releases.margins import Constraint
 from pdprivacy.releases.moments import MatrixConstraint
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
-from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
 from pdprivacy.secret import Spend

@@ -22,18 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.bins import count_bins
-from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
-from pdprivacy.engine.contingency import count_cells
-from pdprivacy.engine.nearest_centers import Steps, points, sums_around
+from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
 from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
-from pdprivacy.expressions import nulls
+from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
-__all__ = ["Columns", "PandasEngine"]
+__all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Steps: TypeAlias = NDArray[np.int32]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
@@ -252,3 +250,135 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
     """Sums of grid multiples per group as Python integers (exact: below 2**53 in a block)."""
     sums = np.bincount(codes, weights=weights, minlength=groups + 1)[:groups] / grid
     return sums.astype(np.int64).astype(object)
+
+
+# ---------------------------------------------------------------- contingency tables
+
+
+def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Integers:
+    """Return the records per declared cell, flat in C order of ``shape``."""
+    stored = _stored(coders, shape)
+    radices = [column.radix for column in stored]
+    size = math.prod(radices)
+    counts = np.zeros(size, dtype=np.int64)
+    # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
+    width = min(max(BLOCK, 3 * size), max(rows, 1))
+    buffer = np.empty(width, dtype=np.intp)
+    # codes are put together in the narrowest type that holds them: several times as fast
+    narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
+    scratch = np.empty(min(BLOCK, width), dtype=narrow)
+    for start, stop in blocks(rows, width):
+        for first in range(start, stop, BLOCK):
+            last = min(first + BLOCK, stop)
+            codes = scratch[: last - first]
+            _mixed_radix(stored, first, last, codes)
+            np.copyto(buffer[first - start : last - start], codes)
+        counts += np.bincount(buffer[: stop - start], minlength=size)
+    return _settle(counts.reshape(radices), [column.cells for column in stored], shape).reshape(-1)
+
+
+def _stored(coders: Sequence[Coder], shape: Sequence[int]) -> list[Coder]:
+    """The columns by stored codes, which are free per row, where their table stays near the declared one."""
+    limit = max(2 * math.prod(shape), 1 << 12)
+    stored = list(coders)
+    for place in sorted(range(len(stored)), key=lambda i: -stored[i].radix / shape[i]):
+        if math.prod(column.radix for column in stored) > limit:
+            stored[place] = stored[place].settled()
+    return stored
+
+
+def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[Any]) -> None:
+    """Write the place of each row in the table of stored codes, of which -1 is the first."""
+    offset = 0
+    for place, column in enumerate(columns):
+        codes = column.codes(start, stop)
+        offset = offset * column.radix + 1
+        if place == 0:
+            np.copyto(out, codes, casting="unsafe")
+        else:
+            out *= column.radix
+            np.add(out, codes, out=out, casting="unsafe")
+    out += offset
+
+
+def _settle(counts: Integers, maps: Sequence[Integers], shape: Sequence[int]) -> Integers:
+    """Stored cells added into declared cells, axis by axis; those without one are dropped."""
+    for axis, cells in enumerate(maps):
+        kept = np.flatnonzero(cells >= 0)
+        target = cells[kept]
+        if len(kept) == shape[axis] and bool(np.all(np.diff(target) > 0)):
+            counts = np.take(counts, kept, axis=axis)
+            continue
+        moved = np.moveaxis(counts, axis, 0)
+        settled = np.zeros((shape[axis], *moved.shape[1:]), dtype=np.int64)
+        np.add.at(settled, target, moved[kept])
+        counts = np.moveaxis(settled, 0, axis)
+    return np.ascontiguousarray(counts)
+
+
+# ---------------------------------------------------------------- points around centres
+
+PRODUCT = 1 << 18
+"""Multiplications in a product of matrices: libraries start no threads for so few, to wait for each other."""
+
+
+def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quantity], rows: int) -> Steps:
+    """The grid steps of all records, one row per quantity; the last row counts each record.
+
+    A record with a null is all zero, and so adds nothing to any sum.
+    """
+    found = np.empty((len(quantities) + 1, rows), dtype=np.int32)
+    found[-1] = 1
+    buffer = np.empty((len(quantities), min(BLOCK, max(rows, 1))))
+    for start, stop in blocks(rows, BLOCK):
+        values = buffer[:, : stop - start]
+        for row, quantity in enumerate(quantities):
+            quantity.centered(reads[row](start, stop), values[row])
+            values[row] /= quantity.grid
+        incomplete = np.isnan(values).any(axis=0)
+        if incomplete.any():
+            values[:, incomplete] = 0.0
+            found[-1, start:stop][incomplete] = 0
+        found[:-1, start:stop] = values
+    return found
+
+
+def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
+    """The records nearest to each centre, counted, and their steps summed up; the first of equally near ones.
+
+    Distances are Euclidean where each range is brought to [-1, 1]. The nearest centre is the one of the
+    largest x c - |c|^2 / 2, by products and sums of whole arrays in a fixed order. Each of them rounds number
+    by number, so that the cluster of a record depends on nothing but the record and the centres. A product
+    of matrices would not do: its rounding may depend on where in a block a record is. It does for the sums,
+    which are of whole numbers below 2**53, and exact in any order.
+    """
+    weights, shifts = _weights(quantities, centers)
+    size, rows = len(centers), steps.shape[1]
+    width = max(PRODUCT // (size * len(steps)), 512)
+    totals = np.zeros((size, len(steps)), dtype=np.int64)
+    values = np.empty((len(steps), width))
+    near, more = np.empty((2, size, width))
+    for start, stop in blocks(rows, width):
+        block, scores, terms = (array[:, : stop - start] for array in (values, near, more))
+        np.copyto(block, steps[:, start:stop])
+        scores[:] = shifts
+        for row in range(len(quantities)):
+            np.multiply(weights[:, row, np.newaxis], block[row], out=terms)
+            scores += terms
+        np.equal(scores, scores.max(axis=0), out=scores)
+        held = np.dot(scores, block.T)
+        if held[:, -1].sum() > block[-1].sum():  # some are equally near to two
+            np.logical_and(scores, np.cumsum(scores, axis=0) == 1, out=scores)
+            held = np.dot(scores, block.T)
+        totals += held.astype(np.int64)
+    columns = totals.T.tolist()
+    return GroupedSums(columns[-1], columns[:-1], {})
+
+
+def _weights(quantities: Sequence[Quantity], centers: Floats) -> tuple[Floats, Floats]:
+    """What the steps of each quantity are multiplied by for each centre, and what is added."""
+    halves = np.array([(q.upper - q.lower) / 2 for q in quantities])
+    scales = np.divide(1.0, halves, out=np.zeros(len(halves)), where=halves > 0)
+    places = (centers - np.array([q.center for q in quantities])) * scales
+    weights = places * (scales * np.array([q.grid for q in quantities]))
+    return weights, -(places**2).sum(axis=1, keepdims=True) / 2

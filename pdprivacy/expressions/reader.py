@@ -15,6 +15,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.expressions.arithmetic import (
     OPERATIONS,
+    Term,
     absolute,
     clipped,
     column_term,
@@ -25,8 +26,8 @@ from pdprivacy.expressions.arithmetic import (
     negated,
     raised,
 )
+from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, Joined, Negated
 from pdprivacy.expressions.syntax import Syntax
-from pdprivacy.expressions.tree import ORDERINGS, Comparison, Condition, Joined, Negated, Term
 from pdprivacy.hints import nearest
 
 __all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "ExpressionReader"]

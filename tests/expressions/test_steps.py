@@ -15,7 +15,7 @@ from pdprivacy import Column, Domain
 from pdprivacy import expressions as transform
 from pdprivacy.conform import conform
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, QueryError, UnstableStepError
-from pdprivacy.expressions.arrays import BLOCK
+from pdprivacy.expressions.cells import BLOCK
 from tests.support.cases import each
 from tests.support.cells import STR, column_of
 
