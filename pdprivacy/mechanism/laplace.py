@@ -168,14 +168,14 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
         check_one_of("calibration", calibration, ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
                 "calibration='published' is for bounding='truncated'.",
                 "leave calibration out: without truncation the plain scale is right.",
             )
-        self._place(grid, epsilon=eps, calibration=calibration, **stated)
+        self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated" or self.calibration == "published":
@@ -196,15 +196,8 @@ class Laplace(Continuous):
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
         moved = moved_on_grid(part, grid, request.bounding == "truncated")
-        return cls.__new__(cls)._settle(
-            grid,
-            exact=True,
-            epsilon=epsilon,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved),
-            l0_sensitivity=part.moves,
-            calibration=request.calibration,
-        )
+        fields = {"epsilon": epsilon, "calibration": request.calibration}
+        return cls._for_part(part, request, moved, **fields)._settle(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
