@@ -181,7 +181,7 @@ class _Result(_Accessor):
         >>> mean.dp.schema().validate(mean).equals(mean)
         True
         """
-        from pdprivacy.schema.released import released_schema
+        from pdprivacy.schema.release_schema import released_schema
 
         return released_schema(self._frame)
 

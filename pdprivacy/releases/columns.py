@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from pdprivacy.accounting.totals import shares
-from pdprivacy.checks import flag
-from pdprivacy.domain import Column, declaration_hint, has_hash
+from pdprivacy.accounting.rules import shares
+from pdprivacy.checks import flag, has_hash
+from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, kind
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational

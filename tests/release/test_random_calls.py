@@ -49,8 +49,8 @@ from pdprivacy import (
     sensitivity,
     suppression,
 )
+from pdprivacy.checks import has_hash
 from pdprivacy.command.main import main
-from pdprivacy.domain import has_hash
 from pdprivacy.request import Options
 from tests.support.canaries import CANARY, CELL, NUMBER
 from tests.support.engine_frames import ON_NEWEST_PANDAS

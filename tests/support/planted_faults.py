@@ -1133,7 +1133,7 @@ FAULTS = (
     ),
     PlantedFault(
         "infinite values not refused",
-        "faults.py",
+        "conform.py",
         "                if found.endless:",
         "                if False:",
         ("tests/test_conform.py::test_infinity_is_never_within_what_is_declared",),
@@ -1154,8 +1154,8 @@ FAULTS = (
     ),
     PlantedFault(
         "nulls that are not declared kept",
-        "faults.py",
-        "        return bad if column.nullable else bad | self.null",
+        "conform.py",
+        "        return bad if self.column.nullable else bad | self.null",
         "        return bad",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
@@ -1621,7 +1621,7 @@ FAULTS = (
     ),
     PlantedFault(
         "confirmed bounds of one column silence the warning of all",
-        "faults.py",
+        "conform.py",
         "            if not domain[name].public_bounds",
         "            if not any(domain[one].public_bounds for one in domain)",
         ("tests/protection/test_protect.py::test_bounds_that_are_confirmed_as_public_are_not_warned_about",),
