@@ -75,6 +75,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
 
+    >>> from fractions import Fraction
     >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
     4.225
     """

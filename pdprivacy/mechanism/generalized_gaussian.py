@@ -70,6 +70,7 @@ def generalized_gaussian_scale(
     ------
     ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290.
 
+    >>> from fractions import Fraction
     >>> b = generalized_gaussian_scale(Fraction(1), Fraction(1, 10**5), Fraction(1), Fraction(2))
     >>> round(float(b) / 2**0.5, 4)
     4.5276

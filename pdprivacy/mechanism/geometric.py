@@ -35,6 +35,8 @@ def truncated_geometric_scale(
     See the notes of `Geometric`. Beyond the middle of the range the continuous bound is used
     (`truncated_laplace_scale`), which is larger.
 
+    >>> import math
+    >>> from fractions import Fraction
     >>> b = truncated_geometric_scale(Fraction(1), 1)  # one open side: (1 + r) / r - r = e
     >>> r = math.exp(-1 / b)
     >>> round((1 + r) / r - r, 6)

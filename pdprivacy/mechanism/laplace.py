@@ -40,6 +40,7 @@ def truncated_laplace_loss(
     ``sensitivity / scale + k * ln(C(lower + d) / C(lower))``, k the l0 sensitivity, d = sensitivity / k; see
     the notes of `Laplace`. ``width``: the range within the bounds, None for an open side.
 
+    >>> from fractions import Fraction
     >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
     1.49
     """
@@ -65,6 +66,7 @@ def truncated_laplace_scale(
     ``sensitivity / (k * ln((1 + exp(epsilon / k)) / 2))``. ``sensitivity`` and ``width`` are in one unit,
     which is that of the result.
 
+    >>> from fractions import Fraction
     >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
     1.61
     """
