@@ -153,15 +153,15 @@ FAULTS = (
     PlantedFault(
         "discrete Laplace noise drawn at 0.9 of its scale",
         "noise/discrete.py",
-        "    return _draw(_Discrete(1, Fraction(scale)), size, source)",
-        "    return _draw(_Discrete(1, Fraction(scale) * 9 / 10), size, source)",
+        "    scale = Fraction(scale)\n    if whole",
+        "    scale = Fraction(scale) * 9 / 10\n    if whole",
         ("tests/noise/test_noise.py::test_the_public_functions_draw_what_they_say",),
     ),
     PlantedFault(
         "discrete Gaussian drawn with half the variance",
         "noise/discrete.py",
-        "    return _draw(_Discrete(2, 2 * Fraction(variance)), size, source)",
-        "    return _draw(_Discrete(2, Fraction(variance)), size, source)",
+        "    variance = Fraction(variance)\n",
+        "    variance = Fraction(variance) / 2\n",
         ("tests/noise/test_noise.py::test_the_public_functions_draw_what_they_say",),
     ),
     PlantedFault(
@@ -1642,7 +1642,7 @@ FAULTS = (
     ),
     PlantedFault(
         "first records in a sample in place of any",
-        "noise/coins.py",
+        "noise/decisions.py",
         "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
         "        found[:size] = True",
         ("tests/releases/test_parts.py::test_all_parts_of_a_size_are_drawn_alike",),
