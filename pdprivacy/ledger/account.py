@@ -17,8 +17,7 @@ from pdprivacy.accounting.rules import exceeded, summed
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
 from pdprivacy.exact import rounded_up
-from pdprivacy.ledger.chain import altered, parse
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
 __all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_body", "answer_of"]

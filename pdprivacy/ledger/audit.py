@@ -14,8 +14,7 @@ from pdprivacy.accounting import Spent
 from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, charge_of, counted_by, entry_of, terms_of
-from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.store import ROOT, Row, digest
+from pdprivacy.ledger.store import ROOT, Chain, Row, altered, digest, parse
 from pdprivacy.privacy import Loss
 from pdprivacy.show.progress import shown
 

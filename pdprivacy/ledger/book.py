@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -37,8 +38,7 @@ from pdprivacy.ledger.account import (
     near,
     terms_of,
 )
-from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, Writer, canonical
+from pdprivacy.ledger.store import AUDIT, SPAN, Chain, Reader, Row, Writer, altered, canonical, check, parse
 from pdprivacy.show import budget_text
 
 __all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
@@ -47,6 +47,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
 
 ALL = slice(None)
+FEW = 20
+"""Records after the last charge that was entered here, among which a later one is looked for."""
 
 ANSWERED = "\nanswer"
 """The end of the release of a record for a stored answer. No release id holds a line break."""
@@ -192,7 +194,7 @@ class StoredBook:
 
     def __init__(self, chain: Chain, name: str) -> None:
         self.chain, self.name = chain, name
-        self._last: tuple[Row | None, Account] | None = None  # the last charge that was entered here
+        self._last: tuple[Row, Account] | None = None  # the last charge that was entered here
 
     def __reduce__(self) -> Any:
         return StoredBook, (self.chain, self.name)
@@ -228,11 +230,10 @@ class StoredBook:
 
         def add(writer: Writer) -> Entry:
             account, release = self.account_in(writer, decides=True), asked.release
-            if release is not None and (row := self._find(writer, "charge", release)) is not None:
+            if release is not None and (row := writer.find(self.name, "charge", release)) is not None:
                 _refuse_again(self._answered(writer, row, account.terms))
             entry = account.charge(asked)
-            writer.add(self.name, "charge", release, entry.to_json())
-            self._last = writer.head, entry.after
+            self._last = writer.add(self.name, "charge", release, entry.to_json()), entry.after
             return entry
 
         return self.chain.write(add)
@@ -252,10 +253,10 @@ class StoredBook:
 
         def add(writer: Writer) -> int:
             terms = self.account_in(writer, decides=True).terms
-            row = self._find(writer, "charge", release)
+            row = writer.find(self.name, "charge", release)
             if row is None:
                 raise no_such_charge()
-            if self._find(writer, "answer", release + ANSWERED) is not None:
+            if writer.find(self.name, "answer", release + ANSWERED) is not None:
                 raise BudgetError(
                     f"The answer to the release {release!r} is stored already. Nothing was stored."
                 )
@@ -273,10 +274,10 @@ class StoredBook:
 
         def look(reader: Reader) -> bytes | None:
             terms = self._terms(reader)[1]
-            row = self._find(reader, "charge", release)
+            row = reader.find(self.name, "charge", release)
             if row is None:
                 return None
-            answer = self._find(reader, "answer", release + ANSWERED)
+            answer = reader.find(self.name, "answer", release + ANSWERED)
             if answer is None:
                 _refuse_again(self._answered(reader, row, terms))
             mark = parse(answer).get("answer")
@@ -338,18 +339,35 @@ class StoredBook:
         ``decides``: also refuse a table of records in which another charge is the last, so that a damaged
         table or index cannot hide a charge.
         """
+        known = self._known(reader)
+        if known is not None:
+            return known
         opened, terms = self._terms(reader)
-        row = self._find(reader, "charge")
+        row = reader.find(self.name, "charge")
         if decides and reader.last_charge(self.name, (row or opened).number) is not None:
             raise self._disagree()
-        last = self._last
-        if last is not None and (last[0], last[1].terms) == (row, terms):
-            return last[1]
         return Account(terms) if row is None else entry_of(row, terms).after
+
+    def _known(self, reader: Reader) -> Account | None:
+        """Return the account after the last charge that was entered here, if it still holds.
+
+        None unless the table, from that charge to its end, holds a few answers and charges of other budgets.
+        """
+        if self._last is None or reader.head is None:
+            return None
+        (row, account), head = self._last, reader.head
+        rows = reader.span(row.number - 1, head.number) if head.number - row.number < FEW else []
+        if not rows or (rows[0], rows[-1]) != (row, head):
+            return None
+        for before, later in pairwise(rows):
+            check(later, before)
+            if later.budget == self.name and later.kind != "answer":
+                return None
+        return account
 
     def _terms(self, reader: Reader) -> tuple[Row, Terms]:
         """Return the record that opened the budget, and the terms that hold now."""
-        opened, declared = self._find(reader, "open"), self._find(reader, "redeclare")
+        opened, declared = reader.find(self.name, "open"), reader.find(self.name, "redeclare")
         if opened is None:
             raise LedgerError(
                 f"The ledger holds no budget {self.name!r}.",
@@ -360,16 +378,6 @@ class StoredBook:
         if (terms.total, terms.accounting) != (first.total, first.accounting):
             raise altered(row)
         return opened, terms
-
-    def _find(self, reader: Reader, kind: str, release: str | None = None) -> Row | None:
-        """Return the last record of a kind, or that of a release, which an index finds.
-
-        Refuses a record of other columns.
-        """
-        row = reader.latest(self.name, kind) if release is None else reader.released(self.name, release)
-        if row is not None and row[1:4] != (self.name, kind, row.release if release is None else release):
-            raise altered(row)
-        return row
 
 
 Book: TypeAlias = MemoryBook | StoredBook

@@ -17,8 +17,7 @@ from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook, read_table
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.chain import Chain, altered
-from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
+from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check
 from pdprivacy.privacy import Loss, Unit
 from pdprivacy.show import budget_text
 from pdprivacy.show.tracebacks import short_tracebacks
@@ -136,7 +135,7 @@ class Ledger:
         def add(writer: Writer) -> None:
             if writer.head is None:
                 writer.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
-            if writer.latest(name, "open") is None:
+            if writer.find(name, "open") is None:
                 charged = writer.last_charge(name, 0)
                 if charged is not None:  # by the table, where its index finds nothing
                     raise altered(charged)
@@ -146,7 +145,7 @@ class Ledger:
 
     def _is_open(self, name: str) -> bool:
         try:
-            return self.chain.read(lambda reader: reader.latest(name, "open") is not None)
+            return self.chain.read(lambda reader: reader.find(name, "open") is not None)
         except MissingLedgerError:
             return False  # writing makes it
 
