@@ -181,7 +181,7 @@ class _Result(_Accessor):
         >>> mean.dp.schema().validate(mean).equals(mean)
         True
         """
-        from pdprivacy.schema.released import released_schema
+        from pdprivacy.schema.release_schema import released_schema
 
         return released_schema(self._frame)
 
@@ -453,7 +453,8 @@ class PlanDP(PlanMethods):
         """
         from pdprivacy.releases.planning import GroupPlans
 
-        return GroupPlans(releases.groupby(self._facts, by, freq=freq))
+        groups = releases.groupby(self._facts, by, freq=freq)
+        return GroupPlans(groups._protected, groups.keys)
 
     if not TYPE_CHECKING:
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, items
+from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
@@ -31,9 +31,6 @@ __all__ = [
     "Kind",
     "Role",
     "declaration_hint",
-    "has_hash",
-    "is_null",
-    "plain",
     "values_text",
 ]
 
@@ -71,34 +68,6 @@ def declaration_hint(
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
 
 
-def is_null(value: Any) -> bool:
-    """Whether the value stands for no value: None, NaN, NA or NaT."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
-    except ValueError:  # an array; it is refused later, as it has no hash
-        return False
-    except ArithmeticError:  # a decimal NaN that signals
-        return True
-
-
-def has_hash(value: object) -> bool:
-    """Whether the value can be a key."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def plain(value: Any) -> Any:
-    """A numpy number, truth value or string as the Python one; all else as it is."""
-    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
-
-
 def _is_list(value: Any) -> bool:
     """Whether it is many values: an array of no dimension is one."""
     if isinstance(value, np.ndarray):
@@ -114,9 +83,17 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
+class _Kept:
+    """What a release reads of a column many times; no field of it."""
+
+    __slots__ = ("_ends", "_labels")
+    _ends: tuple[float, float]
+    _labels: tuple[Any, ...]
+
+
 @short_tracebacks
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(_Kept):
     """One declared column.
 
     Parameters
@@ -152,26 +129,15 @@ class Column:
     role: Role | None = None
     public_bounds: bool = field(default=False, repr=False, compare=False)
     timeline: Timeline | None = None
-    # made when they are first asked for
-    _ends: tuple[float, float] | None = field(default=None, init=False, repr=False, compare=False)
-    _labels: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
             raise DeclarationError(
                 f"the name of a column must be hashable, and a number one of 64 bits (got {kind(self.name)})."
             )
-        if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
-            allowed = ", ".join(map(repr, get_args(Kind)))
-            raise DeclarationError(
-                f"'kind' of column {self.name!r} must be one of {allowed} (got {got(self.kind)})."
-            )
-        if self.role is not None and not (isinstance(self.role, str) and self.role in get_args(Role)):
-            allowed = ", ".join(map(repr, get_args(Role)))
-            raise DeclarationError(
-                f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)}).",
-                'metadata={"dp": {"role": "sensitive"}}, or no role',
-            )
+        self._check_choice("kind", get_args(Kind))
+        if self.role is not None:
+            self._check_choice("role", get_args(Role), 'metadata={"dp": {"role": "sensitive"}}, or no role')
         set_field = object.__setattr__
         ends = got(self.lower), got(self.upper)  # as they were given
         set_field(self, "nullable", flag(self.nullable, "nullable"))
@@ -187,22 +153,27 @@ class Column:
             edges = self._checked_bins(self.bins, ends)
             whole = self.kind == "integer"
             set_field(self, "bins", edges)
-            if self.lower is None:
-                set_field(self, "lower", math.ceil(edges[0]) if whole else edges[0])
-            if self.upper is None:
-                set_field(self, "upper", math.floor(edges[-1]) if whole else edges[-1])
+            for end, edge, inwards in (("lower", edges[0], math.ceil), ("upper", edges[-1], math.floor)):
+                if getattr(self, end) is None:
+                    set_field(self, end, inwards(edge) if whole else edge)
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
             self._check_timeline()
         if self.categories is not None and self.kind in ("float", "integer"):
-            for label in self.categories:
-                if (self.lower is not None and label < self.lower) or (
-                    self.upper is not None and label > self.upper
-                ):
-                    raise DeclarationError(
-                        f"'categories' of column {self.name!r} must lie within its bounds."
-                    )
+            low = -math.inf if self.lower is None else self.lower
+            high = math.inf if self.upper is None else self.upper
+            if min(self.categories) < low or max(self.categories) > high:
+                raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
+
+    def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
+        value = getattr(self, field)
+        if not (isinstance(value, str) and value in allowed):
+            raise DeclarationError(
+                f"{field!r} of column {self.name!r} must be one of {', '.join(map(repr, allowed))} "
+                f"(got {got(value)}).",
+                hint,
+            )
 
     def _check_timeline(self) -> None:
         if not isinstance(self.timeline, Timeline):
@@ -337,9 +308,8 @@ class Column:
         >>> Column("age", "integer", lower=18, upper=65).bounds("mean")
         (18.0, 65.0)
         """
-        if self._ends is None:
+        if getattr(self, "_ends", None) is None:
             object.__setattr__(self, "_ends", self._declared_ends(method))
-            assert self._ends is not None
         if self.timeline is not None and method not in DATE_METHODS:
             raise DeclarationError(
                 f"{method!r} is for numbers, and column {self.name!r} holds dates.",
@@ -374,9 +344,8 @@ class Column:
         >>> Column("rooms", "integer", lower=1, upper=3).labels("value_counts")
         (1, 2, 3)
         """
-        if self._labels is None:
+        if getattr(self, "_labels", None) is None:
             object.__setattr__(self, "_labels", self._declared_labels(method))
-            assert self._labels is not None
         return self._labels
 
     def _declared_labels(self, method: str) -> tuple[Any, ...]:
@@ -428,7 +397,9 @@ class Column:
         >>> Column("smokes", "boolean", nullable=True).cells("value_counts")
         3
         """
-        return len(self.labels(method)) + int(self.nullable)
+        if getattr(self, "_labels", None) is None:
+            self.labels(method)
+        return len(self._labels) + int(self.nullable)
 
     def _canonical(self) -> str:
         """The declaration as text: equal declarations give equal text, in every process."""

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.expressions.cells import double, place_of, places_of
 
 __all__ = [
     "BLOCK",
@@ -76,34 +77,20 @@ def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
         found = np.full(len(cells), np.nan)
     left = np.flatnonzero(np.isnan(found))
     if len(left):  # nulls, and numbers that pandas does not know, such as fractions
-        found[left] = [_double(cell) for cell in cells[left]]
+        found[left] = [double(cell) for cell in cells[left]]
     return found
-
-
-def _double(cell: Any) -> float:
-    try:
-        return float(cell)
-    except OverflowError:  # an integer or a fraction beyond every double
-        return np.inf if cell > 0 else -np.inf
-    except (TypeError, ValueError, ArithmeticError):
-        return np.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Coder:
     """How a column is read as small integers: cheap per row, settled per cell.
 
-    ``codes(start, stop)`` gives integers in [-1, radix - 1); ``cells`` maps each of the ``radix``
+    ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
     stored codes, -1 first, to its declared cell, or to -1 where the declaration has none.
     """
 
     codes: Reader
     cells: Integers
-
-    @property
-    def radix(self) -> int:
-        """How many codes there are."""
-        return len(self.cells)
 
     def settled(self) -> Coder:
         """The same with declared cells as codes and -1 for none."""
@@ -204,7 +191,7 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
     stored = [place.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
     found = Coder(lambda start, stop: array[start:stop], _cells(column, stored, len(labels)))
-    return found if found.radix <= 2 * len(labels) + 16 else found.settled()
+    return found if len(found.cells) <= 2 * len(labels) + 16 else found.settled()
 
 
 def _matched(values: Any, labels: Sequence[float]) -> Reader:
@@ -225,17 +212,11 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
 
 def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
     """Labels of any kind, told apart by hash and equality."""
-    place = {_of_pandas(label): cell for cell, label in enumerate(labels)}
+    places = places_of(labels)
     nowhere = len(labels)
     # pandas looks up texts only: of other labels it infers one type from all of them or all cells
     texts = all(type(label) is str for label in labels)
     index = pd.Index(list(labels), dtype=object, tupleize_cols=False)
-
-    def code(cell: Any) -> int:
-        try:
-            return place.get(_of_pandas(cell), nowhere)
-        except Exception:  # a cell without a hash is no declared label
-            return nowhere
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         cells = np.asarray(values[start:stop], dtype=object)
@@ -244,22 +225,15 @@ def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
             try:
                 target = pd.Index(cells, dtype=object, tupleize_cols=False)
                 found = np.array(index.get_indexer(target), dtype=np.int64)
-                found[found < 0] = nowhere
             except Exception:  # cells without a hash, and whatever else pandas stumbles over
                 found = None
         if found is None:
-            found = np.array([code(cell) for cell in cells], dtype=np.int64)
+            found = np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
+        found[found < 0] = nowhere
         found[pd.isna(cells)] = -1
         return found
 
     return codes
-
-
-def _of_pandas(cell: Any) -> Any:
-    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
-    if isinstance(cell, np.datetime64):
-        return pd.Timestamp(cell)
-    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
 _TEXT = ("string", "large_string")
@@ -270,7 +244,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "storage", None) != "pyarrow" and not isinstance(dtype, pd.ArrowDtype):
         return None
-    if not all(isinstance(label, str) for label in labels):
+    if set(map(type, labels)) != {str}:  # bytes would become texts
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -284,7 +258,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     try:
         known = pa.array([*labels, None], type=text)
         pa.nulls(1, chunks.type).cast(text)
-    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text to Arrow, or an old Arrow
+    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text, or an old Arrow
         return None
     null = len(labels)
 

@@ -80,12 +80,9 @@ class PandasEngine:
         """Return no answers: what is in memory is read statistic by statistic."""
         return {}
 
-    def _values(self, column: Column) -> Any:
-        return self._frame[column.name].array
-
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
         """Blocks of what the quantity is made of: the column's numbers, or whether it holds a label."""
-        values = self._values(quantity.column)
+        values = self._frame[quantity.column.name].array
         if quantity.label is None:
             return numbers(values)
         labels = quantity.column.labels("proportion")
@@ -97,16 +94,17 @@ class PandasEngine:
 
     def codes(self, column: Column, method: str) -> Integers:
         """The declared cell of each record, nulls after the last; -1 where it has none."""
-        settled = coder(self._values(column), column, method).settled()
+        settled = coder(self._frame[column.name].array, column, method).settled()
         return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
-        read = self._quantity(quantity)
-        buffer = _scratch(min(SUM_BLOCK, max(self.rows, 1)))[0]
+        read, rows = self._quantity(quantity), len(self._frame)
+        buffer = _scratch(min(SUM_BLOCK, max(rows, 1)))[0]
         anchor = quantity.anchor
         total = count = 0
-        for start, stop in blocks(self.rows, SUM_BLOCK):
+        for start in range(0, rows, SUM_BLOCK):
+            stop = min(start + SUM_BLOCK, rows)
             out = buffer[: stop - start]
             quantity.anchored(read(start, stop), out)
             count += stop - start
@@ -182,12 +180,12 @@ class PandasEngine:
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
-        coders = [coder(self._values(column), column, method) for column in columns]
+        coders = [coder(self._frame[column.name].array, column, method) for column in columns]
         return count_cells(coders, [column.cells(method) for column in columns], self.rows)
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
-        values = self._values(column)
+        values = self._frame[column.name].array
         if column.kind == "integer":
             shape = [len(edges) - 1 + int(column.nullable)]
             return count_cells([edge_coder(values, column, edges)], shape, self.rows)
@@ -199,7 +197,7 @@ class PandasEngine:
     ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
         """The declared group of each record of a block, and whether it has one; the number of groups."""
         shape = [key.cells(method) for key in keys]
-        coders = [coder(self._values(key), key, method).settled() for key in keys]
+        coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
 
         def codes(start: int, stop: int) -> tuple[Integers, Mask]:
             found = np.zeros(stop - start, dtype=np.int64)
@@ -258,7 +256,7 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
 def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Integers:
     """Return the records per declared cell, flat in C order of ``shape``."""
     stored = _stored(coders, shape)
-    radices = [column.radix for column in stored]
+    radices = [len(column.cells) for column in stored]
     size = math.prod(radices)
     counts = np.zeros(size, dtype=np.int64)
     # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
@@ -267,7 +265,8 @@ def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Int
     # codes are put together in the narrowest type that holds them: several times as fast
     narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
     scratch = np.empty(min(BLOCK, width), dtype=narrow)
-    for start, stop in blocks(rows, width):
+    for start in range(0, rows, width):
+        stop = min(start + width, rows)
         for first in range(start, stop, BLOCK):
             last = min(first + BLOCK, stop)
             codes = scratch[: last - first]
@@ -281,8 +280,10 @@ def _stored(coders: Sequence[Coder], shape: Sequence[int]) -> list[Coder]:
     """The columns by stored codes, which are free per row, where their table stays near the declared one."""
     limit = max(2 * math.prod(shape), 1 << 12)
     stored = list(coders)
-    for place in sorted(range(len(stored)), key=lambda i: -stored[i].radix / shape[i]):
-        if math.prod(column.radix for column in stored) > limit:
+    if math.prod([len(column.cells) for column in stored]) <= limit:
+        return stored
+    for place in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / shape[i]):
+        if math.prod(len(column.cells) for column in stored) > limit:
             stored[place] = stored[place].settled()
     return stored
 
@@ -292,11 +293,12 @@ def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[A
     offset = 0
     for place, column in enumerate(columns):
         codes = column.codes(start, stop)
-        offset = offset * column.radix + 1
+        radix = len(column.cells)
+        offset = offset * radix + 1
         if place == 0:
             np.copyto(out, codes, casting="unsafe")
         else:
-            out *= column.radix
+            out *= radix
             np.add(out, codes, out=out, casting="unsafe")
     out += offset
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain, plain
+from pdprivacy.checks import plain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.expressions.arithmetic import numbers
 from pdprivacy.expressions.cells import BLOCK, Read, column_of, whole

@@ -28,10 +28,13 @@ __all__ = [
     "counted",
     "counted_columns",
     "dense",
+    "double",
     "floats",
     "labelled",
     "moved_within",
     "nulls",
+    "place_of",
+    "places_of",
     "whole",
 ]
 
@@ -93,17 +96,17 @@ def _doubles(values: pd.Series[Any]) -> NDArray[np.float64]:
         if isinstance(dtype, np.dtype):
             return np.asarray(values.to_numpy(), dtype=np.float64)
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.array([_double(cell) for cell in values], dtype=np.float64)
+    real = numbers.Real | Decimal | np.bool_
+    return np.array([double(cell) if isinstance(cell, real) else np.nan for cell in values], np.float64)
 
 
-def _double(cell: Any) -> float:
-    if not isinstance(cell, numbers.Real | Decimal | np.bool_):
-        return np.nan
+def double(cell: Any) -> float:
+    """A cell as `float` makes it: infinite beyond every double, NaN for what is no number."""
     try:
         return float(cell)
-    except OverflowError:
-        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
-    except (TypeError, ValueError, ArithmeticError):  # a number in name only
+    except OverflowError:  # an integer or a fraction
+        return np.inf if cell > 0 else -np.inf
+    except (TypeError, ValueError, ArithmeticError):
         return np.nan
 
 
@@ -184,7 +187,7 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
 def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
     """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
     values = dense(values)
-    places = {label: place for place, label in enumerate(labels)}
+    places = places_of(labels)
     if isinstance(values.dtype, pd.CategoricalDtype):
         found, uniques = values.cat.codes.to_numpy(), values.cat.categories
     else:
@@ -192,20 +195,29 @@ def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
             found, uniques = pd.factorize(values)
         except Exception:  # cells without a hash, or that raise when compared
             cells = values.to_numpy(dtype=object)
-            return np.array([_place(cell, places) for cell in cells], dtype=np.int64)
-    table = np.array([*(_place(label, places) for label in uniques), -1], dtype=np.int64)
+            return np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
+    table = np.array([*(place_of(label, places) for label in uniques), -1], dtype=np.int64)
     return np.asarray(table[found])
 
 
-def _place(cell: Any, places: dict[Any, int]) -> int:
-    if isinstance(cell, np.datetime64):  # whose hash is its own
-        cell = pd.Timestamp(cell)
-    elif isinstance(cell, np.timedelta64):
-        cell = pd.Timedelta(cell)
+def places_of(labels: Sequence[Any]) -> dict[Any, int]:
+    """The place of each label, for `place_of`."""
+    return {_of_pandas(label): place for place, label in enumerate(labels)}
+
+
+def place_of(cell: Any, places: dict[Any, int]) -> int:
+    """The place of the label that a cell is, by hash and equality; -1 where it is no label."""
     try:
-        return places.get(cell, -1)
+        return places.get(_of_pandas(cell), -1)
     except Exception:
         return -1
+
+
+def _of_pandas(cell: Any) -> Any:
+    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
+    if isinstance(cell, np.datetime64):
+        return pd.Timestamp(cell)
+    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
 def labelled(

@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.domain import Column, Domain, declaration_hint, has_hash, is_null, plain
+from pdprivacy.checks import has_hash, is_null, plain
+from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
 from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, own, shown

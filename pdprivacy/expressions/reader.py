@@ -44,43 +44,12 @@ _SYMBOLS: dict[type[ast.cmpop], str] = {
 }
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 NULL_TESTS = {"isna": False, "isnull": False, "notna": True, "notnull": True}
-AGGREGATES = frozenset(
-    [
-        "agg",
-        "aggregate",
-        "all",
-        "any",
-        "autocorr",
-        "corr",
-        "count",
-        "cov",
-        "describe",
-        "first",
-        "idxmax",
-        "idxmin",
-        "kurt",
-        "kurtosis",
-        "last",
-        "max",
-        "mean",
-        "median",
-        "min",
-        "mode",
-        "nlargest",
-        "nsmallest",
-        "nunique",
-        "prod",
-        "product",
-        "quantile",
-        "sem",
-        "size",
-        "skew",
-        "std",
-        "sum",
-        "value_counts",
-        "var",
-    ]
-)
+AGGREGATES = frozenset((
+    "agg", "aggregate", "all", "any", "autocorr", "corr", "count", "cov", "describe", "first",
+    "idxmax", "idxmin", "kurt", "kurtosis", "last", "max", "mean", "median", "min", "mode",
+    "nlargest", "nsmallest", "nunique", "prod", "product", "quantile", "sem", "size", "skew",
+    "std", "sum", "value_counts", "var",
+))  # fmt: skip
 """Methods of a column that read all of its rows."""
 
 SHAPE = "a filter compares declared columns with constants, such as age >= 30 and region == 'south'"

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import finite
-from pdprivacy.domain import Column, Domain, declaration_hint, has_hash, is_null, plain
+from pdprivacy.checks import finite, has_hash, is_null, plain
+from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.cells import BLOCK, INTEGERS, Mask, Read, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.conditions import narrowed, truths

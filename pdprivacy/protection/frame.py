@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import expressions as steps
-from pdprivacy.domain import Column, Domain, has_hash
+from pdprivacy.checks import has_hash
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind
 from pdprivacy.hints import told
 from pdprivacy.protection.column import ProtectedColumn

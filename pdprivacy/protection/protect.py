@@ -17,7 +17,7 @@ from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.checks import check_name, printable
-from pdprivacy.conform import Conformed, check, check_types, clipped, conform, kept, survey
+from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     DeclarationWarning,
@@ -29,7 +29,6 @@ from pdprivacy.errors import (
     warn,
 )
 from pdprivacy.expressions.cells import counted_columns
-from pdprivacy.faults import Fate
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import total_of

@@ -24,8 +24,8 @@ from pdprivacy.ledger.budget import handed_out
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import ROW_STEPS, Protected
 from pdprivacy.release.spec import Asked, Release
-from pdprivacy.releases.bundle import VERBS
-from pdprivacy.schema.released import ReleasedSchema, released_schema, violations
+from pdprivacy.releases.batches import VERBS
+from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
 from pdprivacy.step.texts import argument_texts, differing, text_of
 from pdprivacy.storage.parquet import to_bytes
