@@ -6,9 +6,8 @@ import json
 import math
 import os
 import re
-import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -16,32 +15,13 @@ from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import (
-    AlreadyCharged,
-    BudgetError,
-    ChangedStepError,
-    LedgerError,
-    ParameterError,
-    TamperedLedgerError,
-)
-from pdprivacy.ledger.account import (
-    Account,
-    Charge,
-    Entry,
-    Terms,
-    answer_body,
-    answer_of,
-    entry_of,
-    near,
-    terms_of,
-)
-from pdprivacy.ledger.store import AUDIT, SPAN, Chain, Reader, Row, Writer, altered, canonical, check, parse
-from pdprivacy.show import budget_text
+from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
+from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, terms_of
+from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 
-__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
+__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge"]
 
 Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
@@ -244,7 +224,7 @@ class StoredBook:
         def add(writer: Writer) -> None:
             if number > self.account_in(writer, decides=True).charges:
                 raise no_such_charge()
-            writer.add(self.name, "answer", None, answer_body(number, risk))
+            writer.add(self.name, "answer", None, _answer_body(number, risk))
 
         self.chain.write(add)
 
@@ -264,7 +244,7 @@ class StoredBook:
             body = canonical(_facts(request, terms)).encode() + b"\n" + answer
             mark = _mark(body)
             writer.store(mark, body)
-            writer.add(self.name, "answer", release + ANSWERED, answer_body(number, risk, mark))
+            writer.add(self.name, "answer", release + ANSWERED, _answer_body(number, risk, mark))
             return number
 
         return self.chain.write(add)
@@ -325,13 +305,8 @@ class StoredBook:
                 if risk is not None:
                     risks[number - 1] = np.fmax(risks[number - 1], risk)
         if charges != account.charges:
-            raise self._disagree()
+            raise hidden(self.name)
         return account, answered, risks
-
-    def _disagree(self) -> TamperedLedgerError:
-        return TamperedLedgerError(
-            f"The table of records and its index disagree on the last charge of {self.name!r}.", AUDIT
-        )
 
     def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
         """Return the sums that the last charge holds.
@@ -345,7 +320,7 @@ class StoredBook:
         opened, terms = self._terms(reader)
         row = reader.find(self.name, "charge")
         if decides and reader.last_charge(self.name, (row or opened).number) is not None:
-            raise self._disagree()
+            raise hidden(self.name)
         return Account(terms) if row is None else entry_of(row, terms).after
 
     def _known(self, reader: Reader) -> Account | None:
@@ -391,6 +366,12 @@ def _noted(entry: Entry, risk: float | None) -> Entry:
     return replace(entry, answered=True, dr_ha=risk)
 
 
+def _answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
+    """Return the body of a record for an answered charge; ``stored``: the digest of a stored answer."""
+    body = {"charge": number, "dr_ha": risk, "answer": stored}
+    return {name: value for name, value in body.items() if value is not None}
+
+
 def no_such_charge() -> ParameterError:
     """Return the error for a number that no charge has."""
     return ParameterError("'number' must be that of a charge in this budget.")
@@ -404,40 +385,3 @@ def _refuse_again(entry: Entry) -> NoReturn:
         f"{entry.time:%Y-%m-%d %H:%M} UTC), and its answer {answered}. Nothing was charged again.",
         "take the answer from where it was stored; for another answer, another release_id.",
     )
-
-
-# ---------------------------------------------------------------- as a table
-
-
-TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float, "rho": float}
-TYPES |= {"time": "datetime64[us, UTC]", "release_id": object}
-
-
-def _cells(entry: Entry) -> tuple[Any, ...]:
-    """Return the cells of a charge; equal texts are kept once."""
-    epsilon, delta, rho = entry.amounts
-    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
-    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
-
-
-def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
-    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
-    index = pd.RangeIndex(first, first + len(rows), name="charge")
-    frame = pd.DataFrame(rows, index, columns=list(TYPES), dtype=object).astype(TYPES)
-    frame.insert(6, "answered", np.array(answered, dtype=bool))
-    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
-    return frame
-
-
-def read_table(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
-    """Return the account, and one row per picked charge; see `Budget.entries`."""
-    rows: list[tuple[Any, ...]] = []
-    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
-    first = pick.indices(account.charges)[0] + 1
-    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
-
-
-def table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Return one row per charge; see `Budget.entries`."""
-    rows = [_cells(entry) for entry in entries]
-    return _frame(rows, 1, [entry.answered for entry in entries], budget_text.reached(entries))

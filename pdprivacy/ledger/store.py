@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, TamperedLedgerError
 
 __all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Chain", "Reader", "Row", "Store", "T"]
-__all__ += ["Writer", "altered", "are_rows", "canonical", "check", "digest", "link", "parse"]
+__all__ += ["Writer", "altered", "are_rows", "canonical", "check", "digest", "hidden", "link", "parse"]
 
 T = TypeVar("T")
 
@@ -61,10 +61,8 @@ TYPES: tuple[set[type], ...] = ({int}, {str}, {str}, {str, type(None)}, {str}, {
 def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     """Return whether rows, as a database returns them, have the types of records."""
     columns = list(zip(*rows, strict=True))
-    for column, types in zip(columns, TYPES, strict=False):
-        if not types.issuperset(map(type, column)):
-            return False
-    return not rows or set(map(len, columns[-1])) == {32}
+    typed = all(types.issuperset(map(type, column)) for column, types in zip(columns, TYPES, strict=False))
+    return typed and (not rows or set(map(len, columns[-1])) == {32})
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
@@ -112,6 +110,13 @@ def parse(row: Row) -> dict[str, Any]:
 def altered(row: Row) -> TamperedLedgerError:
     """Return the error for a record that is not what was entered."""
     return TamperedLedgerError(f"Record {row.number} of the ledger is not what was entered.", AUDIT)
+
+
+def hidden(budget: str) -> TamperedLedgerError:
+    """Return the error for a charge that the table of records holds and its index does not find."""
+    return TamperedLedgerError(
+        f"The table of records and its index disagree on the last charge of {budget!r}.", AUDIT
+    )
 
 
 class Reader(Protocol):

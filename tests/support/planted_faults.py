@@ -1300,7 +1300,7 @@ FAULTS = (
     ),
     PlantedFault(
         "rho of Gaussian noise rounded down",
-        "ledger/account.py",
+        "accounting/rules.py",
         "    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)",
         "    return -rounded_up(-1 / (2 * multiplier**2), RHO_DIGITS)",
         ("tests/releases/test_spending.py::test_gaussian_noise_counts_by_its_rho",),
