@@ -282,7 +282,7 @@ def _check_part(protected: Protected, method: str) -> None:
             f"{method!r} cannot be used on what is a secret part already.",
             "draw one part, from the whole frame.",
         )
-    if protected.budget.account.terms.in_rho:
+    if protected.budget.account.terms.rule.in_rho:
         raise BudgetError(
             "The losses of one secret part add up by sums alone, and this budget counts otherwise.",
             'a budget in epsilon with accounting="basic".',

@@ -421,15 +421,15 @@ FAULTS = (
     PlantedFault(
         "charges of other processes forgotten",
         "ledger/book.py",
-        "(last[0], last[1].terms) == (row, terms):",
-        "last[1].terms == terms:",
+        '            if later.budget == self.name and later.kind != "answer":',
+        '            if later.budget == self.name and later.kind == "redeclare":',
         ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
         "declaration anew forgotten by who charged before",
         "ledger/book.py",
-        "(last[0], last[1].terms) == (row, terms):",
-        "last[0] == row:",
+        '            if later.budget == self.name and later.kind != "answer":',
+        '            if later.budget == self.name and later.kind == "charge":',
         ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
@@ -448,7 +448,7 @@ FAULTS = (
     ),
     PlantedFault(
         "added trigger not looked for",
-        "ledger/database.py",
+        "ledger/files.py",
         '    if any(kind == "trigger" and name not in SCHEMA for name, kind, _ in objects):',
         "    if False:",
         ("tests/ledger/test_budgets.py::test_an_audit_finds_what_no_longer_guards_the_records",),
@@ -1237,7 +1237,7 @@ FAULTS = (
     ),
     PlantedFault(
         "older copy of a ledger taken for the ledger",
-        "ledger/chain.py",
+        "ledger/store.py",
         "    if seen is not None and (row is None or row.hash != seen.hash):",
         "    if False:",
         ("tests/ledger/test_budgets.py::test_an_older_copy_is_told_by_the_head",),
@@ -1300,7 +1300,7 @@ FAULTS = (
     ),
     PlantedFault(
         "rho of Gaussian noise rounded down",
-        "ledger/account.py",
+        "accounting/rules.py",
         "    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)",
         "    return -rounded_up(-1 / (2 * multiplier**2), RHO_DIGITS)",
         ("tests/releases/test_spending.py::test_gaussian_noise_counts_by_its_rho",),
@@ -1577,7 +1577,7 @@ FAULTS = (
     ),
     PlantedFault(
         "journal that a killed process cleared used before it is durable",
-        "ledger/chain.py",
+        "ledger/store.py",
         "                reader.settle()\n",
         "",
         (
