@@ -85,14 +85,15 @@ class Transform:
         >>> query(domain, "age < 30").apply(pd.DataFrame({"age": [20, 40]}))["age"].tolist()
         [20]
         """
-        new = self.made(frame)
-        columns = {name: new[name] if name in new else frame[name] for name in self.domain}
-        # columns are put side by side by position: an index may hold a label twice
-        result = pd.concat([values.set_axis(frame.index) for values in columns.values()], axis=1)
-        result.columns = pd.Index(list(columns), tupleize_cols=False)
-        if self.keep is not None:
-            result = result.take(np.flatnonzero(self.keep(frame)))
-        return result
+        made = self.assigned(frame)
+        return made if self.keep is None else made.take(np.flatnonzero(self.keep(frame)))
+
+    def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The declared columns of the result, of all records."""
+        found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
+        for name, values in self.made(frame).items():
+            found[name] = values.array  # by position: an index may hold a label twice
+        return found[list(self.domain)]
 
 
 def call(method: str, *given: object, **options: object) -> str:

@@ -1127,8 +1127,8 @@ FAULTS = (
     PlantedFault(
         "number of records of a group taken to be public",
         "protection/frame.py",
-        ("            scope=protected.scope.narrowed(),\n            budget=budget,"),
-        "            budget=budget,",
+        ("                scope=protected.scope.narrowed(),\n                budget=budget,"),
+        "                budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
