@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy.checks import finite, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
@@ -35,6 +36,7 @@ __all__ = [
     "dropna",
     "fillna",
     "label",
+    "mapped",
     "names",
     "number",
     "own",
@@ -94,6 +96,18 @@ class Transform:
         for name, values in self.made(frame).items():
             found[name] = values.array  # by position: an index may hold a label twice
         return found[list(self.domain)]
+
+
+def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:
+    """The cells that a function makes of the numbers of a column, one by one; nulls stay."""
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        if column.kind == "float":
+            return column_of(function(floats(read[column.name], column)), None, renewed, index)
+        numbers, null = whole(read[column.name], column)
+        return column_of(function(numbers), null, renewed, index)
+
+    return cells
 
 
 def call(method: str, *given: object, **options: object) -> str:
@@ -357,15 +371,7 @@ def clipped_column(column: Column, low: int | float | None, high: int | float | 
 def _clipping(column: Column, renewed: Column, low: Any, high: Any) -> Cells:
     if column.timeline is not None:  # of dates, either may be beyond 64 bits
         low, high = int(renewed.lower or 0), int(renewed.upper or 0)
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        values = read[column.name]
-        if column.kind == "float":
-            return column_of(np.clip(floats(values, column), low, high), None, renewed, index)
-        whole_numbers, null = whole(values, column)
-        return column_of(np.clip(whole_numbers, low, high), null, renewed, index)
-
-    return cells
+    return mapped(column, renewed, lambda numbers: np.clip(numbers, low, high))
 
 
 # ---------------------------------------------------------------- fillna

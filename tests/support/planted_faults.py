@@ -689,8 +689,8 @@ FAULTS = (
     PlantedFault(
         "cut at the wrong side of an edge",
         "expressions/conversion.py",
-        "pd.cut(numbers, ends, right=right,",
-        "pd.cut(numbers, ends, right=not right,",
+        "pd.cut(numbers, edges, right=right,",
+        "pd.cut(numbers, edges, right=not right,",
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
