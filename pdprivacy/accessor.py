@@ -453,7 +453,8 @@ class PlanDP(PlanMethods):
         """
         from pdprivacy.releases.planning import GroupPlans
 
-        return GroupPlans(releases.groupby(self._facts, by, freq=freq))
+        groups = releases.groupby(self._facts, by, freq=freq)
+        return GroupPlans(groups._protected, groups.keys)
 
     if not TYPE_CHECKING:
 

@@ -235,8 +235,9 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
 
 def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
-    instance(text, str, argument)
-    return markup.printable(text, None)
+    if type(text) is str and text.isprintable():
+        return text
+    return markup.printable(instance(text, str, argument), None)
 
 
 def check_name(name: Any, argument: str) -> str:

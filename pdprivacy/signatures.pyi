@@ -32,7 +32,7 @@ from pdprivacy.releases.aggregates import Aggregate
 from pdprivacy.releases.aggregates import Aggregates
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
-from pdprivacy.releases.bundle import ReleasePlan
+from pdprivacy.releases.batches import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split

@@ -216,7 +216,7 @@ LOOKS_AT_CELLS = {
     "pdprivacy.releases.disclosure.repeated",
     "pdprivacy.releases.disclosure.worth",
     "pdprivacy.releases.omission_errors",
-    "pdprivacy.releases.secret_parts",
+    "pdprivacy.releases.parts",
 }
 
 
@@ -229,12 +229,12 @@ def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
         if isinstance(node, ast.Attribute) and node.attr == "engine"
         if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
     }
-    assert readers == {"pdprivacy.release.execute", "pdprivacy.releases.bundle"} | LOOKS_AT_CELLS
+    assert readers == {"pdprivacy.release.execute", "pdprivacy.releases.batches"} | LOOKS_AT_CELLS
 
 
 def test_the_gate_charges_before_it_reads():
     """In the order of the lines of `execute`, and of a plan of several releases."""
-    for name, function in (("release/execute.py", "execute"), ("releases/bundle.py", "release")):
+    for name, function in (("release/execute.py", "execute"), ("releases/batches.py", "release")):
         (body,) = (
             node
             for node in nodes_of(PACKAGE / name)
@@ -533,7 +533,7 @@ ROUNDS_OUTWARDS = {
     "accounting.optimal",
     "exact",
     "expressions.intervals",
-    "releases.spending",
+    "releases.batches",
     "risk.reading",
     "sensitivity",
     "show.report.guarantee",

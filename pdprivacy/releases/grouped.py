@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 import pandas as pd
 
@@ -28,7 +28,6 @@ from pdprivacy.releases.columns import (
     Split,
     cell_index,
     check_cells,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -65,18 +64,14 @@ _GROUPS = 'private.dp.groupby("region")'
 
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
-class GroupBy(GroupMethods):
-    """Releases per declared key; each call is charged once, because the groups are disjoint.
-
-    Every declared combination of keys is there, the empty ones too. Under "replace_one" a record
-    may move from one group to another, so sensitivities are those of two groups.
-    """
+class DeclaredGroups:
+    """Declared keys of a protected frame, which refuse whatever would read the records of each group."""
 
     _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
     selected: Labels | None = None
 
-    def __getitem__(self, columns: Labels) -> GroupBy:
+    def __getitem__(self, columns: Labels) -> Self:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
         columns_of(self._protected, [None] if columns is None else columns, "groupby")
         return replace(self, selected=columns)
@@ -92,18 +87,33 @@ class GroupBy(GroupMethods):
     def __len__(self) -> int:
         raise self._refused("len()")
 
-    def _refused(self, what: str, *, plan: bool = False) -> OpaqueFrameError:
+    def _refused(self, what: str) -> OpaqueFrameError:
         """The error for what would read the records of each group."""
-        call, rest = ("private.dp.plan", "[0.1, 1], rows=1000") if plan else ("private.dp", "0.1")
         return OpaqueFrameError(
             f"{what} reads cells, and the groups of a protected frame show none.",
-            f"{call}.{self._written()}.count(epsilon={rest}) has a row for each declared group.",
+            f"{self._count()} has a row for each declared group.",
         )
+
+    def _count(self) -> str:
+        """The call that counts the records of these groups."""
+        return f"private.dp.{self._written()}.count(epsilon=0.1)"
 
     def _written(self) -> str:
         """The call of these groups."""
         names = [key.name for key in self.keys]
         return f"groupby({(names if len(names) > 1 else names[0])!r})"
+
+    def _asked(self, columns: Labels | None) -> Labels | None:
+        return self.selected if columns is None else columns
+
+
+@short_tracebacks
+class GroupBy(DeclaredGroups, GroupMethods):
+    """Releases per declared key; each call is charged once, because the groups are disjoint.
+
+    Every declared combination of keys is there, the empty ones too. Under "replace_one" a record
+    may move from one group to another, so sensitivities are those of two groups.
+    """
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -115,22 +125,10 @@ class GroupBy(GroupMethods):
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
 
-    def _asked(self, columns: Labels | None) -> Labels | None:
-        return self.selected if columns is None else columns
-
-    def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
-        """The release of a table of keys by the numbers of each group."""
-        call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
-
-        def make(result: Result) -> Made[pd.DataFrame]:
-            return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
-
-        return release_of(self._protected, call, statistic, make)
-
 
 @noised("geometric")
 def count(
-    groups: GroupBy, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
+    groups: DeclaredGroups, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
 ) -> Release[pd.Series[Any]]:
     """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
 
@@ -157,7 +155,7 @@ def count(
 
 @noised("laplace")
 def sum(  # noqa: A001
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -175,7 +173,7 @@ def sum(  # noqa: A001
 
 @noised("laplace")
 def mean(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -193,7 +191,7 @@ def mean(
 
 @noised("laplace")
 def var(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -209,7 +207,7 @@ def var(
 
 @noised("laplace")
 def std(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -226,7 +224,7 @@ def std(
 
 @noised("laplace")
 def proportion(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     column: Hashable = None,
     value: Any = True,
     *,
@@ -251,12 +249,12 @@ def proportion(
     if weight is not None:
         statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
     labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
+    return _table(groups, statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
 
 
 @noised("laplace")
 def describe(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -274,7 +272,7 @@ def describe(
 
 @noised("laplace")
 def agg(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     func: Aggregates,
     columns: Labels | None = None,
     *,
@@ -295,7 +293,7 @@ def agg(
 
 
 def _several(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     call: Call,
     func: Any,
     columns: Labels | None,
@@ -316,11 +314,11 @@ def _several(
     labels = name_index(chosen)
     if not by_name:
         labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
-    return groups._table(statistic, call, labels)
+    return _table(groups, statistic, call, labels)
 
 
 def _weighted(
-    groups: GroupBy, call: Call, columns: Labels | None, split: Split, weights: Hashable
+    groups: DeclaredGroups, call: Call, columns: Labels | None, split: Split, weights: Hashable
 ) -> Release[pd.DataFrame]:
     """The release of weighted sums or means per key."""
     facts, keys = groups._protected, groups.keys
@@ -330,12 +328,24 @@ def _weighted(
     refuse_shared((*chosen, weight), keys, kind)
     quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
     statistic = weighted(facts.scope, kind, quantities, weights_of(chosen, split), weight, keys)
-    return groups._table(statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+    return _table(groups, statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+
+
+def _table(
+    groups: DeclaredGroups, statistic: Statistic, call: Call, labels: pd.Index[Any]
+) -> Release[pd.DataFrame]:
+    """The release of a table of keys by the numbers of each group."""
+    call, index = replace(call, by=groups.keys), cell_index(groups.keys, "groupby")
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
+
+    return release_of(groups._protected, call, statistic, make)
 
 
 @noised("geometric")
 def value_counts(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -366,7 +376,7 @@ def value_counts(
 
 @of_labels
 def mode(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -393,7 +403,7 @@ def mode(
 
 @of_numbers
 def quantile(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     q: Rational | Sequence[Rational] = 0.5,
     *,
@@ -419,7 +429,7 @@ def quantile(
 
 @of_numbers
 def median(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -435,7 +445,7 @@ def median(
 
 
 def _ranked(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     statistic: str,
     columns: Labels | None,
     q: Any,
@@ -444,7 +454,7 @@ def _ranked(
     options: QuantileOptions,
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
-    chosen = chosen_of(groups._protected, groups._asked(columns), groups.keys, statistic)
+    chosen = columns_of(groups._protected, groups._asked(columns), statistic, groups.keys)
     refuse_shared(chosen, groups.keys, statistic)
     return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 

@@ -25,11 +25,11 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import clustering
-from pdprivacy.releases.bundle import priced
+from pdprivacy.releases.batches import priced
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.disclosure.options import MARK, levels_of
 from pdprivacy.releases.omission_errors import STATISTICS, UNKNOWN, Estimate
-from pdprivacy.releases.secret_parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression import Distance, keep_probabilities

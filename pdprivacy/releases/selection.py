@@ -18,8 +18,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
-from pdprivacy.release.date_release import dated, timelines_of
-from pdprivacy.release.publish import attach, public_rows
+from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections

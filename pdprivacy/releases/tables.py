@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,14 +13,17 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 import pandas as pd
 
+from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
+from pdprivacy.release.calibration import PartMechanism, calibrate, released_by
+from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.release.spec import Call, Price, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
     Split,
@@ -32,9 +35,8 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import Constraint, constrained, summed, with_margins
-from pdprivacy.releases.reached import released_risk
-from pdprivacy.request import Options
+from pdprivacy.releases.margins import Constraint, constrained, with_margins
+from pdprivacy.request import Options, Request
 from pdprivacy.statistic import (
     CellCounts,
     Distinct,
@@ -48,6 +50,15 @@ from pdprivacy.statistic import (
 __all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 
 MOST_BINS = 10**6
+
+MOST_RISK_WORK = 10**9
+"""Multiply-adds spent on the risk of a released table: about a second."""
+
+MOST_RISK_RECORDS = 10**10
+"""In one cell; more are not what a table of people holds."""
+
+MOST_RISK_DEVIATION = 10**4
+"""With noise of a larger standard deviation the table says nothing of a cell, and the estimate takes long."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 
@@ -389,8 +400,6 @@ def crosstab(
     both = (*rows, *tops)
     check_cells(both, "crosstab")
     call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
-    if margins and constraint is not None and normalize in ("index", "columns"):
-        raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     way = "all" if normalize is True else normalize or None
     call = replace(call, normalize=way, margins=bool(margins))
     cells = cells_of(protected.scope, both, "crosstab", weight)
@@ -399,7 +408,14 @@ def crosstab(
     sides = tuple(map(len, labels))
 
     def make(result: Result) -> Made[pd.DataFrame]:
-        return _table(result.reshaped(sides), shape, call, labels)
+        table, names = result.reshaped(sides), labels
+        if margins:
+            shaped, names, errors = with_margins(table, call, labels, shape)
+        else:
+            shaped = shape(table)
+            errors = shaped.errors
+        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
+        return frame if way else whole_counts(frame, call.request.mechanism), errors
 
     def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
         if constraint == "hierarchy":  # whose counts have more than one noise
@@ -416,17 +432,63 @@ def crosstab(
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
 
-def _table(
-    counts: Result, shape: Callable[[Result], Result], call: Call, labels: list[pd.Index[Any]]
-) -> Made[pd.DataFrame]:
-    """The frame of a table with its margins, if they are asked for, and its errors."""
-    if not call.margins:
-        shaped, names, errors = shape(counts), labels, None
-    else:
-        shaped, names, errors = with_margins(counts, call.normalize, labels)
-        if call.constraint is not None:
-            # sums of the consistent numbers, so that they are consistent, too
-            shaped, errors = shaped.projected(summed(np.asarray(shape(counts).answer.values))), None
-    frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-    frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
-    return frame, shaped.errors if errors is None else errors
+def released_risk(
+    counts: Floats, price: Price, request: Request, entry: Entry | None
+) -> tuple[dict[str, Any] | None, float | None]:
+    """The expected risk of a release, and that of its counts with the noise of all that was spent so far.
+
+    Both are estimated from released counts alone. The release publishes the first, and the budget notes the
+    second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
+
+    Neither is known where no count is positive, where the table is so large that the estimate would take
+    longer than the release, or where it fails: what is paid for is released, estimate or not.
+    """
+    seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
+    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+        return None, None
+    try:
+        cells = risk.Cells.of_checked(seen)
+        if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
+            return None, None
+        noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
+        noises += [] if entry is None else _noise_so_far(price, request, entry)
+        each = risk.dr_ha(cells, noises, "expected", None)
+    except (PrivacyError, ArithmeticError, MemoryError):
+        return None, None
+    filled = cells.which >= 0
+    each, sizes = each[:, filled], cells.all_sizes[filled]
+    by_records = (each * sizes).sum(axis=1) / sizes.sum()
+    own = {
+        "measure": "expected",
+        "source": "released counts",
+        "by_cells": float(each[0].mean()),
+        "by_records": float(by_records[0]),
+    }
+    return own, None if entry is None else float(min(by_records[-1], 1.0))
+
+
+def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
+    """The noise of the counts at all that was spent so far; none where that is the release's own.
+
+    Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
+    no such noise is known: for truncated and generalized Gaussian noise.
+    """
+    so_far = entry.so_far
+    known = request.p is None and request.bounding != "truncated"
+    if not known or so_far is None or so_far == price.cost:
+        return []
+    classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
+    asked = Request(
+        so_far.epsilon,
+        so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
+        mechanism=request.mechanism,
+        calibration=None if classic else request.calibration,
+        bounding=request.bounding,
+    )
+    try:
+        (noise,) = calibrate(price.parts, asked)
+        if noise.std > MOST_RISK_DEVIATION:
+            return []
+        return [released_by(noise, price.parts[0], asked.bounding)]
+    except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
+        return []

@@ -273,7 +273,7 @@ def _dp(name: str, /, **arguments: Any) -> tuple[str, Call]:
 
 
 def _plain(function: Callable[..., Any], /, **arguments: Any) -> tuple[str, Call]:
-    module = function.__module__.split(".")[1]
+    module = inspect.unwrap(function).__module__.split(".")[1]
     return f"{module}.{function.__qualname__}", Call(lambda world: function, arguments)
 
 

@@ -43,7 +43,7 @@ from pdprivacy.statistic import (
     packed,
     quantity,
 )
-from pdprivacy.statistic.medians import DIAMETER, _swaps
+from pdprivacy.statistic.clusters import DIAMETER, _swaps
 from tests.support.gate import drawn, exact, measured
 
 X = Column("x", "float", nullable=True, lower=-1, upper=1)
