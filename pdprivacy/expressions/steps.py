@@ -94,7 +94,7 @@ class Transform:
         """The declared columns of the result, of all records."""
         found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
         for name, values in self.made(frame).items():
-            found[name] = values.array  # by position: an index may hold a label twice
+            found[name] = values.set_axis(frame.index)  # which may hold a label twice
         return found[list(self.domain)]
 
 
