@@ -689,8 +689,8 @@ FAULTS = (
     PlantedFault(
         "cut at the wrong side of an edge",
         "expressions/conversion.py",
-        "pd.cut(numbers, ends, right=right,",
-        "pd.cut(numbers, ends, right=not right,",
+        "pd.cut(numbers, edges, right=right,",
+        "pd.cut(numbers, edges, right=not right,",
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
@@ -1127,8 +1127,8 @@ FAULTS = (
     PlantedFault(
         "number of records of a group taken to be public",
         "protection/frame.py",
-        ("            scope=protected.scope.narrowed(),\n            budget=budget,"),
-        "            budget=budget,",
+        ("                scope=protected.scope.narrowed(),\n                budget=budget,"),
+        "                budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
