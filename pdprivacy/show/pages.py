@@ -5,6 +5,7 @@ IPython is not imported here: if it runs, it has been imported.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pandas as pd
 
 from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
+from pdprivacy.exact import near
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
@@ -34,6 +36,7 @@ from pdprivacy.show.view import (
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
+    from pdprivacy.ledger.book import Book
 
 __all__ = ["CONFIDENTIAL", "Standing", "html", "html_of_marked", "load_ipython_extension", "pages_of"]
 __all__ += ["register_where_running", "text", "unload_ipython_extension"]
@@ -341,6 +344,44 @@ def _charged(entry: Entry) -> tuple[str, str]:
     if epsilon is None or delta is None:
         return f"rho {show(rho)}", ""
     return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+
+
+# ---------------------------------------------------------------- charges as tables
+
+
+ENTRY_TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float}
+ENTRY_TYPES |= {"rho": float, "time": "datetime64[us, UTC]", "release_id": object}
+
+
+def _cells(entry: Entry) -> tuple[Any, ...]:
+    """Return the cells of a charge; equal texts are kept once."""
+    epsilon, delta, rho = entry.amounts
+    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
+
+
+def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
+    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
+    index = pd.RangeIndex(first, first + len(rows), name="charge")
+    frame = pd.DataFrame(rows, index, columns=list(ENTRY_TYPES), dtype=object).astype(ENTRY_TYPES)
+    frame.insert(6, "answered", np.array(answered, dtype=bool))
+    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    return frame
+
+
+def read_table(book: Book, pick: slice = slice(None)) -> tuple[Account, pd.DataFrame]:
+    """Return the account, and one row per picked charge; see `Budget.entries`."""
+    rows: list[tuple[Any, ...]] = []
+    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
+    first = pick.indices(account.charges)[0] + 1
+    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
+
+
+def entry_table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return one row per charge; see `Budget.entries`."""
+    rows = [_cells(entry) for entry in entries]
+    risks = [math.nan if entry.dr_ha is None else entry.dr_ha for entry in entries]
+    return _frame(rows, 1, [entry.answered for entry in entries], np.fmax.accumulate(risks))
 
 
 # ---------------------------------------------------------------- protected frames
