@@ -24,7 +24,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
 from pdprivacy.protection.protect import protect
-from pdprivacy.release.execute import execute
+from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks, shorten
 
@@ -69,7 +69,7 @@ def _method(
         try:
             first = given(self)
             answer = function(first, *args, **kwargs)
-            return execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
+            return gate.execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
         except (PrivacyError, TypeError) as error:
             wrong = None
             if isinstance(error, TypeError):
