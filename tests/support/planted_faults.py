@@ -478,7 +478,7 @@ FAULTS = (
     PlantedFault(
         "release id charged twice in a ledger",
         "ledger/book.py",
-        '(row := self._find(writer, "charge", release)) is not None:',
+        '(row := writer.find(self.name, "charge", release)) is not None:',
         "(row := None) is not None:",
         ("tests/ledger/test_budgets.py::test_a_ledger_and_memory_keep_the_same_accounts",),
     ),
