@@ -61,18 +61,18 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from pdprivacy import risk
+    from pdprivacy.inference import combine
     from pdprivacy.releases.declaration_check import check
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
     from pdprivacy.storage import read_release
-    from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
-        "combine": "synthesis",
+        "combine": "inference",
         "load_ipython_extension": "show.notebook",
         "pearsonr": "significance",
         "read_release": "storage",

@@ -33,15 +33,15 @@ LAYERS = (
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
     {"mechanism"},
-    {"cell_types", "statistic", "expressions", "request", "utility"},
-    {"faults", "metadata", "pooling"},
+    {"cell_types", "statistic", "expressions", "request"},
+    {"faults", "metadata"},
     {"show.recognition", "show.budget_text", "show.cell_grid"},
     {"show.view", "storage"},
     {"show.plots", "show.export"},
     {"schema", "conform", "engine", "ledger"},
     {"show.pages"},
     {"show.notebook", "engine_narwhals"},
-    {"secret", "significance", "synthesis"},
+    {"inference", "secret", "significance"},
     {"protection"},
     {"release"},
     {"releases"},
@@ -53,7 +53,7 @@ LAYERS = (
 )
 THIRD_PARTIES = {
     "pandera": {"schema"},
-    "scipy": {"distributions", "mechanism", "noise", "pooling", "risk", "statistic", "suppression"},
+    "scipy": {"distributions", "inference", "mechanism", "noise", "risk", "statistic", "suppression"},
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
     "openpyxl": {"show.export"},
     "matplotlib": {"show.plots", "show.report"},
@@ -76,6 +76,7 @@ THIRD_PARTIES = {
         "expressions",
         "ledger",
         "faults",
+        "inference",
         "metadata",
         "protection",
         "release",
@@ -94,7 +95,6 @@ THIRD_PARTIES = {
         "significance",
         "step",
         "storage",
-        "synthesis",
         "timeline",
     },
 }
@@ -212,11 +212,11 @@ def test_only_the_gate_may_know_both_data_and_noise():
 # Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
 # of a secret part, of which nothing is shown.
 LOOKS_AT_CELLS = {
-    "pdprivacy.releases.disclosure.asked",
-    "pdprivacy.releases.disclosure.repeated",
-    "pdprivacy.releases.disclosure.worth",
-    "pdprivacy.releases.omission_errors",
+    "pdprivacy.releases.disclosure_risk",
+    "pdprivacy.releases.omission",
     "pdprivacy.releases.secret_parts",
+    "pdprivacy.releases.table_risk",
+    "pdprivacy.releases.table_utility",
 }
 
 
@@ -289,9 +289,9 @@ LATE = {
     "command",
     "engine",
     "engine_narwhals",
+    "inference",
     "ledger.postgres",
     "ledger.sqlite",
-    "pooling",
     "release",
     "risk",
     "show.cell_grid",
@@ -305,8 +305,6 @@ LATE = {
     "significance",
     "step",
     "storage",
-    "synthesis",
-    "utility",
     *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
 }
 """What `import pdprivacy` leaves out: it is imported when it is first used."""
@@ -514,11 +512,8 @@ MARKS = {
     "accessor",
     "metadata",
     "releases.curator",
-    "releases.disclosure.homogeneous_cells",
-    "releases.disclosure.curves",
-    "releases.disclosure.worth",
-    "releases.omission",
     "releases.planning",
+    "releases.table_risk",
     "show.pages",
     "show.recognition",
     "show.report.inputs",
@@ -526,7 +521,6 @@ MARKS = {
     "storage.parquet",
     "storage.shapes",
     "storage.text_files",
-    "synthesis",
 }
 ESCAPES = {"show.markup", "show.report"}
 ROUNDS_OUTWARDS = {
@@ -534,7 +528,7 @@ ROUNDS_OUTWARDS = {
     "exact",
     "expressions.intervals",
     "releases.spending",
-    "risk.reading",
+    "risk.cells",
     "sensitivity",
     "show.report.guarantee",
     "suppression.scores",

@@ -31,10 +31,11 @@ from pdprivacy.noise.bounded import UNBOUNDED, truncated_laplace
 from pdprivacy.noise.coins import coins, draw_without_replacement, shuffled_keys, weighted_coins
 from pdprivacy.noise.discrete import discrete_gaussian, discrete_laplace
 from pdprivacy.noise.inverse import generalized_normal
-from pdprivacy.noise.simulation import simulator
+from pdprivacy.noise.simulation import SUMMED_NOISE, noise_sums, simulator
 from pdprivacy.noise.stairs import staircase
 
 __all__ = [
+    "SUMMED_NOISE",
     "UNBOUNDED",
     "RandomState",
     "Source",
@@ -43,6 +44,7 @@ __all__ = [
     "discrete_laplace",
     "draw_without_replacement",
     "generalized_normal",
+    "noise_sums",
     "shuffled_keys",
     "simulator",
     "source",

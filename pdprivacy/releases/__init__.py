@@ -14,10 +14,14 @@ MODULES = {
     "bundle": ("ReleasePlan", "plan_releases"),
     "clustering": ("kmeans", "kmedian"),
     "curator": ("quality",),
-    "disclosure.curves": ("choose_epsilon", "dr_ha", "risk_curve"),
-    "disclosure.homogeneous_cells": ("Homogeneity", "homogeneity"),
-    "disclosure.repeated": ("repeated_risk",),
-    "disclosure.worth": ("tradeoff", "utility"),
+    "disclosure_risk": (
+        "Homogeneity",
+        "choose_epsilon",
+        "dr_ha",
+        "homogeneity",
+        "repeated_risk",
+        "risk_curve",
+    ),
     "grouped": ("GroupBy", "groupby"),
     "moments": (
         "corr",
@@ -36,6 +40,7 @@ MODULES = {
     "secret_parts": ("sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "spending": ("partition", "remaining", "split"),
+    "table_utility": ("tradeoff", "utility"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
 }
 """The public names of each module."""

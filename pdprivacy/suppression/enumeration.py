@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from pdprivacy.checks import function, items, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors, Rational, check_delta, rational
-from pdprivacy.suppression.sampling import check_epsilon
+from pdprivacy.suppression.amplification import check_epsilon
 
 __all__ = ["Database", "Kept", "Mechanism", "Suppression", "SuppressionBound", "databases", "exact_delta"]
 __all__ += ["exact_epsilon", "hockey_stick", "independent", "least_epsilon", "neighbor_pairs", "output_law"]

@@ -1002,7 +1002,7 @@ FAULTS = (
     ),
     PlantedFault(
         "risk averaged over cells in place of records",
-        "risk/compositions.py",
+        "risk/cells.py",
         "            weights *= self.sizes",
         "            pass",
         ("tests/risk/test_risk.py::test_without_noise_the_risk_is_the_share_of_homogeneous_cells",),
@@ -1438,24 +1438,24 @@ FAULTS = (
     ),
     PlantedFault(
         "sample amplified by the square of its rate",
-        "suppression/sampling.py",
+        "suppression/amplification.py",
         ("in (epsilon, rate, 1 - rate))\n    inner = context.add("),
         ("in (epsilon, rate * rate, 1 - rate))\n    inner = context.add("),
         ("tests/suppression/test_sampling.py::test_amplified_epsilons_are_the_formula_rounded_up",),
     ),
     PlantedFault(
         "suppressed outliers cost what a sample does",
-        "suppression/outliers.py",
+        "suppression/amplification.py",
         ("    if low == high:\n        return amplified(epsilon, 1 - low)"),
         ("    if True:\n        return amplified(epsilon, 1 - low)"),
         ("tests/suppression/test_outliers.py::test_epsilons_are_the_maximum_over_p",),
     ),
     PlantedFault(
         "interval of combined releases without the noise",
-        "synthesis.py",
+        "inference.py",
         "    total = np.hypot(half(within, known), noise)",
         "    total = half(within, known)",
-        ("tests/test_synthesis.py::test_one_release_adds_the_known_noise",),
+        ("tests/test_inference.py::test_one_release_adds_the_known_noise",),
     ),
     PlantedFault(
         "mean rounded to a finer unit for free",

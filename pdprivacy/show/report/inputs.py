@@ -15,7 +15,7 @@ from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.show.recognition import recognized
 from pdprivacy.show.view import Released, View
 from pdprivacy.storage.parquet import check_pyarrow

@@ -14,7 +14,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MissingExtraError
 from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Confidential
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.show import numbers
 from pdprivacy.show.markup import Table, printable
 from pdprivacy.show.numbers import cost, label, number_text, percent

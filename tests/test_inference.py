@@ -20,7 +20,7 @@ from scipy import integrate, stats
 import pdprivacy
 from pdprivacy import Column, Domain, combine, metadata
 from pdprivacy.errors import MetadataError, ParameterError
-from pdprivacy.pooling import Pooled, pool
+from pdprivacy.inference import Pooled, pool
 
 Z = 4.75
 NAMES = ["estimate", "variance", "standard_error", "degrees_of_freedom", "lower", "upper"]
