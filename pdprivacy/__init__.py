@@ -10,21 +10,13 @@
 """
 
 import importlib as _importlib
+import importlib.util as _util
 import sys as _sys
 import typing as _typing
 
-from pdprivacy import accounting, errors, mechanism, postprocess, sensitivity, suppression
+import pandas as _pd
+
 from pdprivacy._version import __version__
-from pdprivacy.accessor import missing as _missing
-from pdprivacy.accessor import register as _register
-from pdprivacy.domain import Column, Domain
-from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.metadata import Metadata
-from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
-from pdprivacy.protection import ProtectedFrame, protect
-from pdprivacy.schema import read_schema
-from pdprivacy.show.tracebacks import short_functions as _short_functions
-from pdprivacy.show.tracebacks import short_tracebacks as _short_tracebacks
 
 __all__ = [
     "ZCDP",
@@ -60,9 +52,16 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
-    from pdprivacy import risk
+    from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
+    from pdprivacy.domain import Column, Domain
     from pdprivacy.inference import combine
+    from pdprivacy.ledger import Budget, Ledger
+    from pdprivacy.metadata import Metadata
+    from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
+    from pdprivacy.protection.frame import ProtectedFrame
+    from pdprivacy.protection.protect import protect
     from pdprivacy.releases.declaration_check import check
+    from pdprivacy.schema import read_schema
     from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
@@ -70,12 +69,18 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.storage import read_release
 else:  # a type checker would take any name for one that is there
     _HOMES = {
+        **dict.fromkeys(("ZCDP", "Approx", "Pure", "Unit"), "privacy"),
+        **dict.fromkeys(("Budget", "Ledger"), "ledger"),
+        **dict.fromkeys(("Column", "Domain"), "domain"),
+        "Metadata": "metadata",
+        **dict.fromkeys(("ProtectedFrame", "protect"), "accessor"),  # which puts dp on protected frames
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
         "combine": "inference",
         "load_ipython_extension": "show.notebook",
         "pearsonr": "significance",
         "read_release": "storage",
+        "read_schema": "schema",
         "release_step": "step",
         "report": "show.report",
         "ttest_ind": "significance",
@@ -83,26 +88,31 @@ else:  # a type checker would take any name for one that is there
     }
 
     def __getattr__(name):
-        """What is imported when it is first asked for."""
-        if name == "risk":
-            return _importlib.import_module("pdprivacy.risk")
-        if name not in _HOMES:
-            raise _missing(name)
-        module = _importlib.import_module(f"pdprivacy.{_HOMES[name]}")
-        _short_functions(module, [name])
-        globals()[name] = found = getattr(module, name)
-        return found
+        """What is imported when it is first asked for: public names, and modules of the package."""
+        if name in _HOMES:
+            from pdprivacy.show.tracebacks import short_functions
+
+            globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
+            short_functions(_sys.modules[__name__], [name])
+            return globals()[name]
+        if not name.startswith("_") and _util.find_spec(f"pdprivacy.{name}") is not None:
+            return _importlib.import_module(f"pdprivacy.{name}")
+        raise _importlib.import_module("pdprivacy.accessor").missing(name)
 
     def __dir__():
         return sorted({*__all__, *(name for name in globals() if name.startswith("_"))})
 
 
-for _class in (Budget, Column, Domain, Ledger, Metadata):
-    _short_tracebacks(_class)
-for _module in (accounting, mechanism, postprocess, sensitivity, suppression):
-    _short_functions(_module, _module.__all__)
-_short_functions(_sys.modules[__name__], ["read_schema"])
-_register()
+class _FirstUse:
+    """The attribute ``dp`` of pandas objects until its first use, which imports the accessors."""
+
+    def __get__(self, thing: _typing.Any, owner: _typing.Any) -> _typing.Any:
+        _importlib.import_module("pdprivacy.accessor")  # which puts them in this place
+        return (owner if thing is None else thing).dp
+
+
+for _kind in (_pd.DataFrame, _pd.Series, _pd.api.typing.DataFrameGroupBy, _pd.api.typing.SeriesGroupBy):
+    setattr(_kind, "dp", _FirstUse())  # noqa: B010  (it has no such attribute yet)
 if "IPython" in _sys.modules:
     from pdprivacy.show.notebook import register_where_running as _show
 

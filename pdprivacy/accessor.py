@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar
 
@@ -18,12 +19,12 @@ import pandas as pd
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
-from pdprivacy.expressions import REFUSED, refusal
 from pdprivacy.hints import EXAMPLES, misuse, told, unknown
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
-from pdprivacy.protection import ROW_STEPS, Protected, ProtectedFrame
-from pdprivacy.show.tracebacks import ShortTraceback, short_tracebacks
+from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
+from pdprivacy.protection.protect import protect
+from pdprivacy.show.tracebacks import short_tracebacks, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,15 +58,17 @@ def _method(
     @functools.wraps(function)
     def method(self: Any, /, *args: Any, **kwargs: Any) -> R:
         __tracebackhide__ = _rich_traceback_omit = True
-        wrong: PrivacyError | None
-        with ShortTraceback():
-            try:
-                return function(given(self), *args, **kwargs)
-            except TypeError:
+        handled = sys.exc_info()[1]
+        try:
+            return function(given(self), *args, **kwargs)
+        except (PrivacyError, TypeError) as error:
+            wrong = None
+            if isinstance(error, TypeError):
                 wrong = misuse(function.__name__, known, (self, *args), kwargs, prefix)
-                if wrong is None:
-                    raise
-            raise wrong  # outside the except block: one error, not two
+            if wrong is None:
+                shorten(error, handled)
+                raise
+        raise wrong  # outside the except block: one error, not two
 
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
@@ -178,7 +181,7 @@ class _Result(_Accessor):
         >>> mean.dp.schema().validate(mean).equals(mean)
         True
         """
-        from pdprivacy.schema.released import released_schema
+        from pdprivacy.schema.release_schema import released_schema
 
         return released_schema(self._frame)
 
@@ -327,7 +330,7 @@ class DataFrameDP(_OfFrame, _Result):
     ['check', 'protect']
     """
 
-    protect = _method(protection.protect, lambda accessor: accessor._frame)
+    protect = _method(protect, lambda accessor: accessor._frame)
     check = _method(check, lambda accessor: accessor._frame)
 
     def _standing(self) -> PrivacyError:
@@ -450,7 +453,8 @@ class PlanDP(PlanMethods):
         """
         from pdprivacy.releases.planning import GroupPlans
 
-        return GroupPlans(releases.groupby(self._facts, by, freq=freq))
+        groups = releases.groupby(self._facts, by, freq=freq)
+        return GroupPlans(groups._protected, groups.keys)
 
     if not TYPE_CHECKING:
 
@@ -542,8 +546,11 @@ def _of_groups(groups: Any) -> Any:
     )
 
 
-def register() -> None:
+def _register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
+    for kind in (pd.DataFrame, pd.Series):
+        if "dp" in vars(kind):
+            delattr(kind, "dp")  # what stood there until its first use
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
@@ -552,3 +559,6 @@ def register() -> None:
     ProtectedDP.__annotations__ = {"budget": Budget, "domain": Domain, "plan": PlanDP}
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
         groups.dp = property(_of_groups)  # type: ignore[union-attr]
+
+
+_register()

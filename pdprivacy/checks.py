@@ -20,7 +20,20 @@ from numpy.typing import NDArray
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.show import markup
 
-__all__ = ["check_name", "doubles", "flag", "fractions", "function", "instance", "items", "pair", "path"]
+__all__ = [
+    "check_name",
+    "doubles",
+    "flag",
+    "fractions",
+    "function",
+    "has_hash",
+    "instance",
+    "is_null",
+    "items",
+    "pair",
+    "path",
+    "plain",
+]
 __all__ += ["printable", "proportion", "real", "reals", "whole"]
 
 T = TypeVar("T")
@@ -222,8 +235,9 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
 
 def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
-    instance(text, str, argument)
-    return markup.printable(text, None)
+    if type(text) is str and text.isprintable():
+        return text
+    return markup.printable(instance(text, str, argument), None)
 
 
 def check_name(name: Any, argument: str) -> str:
@@ -239,3 +253,34 @@ def check_name(name: Any, argument: str) -> str:
             f"{argument!r} must be 1 to {MOST_TEXT} printable characters without spaces around them."
         )
     return plain
+
+
+# ---------------------------------------------------------------- values of any kind
+
+
+def is_null(value: Any) -> bool:
+    """Whether the value stands for no value: None, NaN, NA or NaT."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+    except ValueError:  # an array; it is refused later, as it has no hash
+        return False
+    except ArithmeticError:  # a decimal NaN that signals
+        return True
+
+
+def has_hash(value: object) -> bool:
+    """Whether the value can be a key."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def plain(value: Any) -> Any:
+    """A numpy number, truth value or string as the Python one; all else as it is."""
+    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value

@@ -22,11 +22,12 @@ piece and text in the next, so leaving out such cells would leave out all record
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,8 @@ from numpy.typing import NDArray
 
 from pdprivacy.cell_types import (
     cell_type_name,
+    conversion_hint,
+    declared_as,
     is_float,
     label_types,
     pandas_type_name,
@@ -43,13 +46,16 @@ from pdprivacy.cell_types import (
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
-from pdprivacy.expressions.date_cells import counted, moved_within
-from pdprivacy.faults import Fate, Faults, Survey, Tally
+from pdprivacy.expressions.cells import counted, double, moved_within, place_of, places_of
+from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 
 __all__ = [
     "Conformed",
+    "Fate",
     "FaultyCells",
+    "Survey",
+    "Tally",
     "check",
     "check_types",
     "clipped",
@@ -59,7 +65,160 @@ __all__ = [
     "survey",
 ]
 
+Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
+
+
+FAULTS = ("null", "outside", "unseen", "broken", "mistyped", "endless")
+
+
+@dataclass(slots=True)
+class FaultyCells:
+    """A declared column as it is read, and which of its cells have each fault.
+
+    ``numbers``: the cells as doubles, None in a column of labels. ``renewed``: the column where pandas could
+    not read it cell by cell before.
+    """
+
+    column: Column
+    values: pd.Series[Any]
+    null: Mask
+    outside: Mask
+    unseen: Mask
+    broken: Mask  # with a fraction, in an integer column
+    mistyped: Mask
+    endless: Mask  # infinite where no bound is declared; outside, too
+    least: float = math.inf  # of the numbers that are no label, where both bounds are declared
+    most: float = -math.inf
+    numbers: NDArray[np.float64] | None = None
+    renewed: pd.Series[Any] | None = None
+
+    @property
+    def faulty(self) -> Mask:
+        """The cells that have any."""
+        bad = self.outside | self.unseen | self.broken | self.mistyped
+        return bad if self.column.nullable else bad | self.null
+
+    @property
+    def masks(self) -> dict[str, Mask]:
+        """The cells that have each fault, by its name."""
+        return {
+            "wrong type": self.mistyped,
+            "null": np.zeros_like(self.null) if self.column.nullable else self.null,
+            "undeclared label": self.unseen,
+            "fraction": self.broken,
+            "infinite": self.endless,
+            "out of bounds": self.outside & ~self.endless,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many cells of a column have each fault; ``faulty``: have any."""
+
+    null: int = 0
+    outside: int = 0
+    unseen: int = 0
+    broken: int = 0
+    mistyped: int = 0
+    endless: int = 0
+    faulty: int = 0
+    least: float = math.inf
+    most: float = -math.inf
+
+    @classmethod
+    def of(cls, cells: FaultyCells) -> Tally:
+        """Count the faults of a column."""
+        counts = {name: int(np.count_nonzero(getattr(cells, name))) for name in (*FAULTS, "faulty")}
+        return cls(**counts, least=cells.least, most=cells.most)
+
+    def __add__(self, other: Tally) -> Tally:
+        counts = {name: getattr(self, name) + getattr(other, name) for name in (*FAULTS, "faulty")}
+        return Tally(**counts, least=min(self.least, other.least), most=max(self.most, other.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How many faults of each kind the declared columns have, of a frame or of its pieces added up.
+
+    ``dropped``: records with a fault that may not stay.
+    """
+
+    rows: int
+    dropped: int
+    columns: Mapping[Hashable, Tally]
+
+    def __add__(self, other: Survey) -> Survey:
+        columns = {name: found + other.columns[name] for name, found in self.columns.items()}
+        return Survey(self.rows + other.rows, self.dropped + other.dropped, columns)
+
+    def meet(self, domain: Domain, on_invalid: Fate) -> None:
+        """Raise InvalidDataError where a fault has no fate; names columns and faults."""
+        refused = self._refused(domain, on_invalid)
+        if not refused:
+            return
+        mistyped = [column for column in domain.columns if self.columns[column.name].mistyped]
+        if mistyped:
+            hint = conversion_hint(mistyped[0], None)
+        else:
+            moved = on_invalid == "raise" and not self._refused(domain, "clip")
+            clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
+            hint = (
+                f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.'
+            )
+        raise InvalidDataError("The data does not meet its declaration: " + "; ".join(refused) + ".", hint)
+
+    def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
+        lines = []
+        for column in domain.columns:
+            found = self.columns[column.name]
+            reasons = []
+            if found.mistyped:
+                reasons.append(f"cells of another type than declared ({declared_as(column)})")
+            if on_invalid != "drop":
+                if found.broken:
+                    reasons.append("numbers that are not whole")
+                if found.null and not column.nullable:
+                    reasons.append("nulls, which are not declared (nullable=True would)")
+                if found.unseen:
+                    reasons.append("labels that are not declared")
+                if on_invalid == "raise" and found.outside > found.endless:
+                    reasons.append(f"values outside [{_end(column, 'lower')}, {_end(column, 'upper')}]")
+                if found.endless:
+                    reasons.append("infinite values, and no bound to clip them to")
+            if reasons:
+                lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
+        return lines
+
+    def quality(self, on_invalid: Fate) -> pd.DataFrame:
+        """Per declared column, for the curator: what was clipped, null, unseen, and dropped for it."""
+        rows = [
+            {
+                "clipped": found.outside if on_invalid == "clip" else 0,
+                "null": found.null,
+                "unseen": found.unseen,
+                "dropped": found.faulty if on_invalid == "drop" else 0,
+            }
+            for found in self.columns.values()
+        ]
+        index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
+        return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
+
+    def touching(self, domain: Domain) -> tuple[Hashable, ...]:
+        """The columns of which a declared bound is the data's own extreme, and not confirmed as public."""
+        return tuple(
+            name
+            for name, found in self.columns.items()
+            if found.least == domain[name].lower or found.most == domain[name].upper
+            if not domain[name].public_bounds
+        )
+
+
+def _end(column: Column, end: Literal["lower", "upper"]) -> str:
+    bound: float | int | None = getattr(column, end)
+    if bound is None:
+        return "..."
+    return show(rational(bound, "bound")) if column.timeline is None else column.end_text(bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +236,6 @@ class Conformed:
     dropped: int
 
 
-@dataclass(frozen=True, slots=True)
-class FaultyCells:
-    """A declared column as it is read, and which of its cells have each fault, by the name of the fault.
-
-    ``numbers``: the cells as doubles, None in a column of labels.
-    """
-
-    values: pd.Series[Any]
-    numbers: NDArray[np.float64] | None
-    masks: Mapping[str, Mask]
-
-
 def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> Conformed:
     """``frame`` with every declared column within its declaration; the frame itself stays as it was.
 
@@ -101,15 +248,15 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     """
     check(frame.columns, domain, on_invalid)
     check_types(frame, domain)
-    renewed, read, faults = _looked_at(frame, domain)
-    found = _survey(len(frame), faults, domain)
+    faults = faulty_cells(frame, domain)
+    found = _survey(len(frame), faults)
     found.meet(domain, on_invalid)
-    changed = dict(renewed)
+    changed = {name: cells.renewed for name, cells in faults.items() if cells.renewed is not None}
     if on_invalid != "drop":
         for column in domain.columns:
             if faults[column.name].outside.any():
                 changed[column.name] = (
-                    _clipped(read[column.name], column, faults[column.name])
+                    _clipped(faults[column.name])
                     if column.timeline is None
                     else moved_within(frame[column.name], column)
                 )
@@ -117,7 +264,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     for name, values in changed.items():
         conformed[name] = values
     if on_invalid == "drop" and found.dropped:
-        conformed = conformed.loc[~_dropped(faults, domain, len(frame))]
+        conformed = conformed.loc[~_dropped(faults, len(frame))]
     for column in domain.columns:
         conformed = _whole_again(conformed, column)
     dropped = found.dropped if on_invalid == "drop" else 0
@@ -170,68 +317,42 @@ def _refuse_nanoseconds(names: Set[Hashable], domain: Domain) -> None:
 
 def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
     """The faults of a frame, or of a piece of one, that has the declared columns."""
-    return _survey(len(frame), _looked_at(frame, domain)[2], domain)
+    return _survey(len(frame), faulty_cells(frame, domain))
 
 
 def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
     """Which records of a frame, or of a piece of one, have no fault, shape ``(len(frame),)``."""
-    return ~_dropped(_looked_at(frame, domain)[2], domain, len(frame))
-
-
-def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCells]:
-    """The faults of each declared column of a frame, or of a piece of one, cell by cell."""
-    _, read, faults = _looked_at(frame, domain)
-    return {
-        column.name: FaultyCells(
-            read[column.name], faults[column.name].numbers, _masks(faults[column.name], column)
-        )
-        for column in domain.columns
-    }
-
-
-def _masks(found: Faults, column: Column) -> dict[str, Mask]:
-    return {
-        "wrong type": found.mistyped,
-        "null": np.zeros_like(found.null) if column.nullable else found.null,
-        "undeclared label": found.unseen,
-        "fraction": found.broken,
-        "infinite": found.endless,
-        "out of bounds": found.outside & ~found.endless,
-    }
+    return ~_dropped(faulty_cells(frame, domain), len(frame))
 
 
 def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
     """The declared columns of a frame, or of a piece of one, with what is outside moved to the bound."""
-    _, read, faults = _looked_at(frame, domain)
-    return {
-        column.name: _clipped(read[column.name], column, faults[column.name]) for column in domain.columns
-    }
+    return {name: _clipped(cells) for name, cells in faulty_cells(frame, domain).items()}
 
 
-def _looked_at(
-    frame: pd.DataFrame, domain: Domain
-) -> tuple[dict[Hashable, pd.Series[Any]], dict[Hashable, pd.Series[Any]], dict[Hashable, Faults]]:
-    """Columns that have to be made readable, all declared ones as they are read, and their faults."""
-    renewed = {name: values for name in domain if (values := _readable(frame[name])) is not None}
-    read = {
-        column.name: counted(renewed.get(column.name, frame[column.name]), column)
-        for column in domain.columns
-    }
-    return renewed, read, {column.name: _faults(read[column.name], column) for column in domain.columns}
+def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCells]:
+    """The faults of each declared column of a frame, or of a piece of one, cell by cell."""
+    found = {}
+    for column in domain.columns:
+        renewed = _readable(frame[column.name])
+        read = counted(frame[column.name] if renewed is None else renewed, column)
+        found[column.name] = _faults(read, column)
+        found[column.name].renewed = renewed
+    return found
 
 
-def _survey(rows: int, faults: Mapping[Hashable, Faults], domain: Domain) -> Survey:
-    columns = {column.name: Tally.of(faults[column.name], column) for column in domain.columns}
-    some = any(found.faulty for found in columns.values())
-    dropped = int(np.count_nonzero(_dropped(faults, domain, rows))) if some else 0
+def _survey(rows: int, faults: Mapping[Hashable, FaultyCells]) -> Survey:
+    columns = {name: Tally.of(cells) for name, cells in faults.items()}
+    some = any(tally.faulty for tally in columns.values())
+    dropped = int(np.count_nonzero(_dropped(faults, rows))) if some else 0
     return Survey(rows, dropped, columns)
 
 
-def _dropped(faults: Mapping[Hashable, Faults], domain: Domain, rows: int) -> Mask:
+def _dropped(faults: Mapping[Hashable, FaultyCells], rows: int) -> Mask:
     """The records with a fault that may not stay."""
     found = np.zeros(rows, dtype=bool)
-    for column in domain.columns:
-        found |= faults[column.name].any_fault(column)
+    for cells in faults.values():
+        found |= cells.faulty
     return found
 
 
@@ -267,10 +388,10 @@ def _isna(values: pd.Series[Any]) -> Mask:
     return np.asarray(values.isna().to_numpy(dtype=bool))
 
 
-def _faults(values: pd.Series[Any], column: Column) -> Faults:
+def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    found = Faults(null, none, none, none, none, none)
+    found = FaultyCells(column, values, null, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
             unknown = ~null & ~_among(values, column.categories)
@@ -320,12 +441,7 @@ def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[NDArray[np.fl
         if boolean:
             return float(cell) if isinstance(cell, bool | np.bool_) else np.nan
         real = isinstance(cell, numbers.Real | Decimal) and not isinstance(cell, bool | np.bool_)
-        try:
-            return float(cell) if real else np.nan  # type: ignore[arg-type]
-        except OverflowError:
-            return float("inf") if cell > 0 else float("-inf")  # type: ignore[operator]
-        except (TypeError, ValueError, ArithmeticError):  # a number in name only
-            return np.nan
+        return double(cell) if real else np.nan
 
     array = np.array([number(cell) for cell in values], dtype=np.float64)
     return array, ~np.isnan(array)
@@ -336,9 +452,9 @@ _TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
 
 def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     """Which cells are declared labels: by hash and equality, as the engine looks them up."""
-    known = {_of_pandas(label) for label in categories}
+    places = places_of(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        held = np.array([_known(label, known) for label in values.cat.categories] + [False], dtype=bool)
+        held = np.array([*(place_of(label, places) for label in values.cat.categories), -1]) >= 0
         return held[values.cat.codes.to_numpy()]
     if values.dtype != object and str(values.dtype) not in _TEXT:
         values = pd.Series(np.asarray(values.array, dtype=object), dtype=object)
@@ -348,7 +464,7 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
             return np.asarray(values.isin(list(categories)).to_numpy(dtype=bool))
         except Exception:  # cells without a hash, or labels that this dtype cannot hold
             pass
-    return np.array([_known(cell, known) for cell in values], dtype=bool)
+    return np.array([place_of(cell, places) >= 0 for cell in values], dtype=bool)
 
 
 def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:
@@ -361,29 +477,15 @@ def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Ma
     return found
 
 
-def _known(cell: Any, known: set[Any]) -> bool:
-    try:
-        return _of_pandas(cell) in known
-    except Exception:  # a cell without a hash is no label
-        return False
-
-
-def _of_pandas(cell: Any) -> Any:
-    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
-    if isinstance(cell, np.datetime64):
-        return pd.Timestamp(cell)
-    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
-
-
-def _clipped(values: pd.Series[Any], column: Column, found: Faults) -> pd.Series[Any]:
+def _clipped(cells: FaultyCells) -> pd.Series[Any]:
     """The column with what is outside moved to the bound; the others stay as they are.
 
     A dtype that does not hold the bound exactly gives way to doubles.
     """
-    array = found.numbers
+    column, values, array = cells.column, cells.values, cells.numbers
     assert array is not None
-    low = np.zeros(len(array), dtype=bool) if column.lower is None else found.outside & (array < column.lower)
-    moves = [(low, column.lower), (found.outside & ~low, column.upper)]
+    low = np.zeros(len(array), dtype=bool) if column.lower is None else cells.outside & (array < column.lower)
+    moves = [(low, column.lower), (cells.outside & ~low, column.upper)]
     moves = [(where, bound) for where, bound in moves if where.any()]
     moved: Any
     dtype = values.dtype
@@ -392,7 +494,7 @@ def _clipped(values: pd.Series[Any], column: Column, found: Faults) -> pd.Series
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
         moved, dtype = array.copy(), np.dtype(np.float64)
     else:
-        moved = pd.arrays.FloatingArray(array.copy(), found.null.copy())
+        moved = pd.arrays.FloatingArray(array.copy(), cells.null.copy())
         dtype = moved.dtype
     for where, bound in moves:
         moved[where] = int(bound) if dtype.kind in "iu" else bound  # type: ignore[arg-type]

@@ -16,11 +16,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, items
+from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, printable, table
 from pdprivacy.show.numbers import number_text
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 __all__ = [
@@ -30,9 +31,6 @@ __all__ = [
     "Kind",
     "Role",
     "declaration_hint",
-    "has_hash",
-    "is_null",
-    "plain",
     "values_text",
 ]
 
@@ -70,34 +68,6 @@ def declaration_hint(
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
 
 
-def is_null(value: Any) -> bool:
-    """Whether the value stands for no value: None, NaN, NA or NaT."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
-    except ValueError:  # an array; it is refused later, as it has no hash
-        return False
-    except ArithmeticError:  # a decimal NaN that signals
-        return True
-
-
-def has_hash(value: object) -> bool:
-    """Whether the value can be a key."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def plain(value: Any) -> Any:
-    """A numpy number, truth value or string as the Python one; all else as it is."""
-    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
-
-
 def _is_list(value: Any) -> bool:
     """Whether it is many values: an array of no dimension is one."""
     if isinstance(value, np.ndarray):
@@ -113,8 +83,17 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
+class _Kept:
+    """What a release reads of a column many times; no field of it."""
+
+    __slots__ = ("_ends", "_labels")
+    _ends: tuple[float, float]
+    _labels: tuple[Any, ...]
+
+
+@short_tracebacks
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(_Kept):
     """One declared column.
 
     Parameters
@@ -156,17 +135,9 @@ class Column:
             raise DeclarationError(
                 f"the name of a column must be hashable, and a number one of 64 bits (got {kind(self.name)})."
             )
-        if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
-            allowed = ", ".join(map(repr, get_args(Kind)))
-            raise DeclarationError(
-                f"'kind' of column {self.name!r} must be one of {allowed} (got {got(self.kind)})."
-            )
-        if self.role is not None and not (isinstance(self.role, str) and self.role in get_args(Role)):
-            allowed = ", ".join(map(repr, get_args(Role)))
-            raise DeclarationError(
-                f"'role' of column {self.name!r} must be one of {allowed} (got {got(self.role)}).",
-                'metadata={"dp": {"role": "sensitive"}}, or no role',
-            )
+        self._check_choice("kind", get_args(Kind))
+        if self.role is not None:
+            self._check_choice("role", get_args(Role), 'metadata={"dp": {"role": "sensitive"}}, or no role')
         set_field = object.__setattr__
         ends = got(self.lower), got(self.upper)  # as they were given
         set_field(self, "nullable", flag(self.nullable, "nullable"))
@@ -182,22 +153,27 @@ class Column:
             edges = self._checked_bins(self.bins, ends)
             whole = self.kind == "integer"
             set_field(self, "bins", edges)
-            if self.lower is None:
-                set_field(self, "lower", math.ceil(edges[0]) if whole else edges[0])
-            if self.upper is None:
-                set_field(self, "upper", math.floor(edges[-1]) if whole else edges[-1])
+            for end, edge, inwards in (("lower", edges[0], math.ceil), ("upper", edges[-1], math.floor)):
+                if getattr(self, end) is None:
+                    set_field(self, end, inwards(edge) if whole else edge)
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
             self._check_timeline()
         if self.categories is not None and self.kind in ("float", "integer"):
-            for label in self.categories:
-                if (self.lower is not None and label < self.lower) or (
-                    self.upper is not None and label > self.upper
-                ):
-                    raise DeclarationError(
-                        f"'categories' of column {self.name!r} must lie within its bounds."
-                    )
+            low = -math.inf if self.lower is None else self.lower
+            high = math.inf if self.upper is None else self.upper
+            if min(self.categories) < low or max(self.categories) > high:
+                raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
+
+    def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
+        value = getattr(self, field)
+        if not (isinstance(value, str) and value in allowed):
+            raise DeclarationError(
+                f"{field!r} of column {self.name!r} must be one of {', '.join(map(repr, allowed))} "
+                f"(got {got(value)}).",
+                hint,
+            )
 
     def _check_timeline(self) -> None:
         if not isinstance(self.timeline, Timeline):
@@ -332,25 +308,28 @@ class Column:
         >>> Column("age", "integer", lower=18, upper=65).bounds("mean")
         (18.0, 65.0)
         """
-        self._refuse_identifier(method)
+        if getattr(self, "_ends", None) is None:
+            object.__setattr__(self, "_ends", self._declared_ends(method))
         if self.timeline is not None and method not in DATE_METHODS:
             raise DeclarationError(
                 f"{method!r} is for numbers, and column {self.name!r} holds dates.",
                 f"days since a date are numbers: private.assign(days=private[{self.name!r}] - "
                 f'"{self.end_text(self.lower or 0)}")',
             )
-        if self.lower is None or self.upper is None:
-            reason = "is not numeric and has no bounds"
-            if self.kind != "category":
-                missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
-                reason = f"has no declared {' or '.join(missing)} bound"
-            hint = declaration_hint(self.name, self.kind, "bounds")
-            if self.kind == "category":
-                hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
-            raise DeclarationError(
-                f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint
-            )
-        return float(self.lower), float(self.upper)
+        return self._ends
+
+    def _declared_ends(self, method: str) -> tuple[float, float]:
+        self._refuse_identifier(method)
+        if self.lower is not None and self.upper is not None:
+            return float(self.lower), float(self.upper)
+        reason = "is not numeric and has no bounds"
+        hint = declaration_hint(self.name, self.kind, "bounds")
+        if self.kind == "category":
+            hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
+        else:
+            missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
+            reason = f"has no declared {' or '.join(missing)} bound"
+        raise DeclarationError(f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint)
 
     def labels(self, method: str) -> tuple[Any, ...]:
         """The declared cells in order, without the null cell, for ``method``.
@@ -365,6 +344,11 @@ class Column:
         >>> Column("rooms", "integer", lower=1, upper=3).labels("value_counts")
         (1, 2, 3)
         """
+        if getattr(self, "_labels", None) is None:
+            object.__setattr__(self, "_labels", self._declared_labels(method))
+        return self._labels
+
+    def _declared_labels(self, method: str) -> tuple[Any, ...]:
         self._refuse_identifier(method)
         if self.timeline is not None:
             raise DeclarationError(
@@ -413,7 +397,9 @@ class Column:
         >>> Column("smokes", "boolean", nullable=True).cells("value_counts")
         3
         """
-        return len(self.labels(method)) + int(self.nullable)
+        if getattr(self, "_labels", None) is None:
+            self.labels(method)
+        return len(self._labels) + int(self.nullable)
 
     def _canonical(self) -> str:
         """The declaration as text: equal declarations give equal text, in every process."""
@@ -449,6 +435,7 @@ def values_text(column: Column) -> str:
     return f"{low} to {high}" if high else f"{low} and up"
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class Domain:
     """The declared columns, in declared order.
@@ -492,11 +479,14 @@ class Domain:
         ParameterError : a list, a Series or another value that is no name.
         DeclarationError : no such column is declared; the message lists the declared names.
         """
-        if not has_hash(name):
-            raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
-        found = self._by_name.get(name)
+        try:
+            found = self._by_name.get(name)
+        except TypeError:  # its error is raised after the handler, which is no context of it then
+            found = None
         if found is not None:
             return found
+        if not has_hash(name):
+            raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
         declared = ", ".join(repr(column.name) for column in self.columns) or "none"
         meant: object = nearest(name, self._by_name)
         if isinstance(name, tuple) and name and all(one in self for one in name):
@@ -510,7 +500,7 @@ class Domain:
         )
 
     def __iter__(self) -> Iterator[Hashable]:
-        return iter(self.names)
+        return iter(self._by_name)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -521,7 +511,7 @@ class Domain:
     @property
     def names(self) -> tuple[Hashable, ...]:
         """The declared names, in order."""
-        return tuple(column.name for column in self.columns)
+        return tuple(self._by_name)
 
     def with_role(self, role: Role) -> tuple[Hashable, ...]:
         """The names of the columns declared with ``role``, in order.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
+from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import first_and_last, times
 
 __all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
@@ -39,6 +40,7 @@ SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
 """Fields of ``budget`` and of ``dr_ha``."""
 
 
+@short_tracebacks
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """A typed view of ``attrs["dp"]``.

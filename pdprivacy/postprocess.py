@@ -27,6 +27,7 @@ histograms through consistency".
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,6 +39,7 @@ import numpy.typing as npt
 from pdprivacy.checks import flag, instance, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
+from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Tree",
@@ -640,3 +642,6 @@ def nearest_psd(covariance: npt.ArrayLike) -> Floats:
     if not np.array_equal(present, nearest):
         result[block] = nearest * covariance_limit(variances[some])
     return result
+
+
+short_functions(sys.modules[__name__], __all__)

@@ -12,7 +12,7 @@ import numbers
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from pdprivacy import checks
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
@@ -105,45 +105,44 @@ def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
     >>> rational(0.1, "epsilon") * 3 == rational("0.3", "epsilon")
     True
     """
-    if type(value) is Fraction and (not value or _near(value)):
-        return value
+    number: Fraction | None
+    if type(value) is Fraction:
+        number = value
+    elif type(value) is int:
+        number = Fraction(value)
+    elif type(value) is float and math.isfinite(value):
+        number = Fraction(repr(value))
+    else:
+        number = _converted(value, name)
+    if number is not None and abs(number.numerator.bit_length() - number.denominator.bit_length()) < BITS:
+        return number
+    raise ParameterError(f"{name!r} must be a finite number (got {(kind if item else got)(value)}).")
+
+
+def _converted(value: Any, name: str) -> Fraction | None:
+    """Convert a number of another type, which is `Unshown` if it may be a cell; None where it is invalid.
+
+    Raises ParameterError for a number that is made of confidential counts.
+    """
     if isinstance(value, Confidential):
         rounded = f"{name}=round({name}, 1), if that may be known; an infinite one means that any will do."
         raise ParameterError(
             f"{name!r} is published with what is released, and this number was made of confidential counts.",
             rounded if name == "epsilon" else "a number that was not computed from the data.",
         )
-    if isinstance(value, int | float | str | Decimal | numbers.Real) and not isinstance(value, bool):
-        try:
-            number = _exact(value)
-            if not number or _near(number):
-                return number
-        except (ValueError, OverflowError, ZeroDivisionError):
-            pass
-    raise ParameterError(f"{name!r} must be a finite number (got {(kind if item else got)(value)}).")
-
-
-def _exact(value: Any) -> Fraction:
-    """A number as a Fraction; one that may be a cell as `Unshown`."""
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, str | Decimal):
-        if not _short(value):
-            raise ValueError
-        return Fraction(value) if type(value) is str else Unshown(value)
-    if type(value) is int:
-        return Fraction(value)
-    if isinstance(value, numbers.Integral):
-        return Unshown(int(value))
-    if not math.isfinite(value):
-        raise ValueError
-    # the shortest decimal, in the value's own precision
-    return Fraction(str(value)) if type(value) is float else Unshown(str(value))
-
-
-def _near(number: Fraction) -> bool:
-    """Whether a number is near enough to 1 to be computed with."""
-    return abs(number.numerator.bit_length() - number.denominator.bit_length()) < BITS
+    try:
+        if isinstance(value, Fraction):
+            return value
+        if isinstance(value, str | Decimal):
+            number = Fraction(value) if _short(value) else None
+            return number if number is None or type(value) is str else Unshown(number)
+        if isinstance(value, numbers.Integral):
+            return None if isinstance(value, bool) else Unshown(int(value))
+        # the shortest decimal, in the value's own precision
+        known = isinstance(value, numbers.Real) and math.isfinite(value)
+        return Unshown(str(value)) if known else None
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
 
 
 def _short(value: str | Decimal) -> bool:
@@ -188,14 +187,10 @@ class Pure:
     """
 
     epsilon: Fraction
+    delta: ClassVar[Fraction] = ZERO
 
     def __init__(self, epsilon: Rational) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-
-    @property
-    def delta(self) -> Fraction:
-        """Zero: no slack."""
-        return ZERO
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""

@@ -18,6 +18,7 @@ __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 
+MECHANISM_NAMES = get_args(MechanismName)
 MOST_RELEASES = 10_000
 
 
@@ -92,18 +93,26 @@ class Request:
         bounding: Bounding | None = None,
         releases: int = 1,
     ) -> None:
-        check_one_of("mechanism", mechanism, get_args(MechanismName))
+        check_one_of("mechanism", mechanism, MECHANISM_NAMES)
+        if p is not None or mechanism == "generalized_gaussian":
+            p = _order(mechanism, p)
+        if bounding is not None:
+            bounding = bounding_name(bounding)
+        if calibration is not None:
+            _check_calibration(calibration, mechanism, bounding)
+        cost = loss(epsilon, delta)
+        stated = float(cost.delta)
+        if (stated > 0) != MECHANISMS[mechanism].takes_delta(p):
+            raise _wrong_delta(mechanism, stated)
         for name, value in (
-            ("cost", loss(epsilon, delta)),
+            ("cost", cost),
             ("mechanism", mechanism),
-            ("p", _order(mechanism, p)),
+            ("p", p),
             ("calibration", calibration),
-            ("bounding", bounding_name(bounding)),
+            ("bounding", bounding),
             ("releases", whole(releases, "releases", 1, MOST_RELEASES)),
         ):
             object.__setattr__(self, name, value)
-        self._check_calibration()
-        self._check_delta()
 
     def costing(self, cost: Pure | Approx) -> Request:
         """The same noise at another cost."""
@@ -112,40 +121,36 @@ class Request:
         kept = ("mechanism", "p", "calibration", "bounding", "releases")
         return Request(cost.epsilon, cost.delta, **{name: getattr(self, name) for name in kept})
 
-    def _check_calibration(self) -> None:
-        if self.calibration is None:
-            return
-        check_one_of("calibration", self.calibration, (*get_args(Calibration), "published"))
-        if self.calibration == "published":
-            if (self.mechanism, self.bounding) != ("laplace", "truncated"):
-                raise ParameterError(
-                    "calibration='published' is for truncated Laplace noise.",
-                    'mechanism="laplace", bounding="truncated", calibration="published".',
-                )
-        elif self.mechanism != "gaussian":
-            raise ParameterError(
-                f"calibration={self.calibration!r} is for Gaussian noise.", 'mechanism="gaussian".'
-            )
-
-    def _check_delta(self) -> None:
-        delta, mechanism = float(self.cost.delta), MECHANISMS[self.mechanism]
-        if delta == 0 and mechanism.takes_delta(self.p):
-            raise ParameterError(
-                f"'delta' must be positive for {mechanism.title} (got 0).",
-                'pass delta=1e-6, or mechanism="laplace", which needs none.',
-            )
-        if delta > 0 and not mechanism.takes_delta(self.p):
-            raise ParameterError(
-                f"'delta' must be 0 for {self.mechanism} noise (got {delta:g}).",
-                'leave delta out, or use mechanism="gaussian".',
-            )
-
     @property
     def each(self) -> Pure | Approx:
         """The loss of one of the releases."""
         if self.releases == 1:
             return self.cost
         return loss(self.cost.epsilon / self.releases, self.cost.delta / self.releases)
+
+
+def _check_calibration(calibration: str, mechanism: str, bounding: str | None) -> None:
+    check_one_of("calibration", calibration, (*get_args(Calibration), "published"))
+    if calibration == "published":
+        if (mechanism, bounding) != ("laplace", "truncated"):
+            raise ParameterError(
+                "calibration='published' is for truncated Laplace noise.",
+                'mechanism="laplace", bounding="truncated", calibration="published".',
+            )
+    elif mechanism != "gaussian":
+        raise ParameterError(f"calibration={calibration!r} is for Gaussian noise.", 'mechanism="gaussian".')
+
+
+def _wrong_delta(mechanism: str, delta: float) -> ParameterError:
+    if delta == 0:
+        return ParameterError(
+            f"'delta' must be positive for {MECHANISMS[mechanism].title} (got 0).",
+            'pass delta=1e-6, or mechanism="laplace", which needs none.',
+        )
+    return ParameterError(
+        f"'delta' must be 0 for {mechanism} noise (got {delta:g}).",
+        'leave delta out, or use mechanism="gaussian".',
+    )
 
 
 def _order(mechanism: str, p: Rational | None) -> Fraction | None:

@@ -33,12 +33,14 @@ bounding constraints".
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
+from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Norm",
@@ -463,3 +465,6 @@ def pooled_cov(
     spare = rows - 1 - cells
     worst = (1 + math.isqrt(1 + 16 * spare)) // 2  # the largest t with t(t - 1) <= 4 spare
     return bound - bound / worst + bound * (rows - worst) / (4 * spare)
+
+
+short_functions(sys.modules[__name__], __all__)

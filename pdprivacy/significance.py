@@ -23,8 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import metadata
-from pdprivacy.checks import doubles, whole
-from pdprivacy.domain import has_hash
+from pdprivacy.checks import doubles, has_hash, whole
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator

@@ -25,7 +25,7 @@ from pdprivacy.protection import ROW_STEPS, find
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import planning
-from pdprivacy.releases.bundle import VERBS
+from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from tests.support import signatures
 from tests.support.cases import each

@@ -14,8 +14,7 @@ import pdprivacy
 from pdprivacy import Budget, Column, Domain, Metadata, ProtectedFrame
 from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ProtectedColumn
-from pdprivacy.releases.batches import Batch, Pending
-from pdprivacy.releases.bundle import ReleasePlan
+from pdprivacy.releases.batches import Batch, Pending, ReleasePlan
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.timeline import Timeline
 

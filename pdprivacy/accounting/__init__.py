@@ -10,13 +10,28 @@ number is rounded to the safe side.
 
 from __future__ import annotations
 
+import sys
+
 from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
 from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
 from pdprivacy.accounting.reports import Bound, Method, epsilon, report
-from pdprivacy.accounting.rules import Accounting, Amount, Basic, Concentrated, Filter, Rule, rule
-from pdprivacy.accounting.totals import Losses, Spent, compose, shares, times
+from pdprivacy.accounting.rules import (
+    Accounting,
+    Amount,
+    Basic,
+    Concentrated,
+    Filter,
+    Losses,
+    Rule,
+    Spent,
+    compose,
+    rule,
+    shares,
+    times,
+)
+from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Accounting",
@@ -51,3 +66,5 @@ __all__ = [
     "zcdp_of",
     "zcdp_rho",
 ]
+
+short_functions(sys.modules[__name__], __all__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -107,26 +106,21 @@ def tally(events: Events) -> list[tuple[Event, int]]:
     """
     if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
         raise _no_events(events)
-    counts: Counter[Event] = Counter()
+    counts: dict[Event, int] = {}
+    groups: dict[str, tuple[Fraction, Fraction]] = {}
     for pair in checks.items(events, "events"):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Event):
             raise _no_events(pair)
-        counts[pair[0]] += whole(pair[1])
-    return _united(counts)
-
-
-def _united(counts: Mapping[Event, int]) -> list[tuple[Event, int]]:
-    apart: dict[Event, int] = {}
-    groups: dict[str, tuple[Fraction, Fraction]] = {}
-    for event, count in counts.items():
+        event, times = pair
+        count = times if type(times) is int and times > 0 else whole(times)
         if event.group is None or isinstance(event.loss, ZCDP):
-            apart[event] = count
-            continue
-        epsilon, delta = groups.get(event.group, (Fraction(0), Fraction(0)))
-        groups[event.group] = epsilon + event.loss.epsilon * count, delta + event.loss.delta * count
+            counts[event] = counts.get(event, 0) + count
+        else:
+            epsilon, delta = groups.get(event.group, (Fraction(0), Fraction(0)))
+            groups[event.group] = epsilon + event.loss.epsilon * count, delta + event.loss.delta * count
     for name, (epsilon, delta) in groups.items():
-        apart[Event(loss(epsilon, delta), group=name)] = 1
-    return sorted(apart.items(), key=lambda pair: _order(pair[0]))
+        counts[Event(loss(epsilon, delta), group=name)] = 1
+    return sorted(counts.items(), key=_order) if len(counts) > 1 else list(counts.items())
 
 
 def to_json(events: Events) -> list[dict[str, Any]]:
@@ -183,8 +177,9 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
     return found
 
 
-def _order(event: Event) -> tuple[Any, ...]:
+def _order(counted: tuple[Event, int]) -> tuple[Any, ...]:
     """Return the sort key of an event, so that arithmetic in floats does not depend on their order."""
+    event, _ = counted
     item, noise = event.loss, event.noise
     size = (
         (2, item.rho, 0) if isinstance(item, ZCDP) else (isinstance(item, Approx), item.epsilon, item.delta)

@@ -35,7 +35,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.accounting.totals import Losses, counted
+from pdprivacy.accounting.rules import Losses, counted
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational

@@ -1,26 +1,177 @@
-"""The rules that enforce a cap: all hold when each loss is chosen after seeing the answers before it."""
+"""Sums of losses, exact in rational numbers, and the rules that enforce a cap by them.
+
+All rules hold when each loss is chosen after seeing the answers before it.
+"""
 
 # ruff: noqa: D102 - the methods are documented on the base class
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
-from pdprivacy.accounting.totals import Spent
-from pdprivacy.checks import instance
+from pdprivacy.checks import instance, items
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import float_down, root_down
-from pdprivacy.privacy import LOSSES, ZCDP, Approx, Loss, Pure, Rational, Unshown, check_loss, rational, show
+from pdprivacy.privacy import (
+    LOSSES,
+    ZCDP,
+    Approx,
+    Loss,
+    Pure,
+    Rational,
+    Unshown,
+    check_loss,
+    loss,
+    rational,
+    show,
+    whole,
+)
 
-__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Rule", "add_all", "check_counted"]
-__all__ += ["rule", "summed"]
+__all__ = ["Accounting", "Amount", "Basic", "Concentrated", "Filter", "Losses", "Rule", "Spent"]
+__all__ += ["check_counted", "compose", "counted", "exceeded", "rule", "shares", "summed", "times"]
 
 Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
 
+Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
+"""Losses one by one, or a mapping of each to how often it is charged."""
+
 ZERO = Fraction(0)
+HELD = "'losses' must hold"
+
+
+def counted(losses: Losses) -> Counter[Loss]:
+    """Return how often each loss is charged.
+
+    Raises ParameterError for what is no loss and for a count that is no positive whole number.
+    """
+    if isinstance(losses, Mapping):
+        found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
+    elif isinstance(losses, Iterable) and not isinstance(losses, str):
+        listed = items(losses, "losses")
+        for item in listed:
+            check_loss(item, HELD)
+        found = Counter(listed)
+    else:
+        raise ParameterError(
+            f"'losses' must be a list of losses (got {kind(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
+        )
+    for item in found:
+        check_loss(item, HELD)
+    return found
+
+
+def compose(losses: Losses) -> Loss | None:
+    """The loss of all ``losses`` together: epsilons, deltas and rhos add up; None where there are none.
+
+    Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; adaptive choice
+    allowed (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
+
+    Raises
+    ------
+    ParameterError : zero-concentrated losses among others; they have no exact sum.
+
+    >>> from pdprivacy import Approx, Pure
+    >>> compose([Pure(0.1), Pure(0.1), Approx(0.1, 1e-6)]) == Approx("0.3", 1e-6)
+    True
+    >>> compose({Pure("1/3"): 3}) == Pure(1)
+    True
+    """
+    counts = counted(losses)
+    if not counts:
+        return None
+    spent = Spent.of(counts)
+    if not spent.rho:
+        return loss(spent.epsilon, spent.delta)
+    if spent.epsilon:
+        raise ParameterError("Losses in epsilon and losses in rho do not add up.")
+    return ZCDP(spent.rho)
+
+
+def times(item: Loss, count: int) -> Loss:
+    """The loss of ``count`` releases of loss ``item``, by sums: that of `compose` on ``count`` of them.
+
+    A sum forgets how many it is of: to a `Filter` ten losses of 0.1 cost less than one of 1. What is
+    charged ``count`` times is charged as such: `Spent.add`.
+
+    >>> from pdprivacy import Approx
+    >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
+    True
+    """
+    check_loss(item, HELD)
+    return item.times(whole(count))
+
+
+class Spent(NamedTuple):
+    """All that the rules of `rule` ask of the losses so far: four exact sums.
+
+    They are the same for every rule and in every order. A rule is chosen before the first answer: whoever
+    changes it after seeing some may exceed the cap of either.
+
+    Parameters
+    ----------
+    epsilon : the sum of the epsilons of pure and approximate losses.
+    delta : the sum of the deltas of approximate losses.
+    squares : the sum of the squares of these epsilons.
+    rho : the sum of the rhos of zero-concentrated losses.
+
+    >>> from pdprivacy import Pure
+    >>> Spent().add(Pure(0.1), 3) == Spent().add(Pure(0.1)).add(Pure(0.1)).add(Pure(0.1))
+    True
+    """
+
+    epsilon: Fraction = ZERO
+    delta: Fraction = ZERO
+    squares: Fraction = ZERO
+    rho: Fraction = ZERO
+
+    def add(self, item: Loss, count: int = 1) -> Spent:
+        """Return the sums with ``count`` more charges of ``item``; nothing else multiplies by a count."""
+        number = count if type(count) is int and count > 0 else whole(count)
+        if not isinstance(item, LOSSES):
+            check_loss(item, HELD)
+        if isinstance(item, ZCDP):
+            return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
+        return Spent(
+            self.epsilon + number * item.epsilon,
+            self.delta + number * item.delta if item.delta else self.delta,
+            self.squares + number * item.epsilon**2,
+            self.rho,
+        )
+
+    @classmethod
+    def of(cls, losses: Losses) -> Spent:
+        """The sums of ``losses``."""
+        return summed(cls(), counted(losses).items())
+
+    @property
+    def concentrated(self) -> Fraction:
+        """The rho of all: an (epsilon, delta) loss is delta-approximately epsilon^2/2-zCDP.
+
+        Source: Bun, Steinke (2016), Proposition 1.4 and Section 8.
+        """
+        return self.squares / 2 + self.rho
+
+
+def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, ...]:
+    """Positive ``weights`` as exact shares that sum to one.
+
+    Raises ParameterError where a weight is not a positive number.
+
+    >>> [str(share) for share in shares([2, 1])]
+    ['2/3', '1/3']
+    """
+    instance(name, str, "name")
+    if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
+        raise ParameterError(f"{name!r} must hold positive weights (got {kind(weights)}).", f"{name}=[2, 1].")
+    numbers = [rational(weight, name, item=True) for weight in items(weights, name)]
+    if not numbers or min(numbers) <= 0:
+        raise ParameterError(f"{name!r} must hold positive weights.")
+    total = sum(numbers)
+    return tuple(number / total for number in numbers)
 
 
 class Amount(NamedTuple):
@@ -50,7 +201,10 @@ class Rule:
 
         Raises BudgetExceeded where they do not fit, BudgetError as ``fits``.
         """
-        return add_all(self, so_far, [(item, count)])
+        after = summed(so_far, [(item, count)])
+        if not self.holds(after):
+            raise exceeded(self, so_far, [(item, count)])
+        return after
 
     def holds(self, after: Spent) -> bool:
         """Whether these sums are within the cap; then all sums on the way to them were. Raises as fits()."""
@@ -91,23 +245,21 @@ class Basic(Rule):
             )
 
     def holds(self, after: Spent) -> bool:
-        plain, cap = self._plain(after), self.total
-        return _at_most(plain.epsilon, cap.epsilon) and (not plain.delta or plain.delta <= cap.delta)
+        if not isinstance(after, Spent) or after.rho:
+            self.spent(after)  # which refuses it
+        return after.epsilon <= self.total.epsilon and after.delta <= self.total.delta
 
     def spent(self, so_far: Spent) -> Amount:
-        return Amount(self._plain(so_far).epsilon, so_far.delta)
-
-    def left(self, so_far: Spent) -> Amount:
-        spent = self.spent(so_far)
-        return Amount(max(ZERO, self.total.epsilon - spent.amount), max(ZERO, self.total.delta - spent.delta))
-
-    def _plain(self, so_far: Spent) -> Spent:
         if instance(so_far, Spent, "so_far").rho:
             raise BudgetError(
                 "This budget adds up epsilons, and a loss in rho has none.",
                 'a budget with a delta and accounting="zcdp", or a budget in rho, takes such losses.',
             )
-        return so_far
+        return Amount(so_far.epsilon, so_far.delta)
+
+    def left(self, so_far: Spent) -> Amount:
+        spent = self.spent(so_far)
+        return Amount(max(ZERO, self.total.epsilon - spent.amount), max(ZERO, self.total.delta - spent.delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,35 +421,24 @@ def rule(name: Accounting, total: Loss) -> Rule:
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
 
 
-def add_all(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
-    """The sums after one charge of several losses, each so often, that fits under the cap as a whole.
-
-    Raises BudgetExceeded where it does not: what is asked and what is left, in the currency of the cap.
-    """
+def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
+    """Return the error for losses that do not fit: what is asked and left, in the currency of the cap."""
     listed = list(losses)
-    after = summed(so_far, listed)
-    if enforced.holds(after):
-        return after
     asked = summed(Spent(), listed)
     left, total = enforced.left(so_far), enforced.total
     stated = [getattr(item, name, None) for item, _ in listed for name in ("epsilon", "delta", "rho")]
     told = not any(isinstance(number, Unshown) for number in stated)
     if isinstance(total, ZCDP):
-        raise _too_much("rho", asked.concentrated if told else None, left.amount, total.rho)
+        return _too_much("rho", asked.concentrated if told else None, left.amount, total.rho)
     if asked.delta > left.delta:
-        raise BudgetExceeded(
+        return BudgetExceeded(
             _fact("delta", asked.delta if told else None, left.delta, total.delta),
             'mechanism="laplace" and mechanism="geometric" need no delta, nor do their plans (delta=0).',
         )
     if asked.rho and isinstance(enforced, Filter):
         room = max(ZERO, enforced.largest - so_far.concentrated)
-        raise _too_much("rho", asked.concentrated if told else None, room, None)
-    raise _too_much("epsilon", asked.epsilon if told else None, left.amount, total.epsilon)
-
-
-def _at_most(one: Fraction, other: Fraction) -> bool:
-    """``one <= other``, in half the time: no kinds of numbers are told apart."""
-    return one.numerator * other.denominator <= other.numerator * one.denominator
+        return _too_much("rho", asked.concentrated if told else None, room, None)
+    return _too_much("epsilon", asked.epsilon if told else None, left.amount, total.epsilon)
 
 
 def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:

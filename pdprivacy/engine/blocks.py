@@ -1,4 +1,7 @@
-"""Columns of a pandas frame read block by block: as numbers, and as small integers per label."""
+"""Columns of a pandas frame read block by block: as numbers, as small integers per label, and in bins.
+
+Bins are half-open, the last one closed, exactly as their edges say.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.bins import PIECE, placer
+from pdprivacy.expressions.cells import double, place_of, places_of
 
-__all__ = ["BLOCK", "Coder", "blocks", "coder", "edge_coder", "numbers", "rounds_down"]
+__all__ = [
+    "BLOCK",
+    "Coder",
+    "blocks",
+    "coder",
+    "count_bins",
+    "edge_coder",
+    "numbers",
+    "placer",
+    "rounds_down",
+]
 
+Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]
+
+
+PIECE = 1 << 15
+"""Rows at a time: the few arrays that a step needs stay in the cache until the next."""
 
 EXACT = 2**53
 """Up to this size doubles hold every integer."""
@@ -59,34 +77,20 @@ def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
         found = np.full(len(cells), np.nan)
     left = np.flatnonzero(np.isnan(found))
     if len(left):  # nulls, and numbers that pandas does not know, such as fractions
-        found[left] = [_double(cell) for cell in cells[left]]
+        found[left] = [double(cell) for cell in cells[left]]
     return found
-
-
-def _double(cell: Any) -> float:
-    try:
-        return float(cell)
-    except OverflowError:  # an integer or a fraction beyond every double
-        return np.inf if cell > 0 else -np.inf
-    except (TypeError, ValueError, ArithmeticError):
-        return np.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Coder:
     """How a column is read as small integers: cheap per row, settled per cell.
 
-    ``codes(start, stop)`` gives integers in [-1, radix - 1); ``cells`` maps each of the ``radix``
+    ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
     stored codes, -1 first, to its declared cell, or to -1 where the declaration has none.
     """
 
     codes: Reader
     cells: Integers
-
-    @property
-    def radix(self) -> int:
-        """How many codes there are."""
-        return len(self.cells)
 
     def settled(self) -> Coder:
         """The same with declared cells as codes and -1 for none."""
@@ -187,7 +191,7 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
     stored = [place.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
     found = Coder(lambda start, stop: array[start:stop], _cells(column, stored, len(labels)))
-    return found if found.radix <= 2 * len(labels) + 16 else found.settled()
+    return found if len(found.cells) <= 2 * len(labels) + 16 else found.settled()
 
 
 def _matched(values: Any, labels: Sequence[float]) -> Reader:
@@ -208,17 +212,11 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
 
 def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
     """Labels of any kind, told apart by hash and equality."""
-    place = {_of_pandas(label): cell for cell, label in enumerate(labels)}
+    places = places_of(labels)
     nowhere = len(labels)
     # pandas looks up texts only: of other labels it infers one type from all of them or all cells
     texts = all(type(label) is str for label in labels)
     index = pd.Index(list(labels), dtype=object, tupleize_cols=False)
-
-    def code(cell: Any) -> int:
-        try:
-            return place.get(_of_pandas(cell), nowhere)
-        except Exception:  # a cell without a hash is no declared label
-            return nowhere
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         cells = np.asarray(values[start:stop], dtype=object)
@@ -227,22 +225,15 @@ def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
             try:
                 target = pd.Index(cells, dtype=object, tupleize_cols=False)
                 found = np.array(index.get_indexer(target), dtype=np.int64)
-                found[found < 0] = nowhere
             except Exception:  # cells without a hash, and whatever else pandas stumbles over
                 found = None
         if found is None:
-            found = np.array([code(cell) for cell in cells], dtype=np.int64)
+            found = np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
+        found[found < 0] = nowhere
         found[pd.isna(cells)] = -1
         return found
 
     return codes
-
-
-def _of_pandas(cell: Any) -> Any:
-    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
-    if isinstance(cell, np.datetime64):
-        return pd.Timestamp(cell)
-    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
 _TEXT = ("string", "large_string")
@@ -253,7 +244,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "storage", None) != "pyarrow" and not isinstance(dtype, pd.ArrowDtype):
         return None
-    if not all(isinstance(label, str) for label in labels):
+    if set(map(type, labels)) != {str}:  # bytes would become texts
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -267,7 +258,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     try:
         known = pa.array([*labels, None], type=text)
         pa.nulls(1, chunks.type).cast(text)
-    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text to Arrow, or an old Arrow
+    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text, or an old Arrow
         return None
     null = len(labels)
 
@@ -347,3 +338,123 @@ def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArr
         return found
 
     return codes
+
+
+FRACTION_BITS = 30
+NEAR = 8
+"""A position within so many units of 2**-30 of an edge is settled by the edge itself."""
+
+FEW_EDGES = 16
+
+
+def placer(edges: Floats) -> Callable[[Floats], Integers]:
+    """A function from at most `PIECE` numbers (no null) to their bins; beyond the edges, the outer bins.
+
+    Even bins are found by arithmetic, except for numbers close to an edge; those, and all numbers
+    where bins are uneven, are compared with the edges.
+    """
+    inner = edges[1:-1]
+    estimate = _estimator(edges)
+    if estimate is None:
+        return lambda piece: np.searchsorted(inner, piece, side="right")
+
+    def place(piece: Floats) -> Integers:
+        found, near = estimate(piece)
+        if near is not None:
+            found[near] = np.searchsorted(inner, piece[near], side="right")
+        return found
+
+    return place
+
+
+def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.bool_] | None]] | None:
+    """Bins by fixed-point arithmetic, and which numbers lie too near an edge for it; None if uneven.
+
+    The arithmetic is monotone and off by less than `NEAR` units of 2**-30 of a bin.
+    """
+    count = len(edges) - 1
+    with np.errstate(all="ignore"):
+        width = (edges[-1] - edges[0]) / count
+        scale = np.float64(1.0) / width
+        offset = edges[0] * scale
+        drift = np.abs((edges - edges[0]) * scale - np.arange(count + 1)).max()
+    even = bool(np.isfinite(scale) and drift < 2.0**-FRACTION_BITS and abs(offset) + count < 2.0**18)
+    if not even:
+        return None
+    # adding 1.5 * 2**52 units leaves the position in whole units in the low bits
+    unit = 2.0**-FRACTION_BITS
+    anchor = np.float64(1.5 * 2.0**52 * unit)
+    shift = anchor - offset + NEAR * unit  # so that what lies near an edge has few units in its low bits
+    zero = int(anchor.view(np.int64))
+    low, high = edges[0] + width / 4, edges[-1] - width / 4
+    floats = np.empty(PIECE)
+    wholes = np.empty(PIECE, dtype=np.int64)
+
+    def estimate(piece: Floats) -> tuple[Integers, NDArray[np.bool_] | None]:
+        position = floats[: len(piece)]
+        np.clip(piece, low, high, out=position)  # within the outer bins, but off their edges
+        position *= scale
+        position += shift
+        found = position.view(np.int64)
+        found -= zero
+        beside = wholes[: len(piece)]
+        np.bitwise_and(found, (1 << FRACTION_BITS) - 1, out=beside)
+        near = beside < 2 * NEAR if beside.min(initial=2 * NEAR) < 2 * NEAR else None
+        found >>= FRACTION_BITS
+        return found, near
+
+    return estimate
+
+
+def _sorted_counts(piece: Floats, inner: Floats) -> Integers:
+    """Numbers per bin by sorting, which is quick where many are equal."""
+    reached = np.searchsorted(np.sort(piece), inner, side="left")
+    return np.diff(np.concatenate([[0], reached, [len(piece)]]))
+
+
+def count_bins(
+    read: Callable[[int, int], Any], rows: int, edges: Floats, lower: float, upper: float
+) -> tuple[Integers, int]:
+    """Numbers per bin after clamping to the bounds, those beyond the edges in none; and nulls.
+
+    ``read(start, stop)`` gives rows as doubles, NaN for null.
+    """
+    count = len(edges) - 1
+    counts = np.zeros(count, dtype=np.int64)
+    nulls = 0
+    clamped = lower == edges[0] and upper == edges[-1]  # the outer bins take what lies beyond
+    beyond = lower < edges[0] or upper > edges[-1]
+    few = count <= FEW_EDGES
+    estimate = None if few else _estimator(edges)
+    buffer = np.empty(PIECE)
+    flags = np.empty(PIECE, dtype=bool)
+    for start in range(0, rows, PIECE):
+        piece = read(start, min(start + PIECE, rows))
+        if piece.dtype != np.float64 or not clamped:
+            out = buffer[: len(piece)]
+            np.copyto(out, piece, casting="unsafe")
+            piece = np.clip(out, lower, upper, out=out)
+        if np.isnan(piece.min(initial=np.inf)):
+            gone = np.isnan(piece)
+            nulls += int(np.count_nonzero(gone))
+            piece = piece[~gone]
+        flag = flags[: len(piece)]
+        if beyond:
+            below = np.count_nonzero(np.less(piece, edges[0], out=flag))
+            above = np.count_nonzero(np.greater(piece, edges[-1], out=flag))
+            counts[0] -= below
+            counts[-1] -= above
+        if not few:
+            found, near = (None, None) if estimate is None else estimate(piece)
+            if found is None or near is not None:
+                counts += _sorted_counts(piece, edges[1:-1])
+            else:
+                counts += np.bincount(found, minlength=count)
+            continue
+        reached = len(piece)
+        for cell, edge in enumerate(edges[1:-1]):
+            further = int(np.count_nonzero(np.greater_equal(piece, edge, out=flag)))
+            counts[cell] += reached - further
+            reached = further
+        counts[-1] += reached
+    return counts, nulls

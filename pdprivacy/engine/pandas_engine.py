@@ -22,18 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.bins import count_bins
-from pdprivacy.engine.blocks import BLOCK, blocks, coder, edge_coder, numbers
-from pdprivacy.engine.contingency import count_cells
-from pdprivacy.engine.nearest_centers import Steps, points, sums_around
+from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
 from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
-from pdprivacy.expressions import nulls
+from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
 
-__all__ = ["Columns", "PandasEngine"]
+__all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Steps: TypeAlias = NDArray[np.int32]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
@@ -82,12 +80,9 @@ class PandasEngine:
         """Return no answers: what is in memory is read statistic by statistic."""
         return {}
 
-    def _values(self, column: Column) -> Any:
-        return self._frame[column.name].array
-
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
         """Blocks of what the quantity is made of: the column's numbers, or whether it holds a label."""
-        values = self._values(quantity.column)
+        values = self._frame[quantity.column.name].array
         if quantity.label is None:
             return numbers(values)
         labels = quantity.column.labels("proportion")
@@ -99,16 +94,17 @@ class PandasEngine:
 
     def codes(self, column: Column, method: str) -> Integers:
         """The declared cell of each record, nulls after the last; -1 where it has none."""
-        settled = coder(self._values(column), column, method).settled()
+        settled = coder(self._frame[column.name].array, column, method).settled()
         return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
-        read = self._quantity(quantity)
-        buffer = _scratch(min(SUM_BLOCK, max(self.rows, 1)))[0]
+        read, rows = self._quantity(quantity), len(self._frame)
+        buffer = _scratch(min(SUM_BLOCK, max(rows, 1)))[0]
         anchor = quantity.anchor
         total = count = 0
-        for start, stop in blocks(self.rows, SUM_BLOCK):
+        for start in range(0, rows, SUM_BLOCK):
+            stop = min(start + SUM_BLOCK, rows)
             out = buffer[: stop - start]
             quantity.anchored(read(start, stop), out)
             count += stop - start
@@ -184,12 +180,12 @@ class PandasEngine:
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
-        coders = [coder(self._values(column), column, method) for column in columns]
+        coders = [coder(self._frame[column.name].array, column, method) for column in columns]
         return count_cells(coders, [column.cells(method) for column in columns], self.rows)
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
-        values = self._values(column)
+        values = self._frame[column.name].array
         if column.kind == "integer":
             shape = [len(edges) - 1 + int(column.nullable)]
             return count_cells([edge_coder(values, column, edges)], shape, self.rows)
@@ -201,7 +197,7 @@ class PandasEngine:
     ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
         """The declared group of each record of a block, and whether it has one; the number of groups."""
         shape = [key.cells(method) for key in keys]
-        coders = [coder(self._values(key), key, method).settled() for key in keys]
+        coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
 
         def codes(start: int, stop: int) -> tuple[Integers, Mask]:
             found = np.zeros(stop - start, dtype=np.int64)
@@ -252,3 +248,139 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
     """Sums of grid multiples per group as Python integers (exact: below 2**53 in a block)."""
     sums = np.bincount(codes, weights=weights, minlength=groups + 1)[:groups] / grid
     return sums.astype(np.int64).astype(object)
+
+
+# ---------------------------------------------------------------- contingency tables
+
+
+def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Integers:
+    """Return the records per declared cell, flat in C order of ``shape``."""
+    stored = _stored(coders, shape)
+    radices = [len(column.cells) for column in stored]
+    size = math.prod(radices)
+    counts = np.zeros(size, dtype=np.int64)
+    # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
+    width = min(max(BLOCK, 3 * size), max(rows, 1))
+    buffer = np.empty(width, dtype=np.intp)
+    # codes are put together in the narrowest type that holds them: several times as fast
+    narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
+    scratch = np.empty(min(BLOCK, width), dtype=narrow)
+    for start in range(0, rows, width):
+        stop = min(start + width, rows)
+        for first in range(start, stop, BLOCK):
+            last = min(first + BLOCK, stop)
+            codes = scratch[: last - first]
+            _mixed_radix(stored, first, last, codes)
+            np.copyto(buffer[first - start : last - start], codes)
+        counts += np.bincount(buffer[: stop - start], minlength=size)
+    return _settle(counts.reshape(radices), [column.cells for column in stored], shape).reshape(-1)
+
+
+def _stored(coders: Sequence[Coder], shape: Sequence[int]) -> list[Coder]:
+    """The columns by stored codes, which are free per row, where their table stays near the declared one."""
+    limit = max(2 * math.prod(shape), 1 << 12)
+    stored = list(coders)
+    if math.prod([len(column.cells) for column in stored]) <= limit:
+        return stored
+    for place in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / shape[i]):
+        if math.prod(len(column.cells) for column in stored) > limit:
+            stored[place] = stored[place].settled()
+    return stored
+
+
+def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[Any]) -> None:
+    """Write the place of each row in the table of stored codes, of which -1 is the first."""
+    offset = 0
+    for place, column in enumerate(columns):
+        codes = column.codes(start, stop)
+        radix = len(column.cells)
+        offset = offset * radix + 1
+        if place == 0:
+            np.copyto(out, codes, casting="unsafe")
+        else:
+            out *= radix
+            np.add(out, codes, out=out, casting="unsafe")
+    out += offset
+
+
+def _settle(counts: Integers, maps: Sequence[Integers], shape: Sequence[int]) -> Integers:
+    """Stored cells added into declared cells, axis by axis; those without one are dropped."""
+    for axis, cells in enumerate(maps):
+        kept = np.flatnonzero(cells >= 0)
+        target = cells[kept]
+        if len(kept) == shape[axis] and bool(np.all(np.diff(target) > 0)):
+            counts = np.take(counts, kept, axis=axis)
+            continue
+        moved = np.moveaxis(counts, axis, 0)
+        settled = np.zeros((shape[axis], *moved.shape[1:]), dtype=np.int64)
+        np.add.at(settled, target, moved[kept])
+        counts = np.moveaxis(settled, 0, axis)
+    return np.ascontiguousarray(counts)
+
+
+# ---------------------------------------------------------------- points around centres
+
+PRODUCT = 1 << 18
+"""Multiplications in a product of matrices: libraries start no threads for so few, to wait for each other."""
+
+
+def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quantity], rows: int) -> Steps:
+    """The grid steps of all records, one row per quantity; the last row counts each record.
+
+    A record with a null is all zero, and so adds nothing to any sum.
+    """
+    found = np.empty((len(quantities) + 1, rows), dtype=np.int32)
+    found[-1] = 1
+    buffer = np.empty((len(quantities), min(BLOCK, max(rows, 1))))
+    for start, stop in blocks(rows, BLOCK):
+        values = buffer[:, : stop - start]
+        for row, quantity in enumerate(quantities):
+            quantity.centered(reads[row](start, stop), values[row])
+            values[row] /= quantity.grid
+        incomplete = np.isnan(values).any(axis=0)
+        if incomplete.any():
+            values[:, incomplete] = 0.0
+            found[-1, start:stop][incomplete] = 0
+        found[:-1, start:stop] = values
+    return found
+
+
+def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
+    """The records nearest to each centre, counted, and their steps summed up; the first of equally near ones.
+
+    Distances are Euclidean where each range is brought to [-1, 1]. The nearest centre is the one of the
+    largest x c - |c|^2 / 2, by products and sums of whole arrays in a fixed order. Each of them rounds number
+    by number, so that the cluster of a record depends on nothing but the record and the centres. A product
+    of matrices would not do: its rounding may depend on where in a block a record is. It does for the sums,
+    which are of whole numbers below 2**53, and exact in any order.
+    """
+    weights, shifts = _weights(quantities, centers)
+    size, rows = len(centers), steps.shape[1]
+    width = max(PRODUCT // (size * len(steps)), 512)
+    totals = np.zeros((size, len(steps)), dtype=np.int64)
+    values = np.empty((len(steps), width))
+    near, more = np.empty((2, size, width))
+    for start, stop in blocks(rows, width):
+        block, scores, terms = (array[:, : stop - start] for array in (values, near, more))
+        np.copyto(block, steps[:, start:stop])
+        scores[:] = shifts
+        for row in range(len(quantities)):
+            np.multiply(weights[:, row, np.newaxis], block[row], out=terms)
+            scores += terms
+        np.equal(scores, scores.max(axis=0), out=scores)
+        held = np.dot(scores, block.T)
+        if held[:, -1].sum() > block[-1].sum():  # some are equally near to two
+            np.logical_and(scores, np.cumsum(scores, axis=0) == 1, out=scores)
+            held = np.dot(scores, block.T)
+        totals += held.astype(np.int64)
+    columns = totals.T.tolist()
+    return GroupedSums(columns[-1], columns[:-1], {})
+
+
+def _weights(quantities: Sequence[Quantity], centers: Floats) -> tuple[Floats, Floats]:
+    """What the steps of each quantity are multiplied by for each centre, and what is added."""
+    halves = np.array([(q.upper - q.lower) / 2 for q in quantities])
+    scales = np.divide(1.0, halves, out=np.zeros(len(halves)), where=halves > 0)
+    places = (centers - np.array([q.center for q in quantities])) * scales
+    weights = places * (scales * np.array([q.grid for q in quantities]))
+    return weights, -(places**2).sum(axis=1, keepdims=True) / 2

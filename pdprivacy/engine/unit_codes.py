@@ -1,4 +1,7 @@
-"""Which unit a record belongs to: equal names are one unit, whatever type the column stores them in."""
+"""Whose a record is, and which records of a unit are kept.
+
+Equal names are one unit, whatever type the column stores them in.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ import datetime
 import decimal
 import numbers
 import uuid
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import InvalidDataError
-from pdprivacy.expressions import dense, nulls
+from pdprivacy import noise
+from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.expressions.cells import dense, nulls
 
-__all__ = ["filled", "lowest_of_each", "unit_codes"]
+__all__ = ["bounded", "codes_of", "filled", "lowest_of_each", "unit_codes"]
 
 Integers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
 
 NAMES = (
     str,
@@ -148,3 +155,44 @@ def _decoded(names: pd.Series[Any]) -> pd.Series[Any]:
 
 def _no_names() -> InvalidDataError:
     return InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
+
+
+def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
+    """The unit of each record, as a number; refuses records of nobody."""
+    if unit not in frame.columns:
+        raise ParameterError(
+            "The schema leaves the column of the unit out.",
+            'declare it, or strict=False in place of "filter".',
+        )
+    _refuse_rounded_names(frame[unit])
+    codes = unit_codes(frame[unit])
+    if (codes < 0).any():
+        raise InvalidDataError(
+            "The column of the unit holds nulls, and a record of nobody cannot be counted.",
+            "leave such records out before df.dp.protect(...), or give each a name of its own.",
+        )
+    return codes
+
+
+def _refuse_rounded_names(names: pd.Series[Any]) -> None:
+    """Refuse floats that may each stand for several integers: one null makes floats of integers."""
+    if names.dtype.kind != "f":
+        return
+    numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))
+    if bool((np.isfinite(numbers) & (numbers >= 2.0 ** (np.finfo(numbers.dtype).nmant + 1))).any()):
+        raise InvalidDataError(
+            "The column of the unit holds floats that may stand for several integers each.",
+            f'read it as integers or as text: pd.read_csv(PATH, dtype={{{names.name!r}: "Int64"}}).',
+        )
+
+
+def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:
+    """Which records are kept: at most so many of each unit, any of them with the same probability."""
+    kept = np.ones(len(codes), dtype=bool)
+    times = np.bincount(codes)
+    crowded = np.flatnonzero(times[codes] > most)
+    if len(crowded):
+        kept[crowded] = False
+        keys = noise.shuffled_keys(len(crowded), source)
+        kept[crowded[lowest_of_each(codes[crowded], keys, most)]] = True
+    return kept

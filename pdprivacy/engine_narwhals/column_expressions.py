@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
 from pdprivacy.engine.blocks import EXACT, LARGEST, rounds_down
-from pdprivacy.engine_narwhals.engines import narwhals
-from pdprivacy.engine_narwhals.spark_frames import SparkTimes
+from pdprivacy.engine_narwhals.engines import SparkTimes, narwhals
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 

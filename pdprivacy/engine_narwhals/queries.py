@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.engine.ranks import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
-from pdprivacy.engine_narwhals.engines import guarded, narwhals
-from pdprivacy.engine_narwhals.spark_frames import no_such_name
+from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
 

@@ -4,17 +4,10 @@ An expression is read into one tree, walked with regions and intervals for what 
 and with arrays for its values. Nothing here knows protected frames: `pdprivacy.protection` applies the steps.
 """
 
-from pdprivacy.expressions.arrays import dense, floats, nulls
-from pdprivacy.expressions.assign import assign, date_field
-from pdprivacy.expressions.conversion import astype, rename
-from pdprivacy.expressions.labels import cut, recode
-from pdprivacy.expressions.reader import ExpressionReader
-from pdprivacy.expressions.refused import REFUSED, refusal
-from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
-from pdprivacy.expressions.syntax import Syntax
+import importlib as _importlib
+import typing as _typing
 
 __all__ = [
-    "REFUSED",
     "ExpressionReader",
     "Syntax",
     "Transform",
@@ -30,7 +23,30 @@ __all__ = [
     "nulls",
     "query",
     "recode",
-    "refusal",
     "rename",
     "select",
 ]
+
+if _typing.TYPE_CHECKING:
+    from pdprivacy.expressions.assignment import assign, date_field
+    from pdprivacy.expressions.cells import dense, floats, nulls
+    from pdprivacy.expressions.conversion import astype, cut, recode, rename
+    from pdprivacy.expressions.reader import ExpressionReader
+    from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
+    from pdprivacy.expressions.syntax import Syntax
+else:  # imported when it is first asked for
+    _HOMES = {
+        **dict.fromkeys(("assign", "date_field"), "assignment"),
+        **dict.fromkeys(("dense", "floats", "nulls"), "cells"),
+        **dict.fromkeys(("astype", "cut", "recode", "rename"), "conversion"),
+        **dict.fromkeys(("Transform", "clip", "dropna", "fillna", "query", "select"), "steps"),
+        "ExpressionReader": "reader",
+        "Syntax": "syntax",
+    }
+
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found

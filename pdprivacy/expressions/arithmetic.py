@@ -1,4 +1,4 @@
-"""Operations on terms: where their results lie, and by which numpy function they are computed.
+"""Arithmetic once it is read: trees of terms, where their results lie, and the values of all rows.
 
 Whole numbers stay whole as long as every operand and result fits 64 bits, which the declared bounds tell;
 all else is computed in doubles. Numbers are moved into the declared bounds before they are used.
@@ -7,6 +7,7 @@ all else is computed in doubles. Numbers are moved into the declared bounds befo
 from __future__ import annotations
 
 import ast
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,17 +15,19 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdprivacy.checks import finite
 from pdprivacy.domain import Column
 from pdprivacy.errors import QueryError
 from pdprivacy.expressions import intervals
-from pdprivacy.expressions.constants import INTEGERS
+from pdprivacy.expressions.cells import INTEGERS, Mask, Read, floats, whole
 from pdprivacy.expressions.intervals import Range, holds_zero
-from pdprivacy.expressions.tree import Term
 
 __all__ = [
     "OPERATIONS",
+    "Numbers",
+    "Term",
     "absolute",
     "clipped",
     "column_term",
@@ -33,9 +36,30 @@ __all__ = [
     "days_between",
     "filled",
     "negated",
+    "numbers",
     "raised",
     "times",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A column, a constant, or an operation on other terms.
+
+    ``within``: where its values lie. ``whole``: int64, else doubles. ``finite``: none of them is infinite,
+    even if an end of ``within`` is. ``nullable``: whether some may be null. ``leaf``: the column or the
+    constant; of an operation None, and then ``run`` is computed from the values of ``parts``. ``fills``:
+    whether ``run`` replaces nulls, so that it is told where they are.
+    """
+
+    within: Range
+    whole: bool
+    finite: bool
+    nullable: bool
+    leaf: Column | int | float | None = None
+    run: Callable[..., Any] | None = None
+    parts: tuple[Term, ...] = ()
+    fills: bool = False
 
 
 def _fits(within: Range) -> bool:
@@ -278,3 +302,42 @@ OPERATIONS: dict[type[ast.operator], _Operation] = {
     ),
 }
 """The binary operators of the grammar, except powers."""
+
+
+# ---------------------------------------------------------------- values
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of all rows: int64 with a mask of nulls, or float64 with NaN.
+
+    A constant is an array without dimensions.
+    """
+
+    array: NDArray[Any]
+    null: Mask | None = None
+
+    def doubles(self) -> NDArray[Any]:
+        """With NaN for nulls; whole numbers without any stay, to be read as doubles."""
+        if self.null is None:
+            return self.array
+        return np.where(self.null, np.nan, np.asarray(self.array, dtype=np.float64))
+
+
+def numbers(term: Term, read: Read) -> Numbers:
+    """The values of a term; ``read`` has every column that it names."""
+    if isinstance(term.leaf, Column):
+        values = read[term.leaf.name]
+        return Numbers(*whole(values, term.leaf)) if term.whole else Numbers(floats(values, term.leaf))
+    if term.run is None:
+        return Numbers(np.array(term.leaf, dtype=np.int64 if term.whole else np.float64))
+    found = [numbers(part, read) for part in term.parts]
+    if not term.whole:
+        with np.errstate(all="ignore"):
+            return Numbers(np.asarray(term.run(*(one.doubles() for one in found), dtype=np.float64)))
+    if term.fills:
+        (before,) = found
+        return before if before.null is None else Numbers(term.run(before.array, before.null))
+    masks = [one.null for one in found if one.null is not None]
+    null = functools.reduce(np.logical_or, masks) if masks else None
+    return Numbers(term.run(*(one.array for one in found)), null)

@@ -1,23 +1,327 @@
-"""Columns under other names, and of other types."""
+"""Columns of other labels, types and names: numbers cut into intervals, labels put in place of labels."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.domain import Column, Domain, has_hash, plain
+from pdprivacy.checks import has_hash, is_null, plain
+from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.arrays import column_of, whole
-from pdprivacy.expressions.constants import shown
-from pdprivacy.expressions.steps import Cells, Transform, call, own
-from pdprivacy.expressions.values import Read
+from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
+from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, own, shown
 
-__all__ = ["astype", "rename"]
+__all__ = ["astype", "cut", "recode", "rename"]
+
+
+# ---------------------------------------------------------------- cut
+
+
+def cut(
+    domain: Domain,
+    column: Hashable,
+    bins: Sequence[float] | None = None,
+    *,
+    right: bool = True,
+    labels: Sequence[str] | None = None,
+    include_lowest: bool = False,
+    freq: str | None = None,
+) -> Transform:
+    """A numeric column as the interval that each number is in, as `pandas.cut` with edges.
+
+    The column becomes a category of the texts that pandas writes, such as ``"(18, 30]"``, or of ``labels``.
+    The edges are written as they were given, also where pandas rounds or lowers them: ``"[18, 30]"`` with
+    ``include_lowest``.
+    A number outside all intervals becomes null; nulls are declared only where that, or a null, can occur.
+
+    Parameters
+    ----------
+    bins : strictly increasing edges, of which the outer ones may be infinite. A number of bins is refused:
+        pandas takes their edges from the least and the greatest value of the data.
+    right, include_lowest : whether the right edges belong to the intervals, and the first left one.
+    freq : of dates in the place of ``bins``, the calendar's periods between the bounds: "D", "W" (that end
+        on Sundays), "M", "Q" or "Y".
+
+    Raises
+    ------
+    ParameterError : no such edges, or not one label per interval.
+    DeclarationError : the column is not declared, not numeric, or an identifier.
+
+    >>> domain = Domain((Column("age", "integer", lower=18, upper=65),))
+    >>> step = cut(domain, "age", [17, 30, 65])
+    >>> step.domain["age"].categories, step.domain["age"].nullable
+    (('(17, 30]', '(30, 65]'), False)
+    """
+    declared = own(domain[column], "cut")
+    if declared.timeline is not None or freq is not None:
+        return _periods(domain, declared, bins, labels, freq)
+    if declared.kind not in NUMERIC:
+        raise DeclarationError(
+            f"'cut' needs a numeric column, and column {column!r} is of kind {declared.kind!r}.",
+            "put labels together by private.dp.recode(column, {label: group})",
+        )
+    for name, value in (("right", right), ("include_lowest", include_lowest)):
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+    given, edges = _edges(bins)
+    texts = _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(labels, edges)
+    place = _placing(edges, bool(right), bool(include_lowest))
+    renewed = Column(
+        declared.name,
+        "category",
+        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),
+        categories=texts,
+        role=declared.role,
+    )
+
+    def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        return labelled(place(floats(read[column], declared)), texts, index, ordered=True)
+
+    text = call(
+        "cut",
+        column,
+        given,
+        right=None if right else False,
+        labels=None if labels is None else list(texts),
+        include_lowest=True if include_lowest else None,
+    )
+    return Transform(text, domain.replace(renewed), (column,), {column: placed})
+
+
+def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str | None) -> Transform:
+    """Dates as the period that each is in."""
+    timeline, lower, upper = declared.timeline, declared.lower, declared.upper
+    if timeline is None:
+        raise DeclarationError(
+            f"'freq' is for dates, and column {declared.name!r} is of kind {declared.kind!r}.",
+            f"private.cut({declared.name!r}, [LOWER, ..., UPPER])",
+        )
+    if bins is not None or labels is not None or freq is None:
+        raise ParameterError(
+            f"column {declared.name!r} holds dates, which 'cut' takes by 'freq' alone.",
+            f'private.cut({declared.name!r}, freq="M")',
+        )
+    texts, first = timeline.periods(freq, int(lower or 0), int(upper or 0))
+    renewed = Column(declared.name, "category", declared.nullable, categories=texts, role=declared.role)
+
+    def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        numbers, null = whole(read[declared.name], declared)
+        places = np.searchsorted(first[1:], numbers, side="right")
+        return labelled(places if null is None else np.where(null, -1, places), texts, index, ordered=True)
+
+    text = call("cut", declared.name, freq=freq)
+    return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
+
+
+def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
+    """The edges as they were given, and as doubles."""
+    if bins is None:
+        raise ParameterError("'cut' needs 'bins'.", "private.dp.cut('age', [18, 30, 65])")
+    single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
+    if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
+        raise ParameterError(
+            f"'bins' must be edges (got {got(bins)}): a number of bins has edges that pandas takes from the "
+            "least and the greatest value of the data.",
+            "private.dp.cut('age', [18, 30, 65])",
+        )
+    if single is not bins or not isinstance(bins, list | tuple | range | np.ndarray):
+        raise ParameterError(
+            f"'bins' must be a list of edges (got {got(bins)}).", "private.dp.cut('age', [18, 30, 65])"
+        )
+    edges = [plain(edge) for edge in bins]
+    for edge, one in zip(edges, bins, strict=True):
+        number = isinstance(edge, int | float) and not isinstance(edge, bool)
+        if not number or edge != edge or getattr(one, "confidential", False) is True:
+            raise ParameterError(f"'bins' must be public numbers (got {kind(one)}).")
+    try:
+        doubles = np.array([float(edge) for edge in edges], dtype=np.float64)
+    except OverflowError:
+        raise ParameterError("an edge of 'bins' is beyond the largest number; write inf.") from None
+    if len(edges) < 2 or any(right <= left for left, right in pairwise(doubles.tolist())):
+        raise ParameterError("'bins' must be at least two strictly increasing edges.")
+    return edges, doubles
+
+
+def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple[str, ...]:
+    """The intervals as pandas writes them, but with all digits of the edges.
+
+    pandas rounds edges to three digits, and writes 17.999 for a lowest edge of 18 that is included.
+    """
+    whole_numbers = all(isinstance(edge, int) for edge in edges)
+    written = [repr(edge if whole_numbers else float(edge)) for edge in edges]
+    first = "[" if include_lowest or not right else "("
+    ends = "(]" if right else "[)"
+    pairs = enumerate(pairwise(written))
+    return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
+
+
+def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
+    single = isinstance(labels, np.ndarray) and labels.ndim == 0
+    if single or not isinstance(labels, list | tuple | np.ndarray):
+        raise ParameterError(
+            f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
+            "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
+        )
+    found = tuple(label(one, "each of 'labels'") for one in labels)
+    if len(found) != len(edges) - 1:
+        raise ParameterError(
+            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(found)})."
+        )
+    if len(set(found)) < len(found):
+        raise ParameterError("'labels' must be different from each other.")
+    return found
+
+
+def _placing(
+    edges: NDArray[np.float64], right: bool, include_lowest: bool
+) -> Callable[[NDArray[np.float64]], NDArray[np.int64]]:
+    """From numbers to the interval of each, -1 for none."""
+    ends: Any = edges
+    # an infinite edge that belongs to no interval is never reached: columns hold finite numbers
+
+    def place(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        found: Any = pd.cut(numbers, ends, right=right, include_lowest=include_lowest, labels=False)
+        return np.where(np.isnan(found), -1, found).astype(np.int64)
+
+    return place
+
+
+def _extremes(column: Column) -> NDArray[np.float64]:
+    """The declared numbers that lie in no interval if any does."""
+    if column.categories is not None:
+        return np.array([float(value) for value in column.categories])
+    most = np.finfo(np.float64).max
+    lower = -most if column.lower is None else float(column.lower)
+    upper = most if column.upper is None else float(column.upper)
+    return np.array([lower, upper])
+
+
+# ---------------------------------------------------------------- recode
+
+
+def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Transform:
+    """Declared labels replaced by others, as `Series.replace` with a mapping; labels without one stay.
+
+    The declared labels become their images in declared order, each once. Whole numbers stay an integer
+    column, numbers a numeric one, with the least and greatest image as bounds; truth values alone make a
+    boolean column; all else is a category. A label whose image is None becomes null.
+
+    Raises
+    ------
+    ParameterError : no mapping, a key that is not a declared label, or an image that is no label.
+    DeclarationError : the column is not declared, has no declared labels, or is an identifier.
+
+    >>> domain = Domain((Column("region", "category", categories=("south", "north", "west")),))
+    >>> recode(domain, "region", {"north": "other", "west": "other"}).domain["region"].categories
+    ('south', 'other')
+    """
+    declared = own(domain[column], "recode")
+    if not isinstance(mapping, Mapping):
+        raise ParameterError(
+            f"'mapping' must be a mapping from label to label (got {got(mapping)}).",
+            "private.dp.recode('region', {'north': 'other'}); a function may remember other rows.",
+        )
+    before = _labels(declared)
+    images = _images(declared, before, mapping)
+    after = tuple(dict.fromkeys(image for image in images if image is not None))
+    if not after:
+        raise ParameterError(f"every label of column {column!r} would become null.")
+    renewed = _recoded_column(declared, images, after)
+    place = {image: place for place, image in enumerate(after)}
+    table = np.array([*(-1 if image is None else place[image] for image in images), -1])
+
+    def recoded(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        places = table[_places(read[column], declared, before)]
+        if renewed.kind == "category":
+            return labelled(places, after, index)
+        kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
+        cells = np.array([*after, after[0]], dtype=kind)[places]
+        return column_of(cells, places < 0, renewed, index)
+
+    return Transform(
+        call("recode", column, shown(mapping)), domain.replace(renewed), (column,), {column: recoded}
+    )
+
+
+def _labels(column: Column) -> tuple[Any, ...]:
+    """The declared labels of a column: its categories, or its integers where these are few."""
+    labels = column.enumerated()
+    if not isinstance(labels, str):
+        return labels
+    raise DeclarationError(
+        f"'recode' needs the labels of column {column.name!r}, which {labels}.",
+        "put numbers together by private.dp.cut(column, [EDGE, ..., EDGE])"
+        if column.kind in NUMERIC
+        else declaration_hint(column.name, column.kind, "labels"),
+    )
+
+
+def _images(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
+    """What each declared label becomes; None is null."""
+    places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
+    images = list(labels)
+    for old, new in mapping.items():
+        key = plain(old)
+        place = places.get((key, isinstance(key, bool)))
+        if place is None:
+            listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+            raise ParameterError(
+                f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
+                "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
+            )
+        images[place] = None if is_null(new) else label(new, f"the image of {key!r}")
+    kept = [image for image in images if image is not None]
+    # True equals 1, and they are different labels
+    if len(set(kept)) < len({(image, isinstance(image, bool)) for image in kept}):
+        raise ParameterError(f"the images in column {column.name!r} must not mix truth values with 0 or 1.")
+    return images
+
+
+def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -> Column:
+    nullable = column.nullable or None in images
+    truths = [isinstance(image, bool) for image in after]
+    if all(truths):
+        held = tuple(value for value in (False, True) if value in after)
+        return Column(column.name, "boolean", nullable, categories=held, role=column.role)
+    numeric = column.kind in NUMERIC and not any(truths)
+    if numeric and all(isinstance(image, int | float) and math.isfinite(image) for image in after):
+        integers = column.kind == "integer" and all(
+            isinstance(image, int) and -(2**63) <= image < 2**63 for image in after
+        )
+        if not integers:
+            after = tuple(dict.fromkeys(map(float, after)))
+        return replace(
+            column,
+            kind="integer" if integers else "float",
+            nullable=nullable,
+            lower=min(after),
+            upper=max(after),
+            categories=after,
+            bins=None,
+        )
+    return Column(column.name, "category", nullable, categories=after, role=column.role)
+
+
+def _places(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> NDArray[np.int64]:
+    """The place of each cell among the declared labels, -1 for a null."""
+    if column.kind == "float":
+        return codes(pd.Series(floats(values, column)), labels)
+    if column.kind != "integer":
+        return codes(values, labels)
+    numbers, null = whole(values, column)
+    if column.categories is None and numbers.dtype == np.int64:
+        found = numbers - np.int64(labels[0])
+    else:
+        found = codes(pd.Series(numbers), labels)
+    return found if null is None else np.where(null, -1, found)
 
 
 # ---------------------------------------------------------------- rename

@@ -1,23 +1,32 @@
-"""Where the results of arithmetic lie: the hull of the values that doubles, or whole numbers, can take.
+"""Where values lie: ends of the results of arithmetic, and regions of what a column may hold.
 
 Adding, subtracting, multiplying and dividing doubles rounds the exact result, and rounding keeps order. So
 the ends are what the same operation, in doubles, gives at the corners of the operands: no result lies beyond,
 and each end is attained. A denominator that may be zero gives the whole line.
+
+Regions are intersected, joined, clipped and filled here and nowhere else.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pdprivacy.domain import Column
 
 __all__ = [
     "LINE",
     "Range",
+    "Region",
     "absolute",
     "add",
+    "declared_in",
     "divide",
     "floor_divide",
     "floor_divide_whole",
@@ -31,6 +40,9 @@ __all__ = [
 ]
 
 Range: TypeAlias = tuple[float, float] | tuple[int, int]
+Labels: TypeAlias = Mapping[Any, None]  # as keys in their order, to be looked up
+End: TypeAlias = float | int | None
+
 
 LINE = (-math.inf, math.inf)
 
@@ -200,3 +212,107 @@ def power(one: Range, exponent: int, raised: Callable[[float, int], float]) -> R
 def _hull(ends: Iterable[float]) -> Range:
     found = list(ends)
     return min(found), max(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What a column may hold: non-null values (between the ends, among the labels), and null or not."""
+
+    values: bool
+    null: bool
+    lower: End = None
+    upper: End = None
+    labels: Labels | None = None
+
+    @classmethod
+    def of(cls, column: Column) -> Region:
+        """The region that is declared."""
+        return cls(True, column.nullable, column.lower, column.upper, _keys(column.categories))
+
+    def intersected(self, other: Region) -> Region:
+        """What both hold."""
+        lower = max((end for end in (self.lower, other.lower) if end is not None), default=None)
+        upper = min((end for end in (self.upper, other.upper) if end is not None), default=None)
+        labels = self.labels if other.labels is None else other.labels
+        if self.labels is not None and other.labels is not None:
+            labels = {label: None for label in self.labels if label in other.labels}
+        values = self.values and other.values
+        if (lower is not None and upper is not None and lower > upper) or labels == {}:
+            values = False
+        return Region(values, self.null and other.null, lower, upper, labels)
+
+    def joined(self, other: Region) -> Region:
+        """The hull of both."""
+        null = self.null or other.null
+        if not (self.values and other.values):
+            return replace(self if self.values else other, null=null)
+        lower = None if self.lower is None or other.lower is None else min(self.lower, other.lower)
+        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+        labels = None if self.labels is None or other.labels is None else {**self.labels, **other.labels}
+        return Region(True, null, lower, upper, labels)
+
+    def clipped(self, low: End, high: End) -> Region:
+        """What is left once the values are moved between the ends."""
+
+        def moved(value: Any) -> Any:
+            if low is not None and value < low:
+                return low
+            return high if high is not None and value > high else value
+
+        lower = low if self.lower is None else moved(self.lower)
+        upper = high if self.upper is None else moved(self.upper)
+        labels = None if self.labels is None else _keys(map(moved, self.labels))
+        return replace(self, lower=lower, upper=upper, labels=labels)
+
+    def filled(self, value: Any) -> Region:
+        """What is left once the value stands for nulls."""
+        lower = None if self.lower is None else min(self.lower, value)
+        upper = None if self.upper is None else max(self.upper, value)
+        labels = None if self.labels is None else {**self.labels, value: None}
+        return Region(True, False, lower, upper, labels)
+
+
+def _keys(labels: Iterable[Any] | None) -> Labels | None:
+    return None if labels is None else dict.fromkeys(labels)
+
+
+def declared_in(column: Column, region: Region) -> Column:
+    """The declaration of a column whose cells are in the region.
+
+    >>> age = Column("age", "integer", lower=0, upper=9, bins=(0, 5, 9))
+    >>> declared_in(age, Region(True, False, 3, 9)).bins
+    (3.0, 5.0, 9.0)
+    """
+    if not region.values:  # nulls only, which a column has no words for
+        return column
+    categories = None if region.labels is None else tuple(region.labels)
+    if column.kind in ("boolean", "category"):
+        return replace(column, nullable=region.null, lower=None, upper=None, categories=categories)
+    lower = region.lower if column.kind == "float" or region.lower is None else int(region.lower)
+    upper = region.upper if column.kind == "float" or region.upper is None else int(region.upper)
+    return replace(
+        column,
+        nullable=region.null,
+        lower=lower,
+        upper=upper,
+        categories=categories,
+        bins=_bins(column, lower, upper),
+    )
+
+
+def _bins(column: Column, lower: End, upper: End) -> tuple[float, ...] | None:
+    """The bins of a column cut off at new bounds, or reaching them; None if its one value is in none."""
+    bins = column.bins
+    if bins is None or (lower == column.lower and upper == column.upper):
+        return bins
+    first, last = bins[0], bins[-1]
+    if lower is not None and column.lower is not None and lower != column.lower:
+        first = float(lower) if lower > column.lower else min(first, float(lower))
+    if upper is not None and column.upper is not None and upper != column.upper:
+        last = float(upper) if upper < column.upper else max(last, float(upper))
+    if not bins[0] <= last or not first <= bins[-1]:
+        return None
+    if first == last:  # one value; its bin stays whole, as a bin of no width is none
+        place = min(int(np.searchsorted(bins, first, side="right")), len(bins) - 1)
+        return bins[place - 1 : place + 1]
+    return (first, *(edge for edge in bins if first < edge < last), last)

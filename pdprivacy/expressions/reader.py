@@ -15,6 +15,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.expressions.arithmetic import (
     OPERATIONS,
+    Term,
     absolute,
     clipped,
     column_term,
@@ -25,8 +26,8 @@ from pdprivacy.expressions.arithmetic import (
     negated,
     raised,
 )
+from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, Joined, Negated
 from pdprivacy.expressions.syntax import Syntax
-from pdprivacy.expressions.tree import ORDERINGS, Comparison, Condition, Joined, Negated, Term
 from pdprivacy.hints import nearest
 
 __all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "ExpressionReader"]
@@ -43,43 +44,12 @@ _SYMBOLS: dict[type[ast.cmpop], str] = {
 }
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 NULL_TESTS = {"isna": False, "isnull": False, "notna": True, "notnull": True}
-AGGREGATES = frozenset(
-    [
-        "agg",
-        "aggregate",
-        "all",
-        "any",
-        "autocorr",
-        "corr",
-        "count",
-        "cov",
-        "describe",
-        "first",
-        "idxmax",
-        "idxmin",
-        "kurt",
-        "kurtosis",
-        "last",
-        "max",
-        "mean",
-        "median",
-        "min",
-        "mode",
-        "nlargest",
-        "nsmallest",
-        "nunique",
-        "prod",
-        "product",
-        "quantile",
-        "sem",
-        "size",
-        "skew",
-        "std",
-        "sum",
-        "value_counts",
-        "var",
-    ]
-)
+AGGREGATES = frozenset((
+    "agg", "aggregate", "all", "any", "autocorr", "corr", "count", "cov", "describe", "first",
+    "idxmax", "idxmin", "kurt", "kurtosis", "last", "max", "mean", "median", "min", "mode",
+    "nlargest", "nsmallest", "nunique", "prod", "product", "quantile", "sem", "size", "skew",
+    "std", "sum", "value_counts", "var",
+))  # fmt: skip
 """Methods of a column that read all of its rows."""
 
 SHAPE = "a filter compares declared columns with constants, such as age >= 30 and region == 'south'"

@@ -8,6 +8,8 @@ alone, so neighbours stay neighbours: a step costs nothing, and no sensitivity g
 from __future__ import annotations
 
 import functools
+import math
+import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -15,19 +17,37 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain, declaration_hint, has_hash, is_null, plain
+from pdprivacy.checks import finite, has_hash, is_null, plain
+from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
-from pdprivacy.expressions.arrays import BLOCK, Mask, column_of, dense, floats, nulls, whole
-from pdprivacy.expressions.constants import NUMERIC, label, number, shown
+from pdprivacy.expressions.cells import BLOCK, INTEGERS, Mask, Read, column_of, dense, floats, nulls, whole
+from pdprivacy.expressions.conditions import narrowed, truths
+from pdprivacy.expressions.intervals import Region, declared_in
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader
-from pdprivacy.expressions.regions import Region, declared_in, narrowed
 from pdprivacy.expressions.syntax import Syntax, read_syntax
-from pdprivacy.expressions.values import Read, truths
 from pdprivacy.timeline import timestamp
 
-__all__ = ["Transform", "call", "clip", "dropna", "fillna", "names", "own", "query", "select"]
+__all__ = [
+    "NUMERIC",
+    "Transform",
+    "call",
+    "clip",
+    "dropna",
+    "fillna",
+    "label",
+    "names",
+    "number",
+    "own",
+    "query",
+    "select",
+    "shown",
+]
 
 Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
+
+
+NUMERIC = ("float", "integer")
+"""The kinds of column that are moved by a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,3 +478,63 @@ def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
     cells[null] = one
     texts = type(constant) is str and (isinstance(dtype, pd.StringDtype) or str(dtype) in _ARROW_TEXTS)
     return pd.Series(cells, index=values.index, dtype=dtype if texts else object)
+
+
+# ---------------------------------------------------------------- constants
+
+
+def shown(value: Any) -> Any:
+    """A constant, or a mapping to constants, as a person writes it."""
+    if isinstance(value, Mapping):
+        return {plain(name): plain(one) for name, one in value.items()}
+    return plain(value)
+
+
+def number(value: Any, column: Column, what: str) -> int | float:
+    """A finite constant that cells of the column can equal.
+
+    Raises
+    ------
+    ParameterError : no finite number, one made of confidential counts, or for a column of integers no
+        whole number, or one beyond 64 bits; for a column of dates no date.
+    """
+    if getattr(value, "confidential", False) is True:
+        raise ParameterError(f"{what} is public, and this number was made of confidential counts.")
+    if column.timeline is not None:
+        return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
+    found: Any = plain(value)
+    real = isinstance(found, numbers.Real) and not isinstance(found, bool)
+    if not real or not finite(found):
+        raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
+    if column.kind != "integer":
+        return float(found)
+    if found != math.floor(found):
+        raise ParameterError(
+            f"{what} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
+        )
+    whole = int(found)
+    if not INTEGERS[0] <= whole <= INTEGERS[1]:
+        raise ParameterError(
+            f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
+        )
+    return whole
+
+
+def label(value: Any, what: str) -> Any:
+    """A constant that may be a label: hashable, no container, no null, and of text that can be encoded.
+
+    Raises
+    ------
+    ParameterError : anything else.
+    """
+    found = plain(value)
+    container = hasattr(found, "__iter__") and not isinstance(found, str | bytes | tuple)
+    try:
+        hash(found)
+    except TypeError:
+        container = True
+    if container or is_null(found) or getattr(found, "confidential", False) is True:
+        raise ParameterError(f"{what} must be a label (got {kind(value)}).")
+    if isinstance(found, str) and any("\ud800" <= sign <= "\udfff" for sign in found):
+        raise ParameterError(f"{what} must be encodable text (got {kind(value)}).")
+    return found

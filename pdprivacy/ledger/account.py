@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
 from pdprivacy.accounting.events import loss_json, number_of
-from pdprivacy.accounting.rules import add_all, summed
+from pdprivacy.accounting.rules import exceeded, summed
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
 from pdprivacy.exact import rounded_up
@@ -21,7 +21,7 @@ from pdprivacy.ledger.chain import altered, parse
 from pdprivacy.ledger.store import Row
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
-__all__ = ["MOST", "Account", "Entry", "Losses", "Terms", "amount_of", "answer_body", "answer_of"]
+__all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_body", "answer_of"]
 __all__ += ["charge_of", "counted_by", "doubles", "entry_of", "near", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
@@ -53,8 +53,14 @@ class Terms:
     accounting: Accounting = "basic"
     unit: Unit | None = None
     declaration: str | None = None
+    cap: Amount = field(init=False, repr=False, compare=False)
+    """``total`` as an amount of its currency, and delta."""
+    currency: str = field(init=False, repr=False, compare=False)
+    """The currency of the cap: "rho", or "epsilon" with a delta."""
     rule: Rule = field(init=False, repr=False, compare=False)
     """The rule that enforces the cap."""
+    in_rho: bool = field(init=False, repr=False, compare=False)
+    """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
 
     def __post_init__(self) -> None:
         check_loss(self.total, "'total' must be", "Pure(2).")
@@ -65,18 +71,17 @@ class Terms:
             text = instance(self.declaration, str, "declaration")
             if not text or not text.isprintable():
                 raise ParameterError("'declaration' must be a fingerprint.", "domain.fingerprint().")
-        amount = amount_of(self.total).amount
-        if amount > MOST:
-            raise ParameterError(f"{self.currency!r} must be at most 1e290.")
-        if self.accounting != "basic" and self.currency == "epsilon" and amount > MOST_SQUARED:
+        total, name = self.total, "rho" if isinstance(self.total, ZCDP) else "epsilon"
+        cap = Amount(total.rho) if isinstance(total, ZCDP) else Amount(total.epsilon, total.delta)
+        if cap.amount > MOST:
+            raise ParameterError(f"{name!r} must be at most 1e290.")
+        if self.accounting != "basic" and name == "epsilon" and cap.amount > MOST_SQUARED:
             raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
         # raises for an accounting that has no meaning for the cap
-        object.__setattr__(self, "rule", _rule(self.accounting, self.total))
-
-    @property
-    def currency(self) -> str:
-        """The currency of the cap: "rho", or "epsilon" with a delta."""
-        return "rho" if isinstance(self.total, ZCDP) else "epsilon"
+        rule = _rule(self.accounting, total)
+        in_rho = self.accounting != "basic" or name == "rho"
+        for field_name, value in (("cap", cap), ("currency", name), ("rule", rule), ("in_rho", in_rho)):
+            object.__setattr__(self, field_name, value)
 
     def to_json(self, time: datetime) -> dict[str, Any]:
         """Return the body of a record that opens a budget or declares it anew; `terms_of` reads it."""
@@ -89,11 +94,6 @@ class Terms:
             # a unit of one record has no column
             **({} if self.unit is None or self.unit.column is None else {"unit": self.unit.column}),
         }
-
-    @property
-    def in_rho(self) -> bool:
-        """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
-        return self.accounting != "basic" or self.currency == "rho"
 
     def check_same(self, total: Loss | None, accounting: Accounting | None) -> None:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
@@ -157,12 +157,7 @@ def near(number: Fraction) -> float:
 
 def doubles(amount: Amount) -> tuple[float, float]:
     """Return an amount and its delta as doubles."""
-    return near(amount.amount), near(amount.delta)
-
-
-def amount_of(total: Loss) -> Amount:
-    """Return a cap as an amount of its currency, and delta."""
-    return Amount(total.rho) if isinstance(total, ZCDP) else Amount(total.epsilon, total.delta)
+    return near(amount.amount), float(amount.delta)
 
 
 def spelled(total: Loss) -> str:
@@ -170,6 +165,21 @@ def spelled(total: Loss) -> str:
     if isinstance(total, ZCDP):
         return f"rho {show(total.rho)}"
     return f"epsilon {show(total.epsilon)}, delta {show(total.delta)}"
+
+
+class Charge(NamedTuple):
+    """A charge to enter: the loss, how often, for what, and the privacy unit of the loss.
+
+    Its parts are as of `Entry`. ``times``: the count. ``unit``: None for that of the budget.
+    """
+
+    loss: Loss
+    times: int
+    label: str
+    mechanism: str
+    events: Events
+    release: str | None
+    unit: Unit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +196,26 @@ class Account:
     unstated: bool = False
     charges: int = 0
 
-    def after(self, item: Loss, count: int, counted: Losses) -> Account:
-        """Return the account after one more charge, of which the rule counts ``counted``.
+    def charge(self, asked: Charge) -> Entry:
+        """Return the entry of one more charge, with the account after it.
 
-        Raises BudgetExceeded where it does not fit, BudgetError for what the rule cannot count.
+        Raises BudgetExceeded where it does not fit, BudgetError for another unit, or a loss that the rule
+        cannot count.
         """
-        before = self.spent
-        spent = add_all(self.terms.rule, before, counted)
-        alike = counted == ((item, count),) and self.asked == (before.epsilon, before.delta)
+        terms, cost, count, before = self.terms, asked.loss, asked.times, self.spent
+        if asked.unit is not None and asked.unit != terms.unit:
+            terms.check_unit(asked.unit)
+        alone = ((cost, count),)
+        counted = counted_by(terms, cost, count, asked.events) if terms.in_rho else alone
+        spent = before
+        for item, times in counted:
+            spent = spent.add(item, times)
+        if not terms.rule.holds(spent):
+            raise exceeded(terms.rule, before, counted)
+        alike = counted == alone and self.asked == (before.epsilon, before.delta)
         # a loss in rho adds nothing to the epsilons and deltas
-        asked = (spent if alike else Spent(*self.asked).add(item, count))[:2]
-        for total in (spent.epsilon, spent.delta, spent.squares, spent.rho, *(() if alike else asked)):
+        sums = (spent if alike else Spent(*self.asked).add(cost, count))[:2]
+        for total in (*spent, *(() if alike else sums)):
             # a fraction is at most its numerator, which is quicker to look at
             large = total.numerator > MOST_SUM and total > MOST_SUM
             if large or total.denominator.bit_length() > MOST_BITS:
@@ -204,8 +223,10 @@ class Account:
                     "The sum of all losses would be too large, or have too many digits to be kept exactly.",
                     "state losses in decimals of few digits.",
                 )
-        unstated = self.unstated or isinstance(item, ZCDP)
-        return Account(self.terms, spent, asked, unstated, self.charges + 1)
+        unstated = self.unstated or isinstance(cost, ZCDP)
+        after = Account(terms, spent, sums, unstated, self.charges + 1)
+        texts, now = (asked.label, asked.mechanism), datetime.now(UTC)
+        return Entry(after.charges, *texts, cost, count, counted, asked.events, now, after, asked.release)
 
     def declared(self, unit: Unit | None, declaration: str | None, redeclare: bool = False) -> Terms:
         """Return the terms for data of this unit and declaration; None keeps the present ones.
@@ -233,17 +254,19 @@ class Account:
         ``accounting`` is left out if it is "basic". Under a cap in rho, ``currency`` is "rho", and total and
         spent are [rho, 0].
         """
-        budget: dict[str, Any] = {"total": [*doubles(self.total)], "spent": [*doubles(self.used)]}
-        if self.terms.accounting != "basic":
-            budget["accounting"] = self.terms.accounting
-        if self.terms.currency == "rho":
+        terms = self.terms
+        spent = terms.rule.spent(self.spent)
+        budget: dict[str, Any] = {"total": [*doubles(terms.cap)], "spent": [*doubles(spent)]}
+        if terms.accounting != "basic":
+            budget["accounting"] = terms.accounting
+        if terms.currency == "rho":
             budget["currency"] = "rho"
         return budget
 
     @property
     def total(self) -> Amount:
         """The cap as an amount of its currency, and delta."""
-        return amount_of(self.terms.total)
+        return self.terms.cap
 
     @property
     def used(self) -> Amount:

@@ -26,9 +26,19 @@ from pdprivacy.errors import (
     ParameterError,
     TamperedLedgerError,
 )
-from pdprivacy.ledger.account import Account, Entry, Terms, answer_body, answer_of, entry_of, near, terms_of
+from pdprivacy.ledger.account import (
+    Account,
+    Charge,
+    Entry,
+    Terms,
+    answer_body,
+    answer_of,
+    entry_of,
+    near,
+    terms_of,
+)
 from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, T, Writer, canonical
+from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, Writer, canonical
 from pdprivacy.show import budget_text
 
 __all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
@@ -85,74 +95,63 @@ class MemoryBook:
         self._account = Account(terms)
         self._entries: list[Entry] = []
         self._releases: dict[str, int] = {}
-        self._lock = threading.RLock()
-        self._changing = False
+        self._lock: Any = threading.RLock()
         self._process = os.getpid()
 
     def account(self) -> Account:
         """Return the terms and sums at one moment."""
         return self._account
 
-    def _change(self, change: Callable[[], T]) -> T:
-        """Run ``change`` while no other thread changes the book, nor this thread within another change."""
+    def _check_turn(self) -> None:
+        """Refuse a change in a forked process, and within another change of this thread."""
         if os.getpid() != self._process:
             raise BudgetError(
                 "A budget in memory belongs to the process that made it; a fork made this copy. "
                 "Nothing was charged.",
                 'processes share a budget in a ledger: budget=pdprivacy.Ledger("budget.db"), name="survey".',
             )
-        with self._lock:
-            if self._changing:
-                raise BudgetError("This thread is changing the budget already. Nothing was charged.")
-            try:
-                self._changing = True
-                return change()
-            finally:
-                self._changing = False
+        if self._lock._is_owned():
+            raise BudgetError("This thread is changing the budget already. Nothing was charged.")
 
     def declare(self, change: Callable[[Account], Terms]) -> None:
         """Replace the terms by those that ``change`` makes of the account.
 
         An error of ``change`` leaves the terms as they were.
         """
-
-        def put() -> None:
+        if change(self._account) == self._account.terms:
+            return
+        self._check_turn()
+        with self._lock:
             self._account = replace(self._account, terms=change(self._account))
 
-        if change(self._account) != self._account.terms:
-            self._change(put)
+    def charge(self, asked: Charge) -> Entry:
+        """Enter a charge; an error enters nothing.
 
-    def charge(self, make: Callable[[Account], Entry], release: str | None) -> Entry:
-        """Enter the charge that ``make`` makes of the account; an error of ``make`` enters nothing.
-
-        Raises AlreadyCharged where ``release`` was charged before.
+        Raises AlreadyCharged where the release was charged before, and the errors of `Account.charge`.
         """
-
-        def enter() -> Entry:
-            self._refuse_again(release)
-            entry = make(self._account)
+        self._check_turn()
+        with self._lock:
+            if asked.release is not None:
+                self._refuse_again(asked.release)
+            entry = self._account.charge(asked)
             self._entries[self._account.charges :] = [entry]
-            if release is not None:
-                self._releases[release] = entry.number
+            if asked.release is not None:
+                self._releases[asked.release] = entry.number
             self._account = entry.after
             return entry
 
-        return self._change(enter)
-
-    def _refuse_again(self, release: str | None) -> None:
-        number = 0 if release is None else self._releases.get(release, 0)
+    def _refuse_again(self, release: str) -> None:
+        number = self._releases.get(release, 0)
         if 0 < number <= self._account.charges and self._entries[number - 1].release == release:
             _refuse_again(self._entries[number - 1])
 
     def answer(self, number: int, risk: float | None) -> None:
         """Note that charge ``number`` was answered, and the risk of what was released."""
-
-        def note() -> None:
+        self._check_turn()
+        with self._lock:
             if not 1 <= number <= self._account.charges:
                 raise no_such_charge()
             self._entries[number - 1] = _noted(self._entries[number - 1], risk)
-
-        self._change(note)
 
     def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:  # noqa: ARG002
         """Store the answer to a charged release, and return the number of the charge.
@@ -224,14 +223,14 @@ class StoredBook:
         if change(account) != account.terms:
             self.chain.write(add)
 
-    def charge(self, make: Callable[[Account], Entry], release: str | None) -> Entry:
+    def charge(self, asked: Charge) -> Entry:
         """As `MemoryBook`."""
 
         def add(writer: Writer) -> Entry:
-            account = self.account_in(writer, decides=True)
+            account, release = self.account_in(writer, decides=True), asked.release
             if release is not None and (row := self._find(writer, "charge", release)) is not None:
                 _refuse_again(self._answered(writer, row, account.terms))
-            entry = make(account)
+            entry = account.charge(asked)
             writer.add(self.name, "charge", release, entry.to_json())
             self._last = writer.head, entry.after
             return entry
@@ -379,8 +378,9 @@ Book: TypeAlias = MemoryBook | StoredBook
 
 def _noted(entry: Entry, risk: float | None) -> Entry:
     """Return the charge marked as answered; of several risks the largest counts."""
-    risks = [known for known in (entry.dr_ha, risk) if known is not None]
-    return replace(entry, answered=True, dr_ha=max(risks, default=None))
+    if risk is None or (entry.dr_ha is not None and entry.dr_ha > risk):
+        risk = entry.dr_ha
+    return replace(entry, answered=True, dr_ha=risk)
 
 
 def no_such_charge() -> ParameterError:

@@ -10,7 +10,6 @@ import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
@@ -21,16 +20,17 @@ from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
 from pdprivacy.checks import check_name, instance, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
-from pdprivacy.ledger.account import MOST, Account, Entry, Terms, amount_of, counted_by, doubles
+from pdprivacy.ledger.account import MOST, Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge, read_table
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 from pdprivacy.show import budget_text
+from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Budget", "total_of"]
+__all__ = ["ENTERED", "Budget", "charging", "handed_out", "total_of"]
 
 MOST_ANSWER = 2**24
 """The largest stored answer, in bytes."""
@@ -50,6 +50,7 @@ def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None
     return loss(epsilon, delta)
 
 
+@short_tracebacks
 class Budget:
     """A privacy budget: a total, the charges, and what is left.
 
@@ -206,30 +207,19 @@ class Budget:
         LedgerError : a budget in a ledger could not be written.
         """
         check_counted(cost)
-        label, mechanism = printable(label, "label"), printable(mechanism, "mechanism")
+        texts = printable(label, "label"), printable(mechanism, "mechanism")
         number = count if type(count) is int and count > 0 else whole(count, "count", 1)
-        amount = amount_of(cost).amount
+        amount = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
         if number > MOST or amount.numerator > MOST * amount.denominator:
             raise ParameterError("A loss and its count must be at most 1e290.")
-        release = None if release_id is None else check_name(release_id, "release_id")
         released = ((Event(cost), number),) if events is None else tuple(tally(events))
         if not released:
             raise ParameterError("'events' must hold at least one event.", "leave events out.")
-
-        def make(account: Account) -> Entry:
-            terms = account.terms
-            terms.check_unit(unit)
-            counted = counted_by(terms, cost, number, released)
-            after = account.after(cost, number, counted)
-            now = datetime.now(UTC)
-            return Entry(
-                after.charges, label, mechanism, cost, number, counted, released, now, after, release
-            )
-
+        release = None if release_id is None else check_name(release_id, "release_id")
         try:
-            entry = self._book.charge(make, release)
+            entry = self._book.charge(Charge(cost, number, *texts, released, release, unit))
             if (entered := ENTERED.get()) is not None:
-                entered[self._book, entry.number] = self.name
+                entered[self._book, entry.number] = self._book.name
         except PrivacyError:  # the message already says what was entered
             raise
         except BaseException as error:
@@ -253,7 +243,7 @@ class Budget:
         >>> budget.entries["dr_ha"].tolist()
         [0.125]
         """
-        risk = _risk(risk)
+        risk = None if risk is None else _risk(risk)
         if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
             raise no_such_charge()
         try:
@@ -264,7 +254,7 @@ class Budget:
                 f"because that could not be noted: {_reason(error)}",
                 "the charge stays; another release is charged anew.",
             ) from None
-        self.handed_out(int(number))
+        handed_out(self._book, int(number))
 
     def store_answer(
         self, release_id: str, answer: bytes, request: dict[str, str], risk: float | None = None
@@ -302,14 +292,14 @@ class Budget:
         release = check_name(release_id, "release_id")
         if not isinstance(answer, bytes) or len(answer) > MOST_ANSWER:
             raise ParameterError(f"'answer' must be at most {MOST_ANSWER} bytes (got {kind(answer)}).")
-        request, risk = _texts(request), _risk(risk)
+        request, risk = _texts(request), None if risk is None else _risk(risk)
         try:
             number = self._book.store(release, answer, request, risk)
         except LedgerError as error:
             raise type(error)(
                 f"The release {release!r} stays charged, but its answer was not stored: {_reason(error)}"
             ) from None
-        self.handed_out(number)
+        handed_out(self._book, number)
 
     def stored_answer(self, release_id: str, request: dict[str, str]) -> bytes | None:
         """Return the answer that `store_answer` keeps for a release; None where it was not charged.
@@ -321,11 +311,6 @@ class Budget:
         LedgerError : the ledger cannot be read, or the answer is not what was stored.
         """
         return self._book.stored(check_name(release_id, "release_id"), _texts(request))
-
-    def handed_out(self, number: int) -> None:
-        """Mark charge ``number`` as handed out, so that no error says otherwise."""
-        if (entered := ENTERED.get()) is not None:
-            entered.pop((self._book, number), None)
 
     @property
     def entries(self) -> pd.DataFrame:
@@ -397,10 +382,8 @@ class Budget:
         return self._book.name
 
 
-def _risk(risk: float | None) -> float | None:
+def _risk(risk: float) -> float:
     """Return a risk that may be published."""
-    if risk is None:
-        return None
     known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
     if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
         raise ParameterError("'risk' must be a probability, made of released numbers.")
@@ -437,3 +420,9 @@ def charging() -> Iterator[Entered]:
         yield entered
     finally:
         ENTERED.reset(before)
+
+
+def handed_out(book: Book, number: int) -> None:
+    """Mark a charge as handed out, so that no error says otherwise."""
+    if (entered := ENTERED.get()) is not None:
+        entered.pop((book, number), None)

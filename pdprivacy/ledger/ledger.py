@@ -21,6 +21,7 @@ from pdprivacy.ledger.chain import Chain, altered
 from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
 from pdprivacy.privacy import Loss, Unit
 from pdprivacy.show import budget_text
+from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["Ledger"]
 
@@ -28,6 +29,7 @@ FORMAT = 1
 """The format of the records."""
 
 
+@short_tracebacks
 class Ledger:
     """Budgets that outlive the process, and that notebooks, pipelines and people share.
 

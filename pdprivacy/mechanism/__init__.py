@@ -26,6 +26,7 @@ here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mecha
 ``select(scores, source)``, ``probabilities(scores)``, ``shortfall(candidates, level)``.
 """
 
+import sys
 from typing import Literal, TypeAlias
 
 from pdprivacy.mechanism.additive import Additive, Mechanism
@@ -42,6 +43,7 @@ from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, genera
 from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
 from pdprivacy.mechanism.staircase import Staircase
+from pdprivacy.show.tracebacks import short_functions
 
 MechanismName: TypeAlias = Literal[
     "laplace", "gaussian", "generalized_gaussian", "geometric", "staircase", "discrete_gaussian"
@@ -76,3 +78,5 @@ __all__ = [
     "truncated_laplace_loss",
     "truncated_laplace_scale",
 ]
+
+short_functions(sys.modules[__name__], __all__)

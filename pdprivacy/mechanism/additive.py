@@ -6,7 +6,6 @@ import contextlib
 import copy
 import functools
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,30 +15,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.checks import doubles, instance, real, reals, whole
+from pdprivacy.checks import doubles, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.mechanism.bounds import Bounding, Bounds
+from pdprivacy.exact import power_below
+from pdprivacy.mechanism.bounds import NO_BOUNDS, Bounding, Bounds
 from pdprivacy.mechanism.grid import (
+    EXACT,
+    GRID_BITS,
     ROUNDING_STEPS,
     Floats,
     Integers,
-    add,
-    add_within,
+    Whole,
     check_drawable,
+    check_fine,
     check_grid,
     check_size,
+    first_step,
     grid_units,
-    rounding_grid,
+    in_steps,
+    last_step,
 )
-from pdprivacy.noise import RandomState, Source
+from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "remembered"]
+__all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "add", "add_within", "remembered"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,13 +75,6 @@ class Mechanism(Protocol):
     def interval(self, level: float = 0.95) -> tuple[float, float]: ...
 
 
-def check_level(level: float) -> None:
-    """Refuse everything but a number strictly between 0 and 1."""
-    number = isinstance(level, numbers.Real) and not isinstance(level, bool | np.bool_)
-    if not (number and 0 < level < 1):
-        raise ParameterError(f"'level' must be strictly between 0 and 1 (got {got(level)}).")
-
-
 def check_source(source: Any) -> Source:
     """Refuse everything but a source of random bits."""
     return instance(source, Source, "source", "pdprivacy.noise.source().")
@@ -97,14 +94,6 @@ def whole_sensitivity(sensitivity: Rational) -> Fraction:
     if number.denominator != 1:
         raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
     return number
-
-
-def check_l0(l0_sensitivity: Any) -> int | None:
-    """Return the number of numbers in which neighbours differ, or None where it is not stated."""
-    if l0_sensitivity is None:
-        return None
-    hint = "l0_sensitivity=1 for cells that share no record."
-    return whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
 
 
 def finite_width(width: float | Fraction | None) -> float:
@@ -199,9 +188,21 @@ class Additive:
         raise NotImplementedError
 
     @classmethod
-    def _limits(cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: int | None) -> Bounds:
-        """Return checked bounds of the released number."""
+    def _stated(
+        cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any
+    ) -> dict[str, Any]:
+        """Return the fields that a user states for any mechanism, checked."""
+        if l0_sensitivity is not None:
+            hint = "l0_sensitivity=1 for cells that share no record."
+            l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
         limits = Bounds.of(bounds, bounding)
+        cls._check_bounds(limits, sensitivity, l0_sensitivity)
+        limits = limits.whole() if cls.integer else limits
+        return {"sensitivity": sensitivity, "limits": limits, "l0_sensitivity": l0_sensitivity}
+
+    @classmethod
+    def _check_bounds(cls, limits: Bounds, sensitivity: Fraction, l0_sensitivity: int | None) -> None:
+        """Refuse a truncation that is not offered, and a sensitivity beyond the range of the bounds."""
         if limits.bounding == "truncated" and not cls.truncatable:
             raise ParameterError(
                 f"bounding='truncated' is not offered for {cls.title}: what truncation adds to its loss is "
@@ -209,15 +210,31 @@ class Additive:
                 'bounding="clamp", or mechanism="laplace".',
             )
         limits.check_sensitivity(sensitivity, l0_sensitivity)
-        return limits
 
-    def _bind(
-        self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
-    ) -> None:
-        """Set what is stated, checked."""
-        l0 = check_l0(l0_sensitivity)
-        limits = self._limits(sensitivity, bounds, bounding, l0)
-        vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0)
+    @classmethod
+    def _part_limits(cls, part: Part, request: Request, sensitivity: Fraction) -> Bounds:
+        """Return the bounds that the scale for a part depends on; clamped noise need not know its bounds.
+
+        Raises ParameterError where the part has no bounds to keep, or the mechanism cannot be truncated.
+        """
+        if request.bounding is None:
+            return NO_BOUNDS
+        if part.limits is None and part.lower is None and part.upper is None:
+            raise ParameterError(
+                f"Nothing bounds the {part.name}: it can be any number.", "pass bounds=(lower, upper)."
+            )
+        if request.bounding != "truncated":
+            return NO_BOUNDS
+        width = None
+        # calibrated for one bound, truncated noise keeps its loss within any two; the distance of bounds that
+        # are fixed is all that the scale depends on
+        if part.limits is None and part.lower is not None and part.upper is not None:
+            width = part.upper - part.lower
+            if width == 0:
+                raise ParameterError(f"The {part.name} can be one number only, which is public.")
+        limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
+        cls._check_bounds(limits, sensitivity, part.moves)
+        return limits
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
@@ -228,10 +245,10 @@ class Additive:
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
         twin = copy.copy(self)
-        twin._bind(self.sensitivity, bounds, bounding, l0_sensitivity)
+        vars(twin).update(self._stated(self.sensitivity, bounds, bounding, l0_sensitivity))
         return twin
 
-    @property
+    @functools.cached_property
     def distribution(self) -> Distribution:
         """The distribution of the noise before any bounding."""
         raise NotImplementedError
@@ -295,8 +312,7 @@ class Additive:
         min(1, G(h)/G(u)) and min(1, G(h)/G(v)), and both are at least 2 G(h), because G <= 1/2. Clamping
         moves no number further from a statistic within the bounds.
         """
-        check_level(level)
-        half = self.distribution.central(level)
+        half = self.distribution.central(proportion(level, "level"))
         return 0.0 - half, half
 
     # Draws and samples.
@@ -365,26 +381,31 @@ class Continuous(Additive):
     whole_on_grid: ClassVar[bool] = True
     """Whether the sensitivity must be a whole number of steps of a grid that is given."""
 
-    def _settle(
-        self, scale: Callable[[Fraction, Fraction | int | None], Fraction], grid: Rational | None
-    ) -> None:
-        """Set the grid and the scale on it.
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
+        """Return the scale that noise needs for a sensitivity and a range (None: open), in their unit."""
+        raise NotImplementedError
 
-        ``scale``: what noise needs for a sensitivity and a range (None for an open one), in one unit.
-        """
-        plain = scale(self.sensitivity, self.limits.width)
+    def _place(self, grid: Rational | None, **fields: Any) -> None:
+        """Set checked fields, and the scale on a grid that is given or found."""
+        vars(self).update(fields)
         if grid is None:
-            step = self._default_grid(plain)
+            step = self._default_grid(self._scale(self.sensitivity, self.limits.width))
         else:
-            step = check_grid(grid, self.sensitivity if self.whole_on_grid else None, plain)
-        vars(self).update(grid=step, exact=grid is not None)
-        steps = scale(self.moved_steps, self.limits.steps(step))
-        check_drawable(steps, step)
+            step = check_grid(grid, self.sensitivity if self.whole_on_grid else None)
+        self._settle(step, exact=grid is not None)
+
+    def _settle(self, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
+        """Set checked fields, and the scale on this grid; return the mechanism."""
+        vars(self).update(fields, grid=grid, exact=exact)
+        steps = self._scale(self.moved_steps, self.limits.steps(grid))
+        check_fine(steps)
+        check_drawable(steps, grid)
         vars(self).update(steps=steps)
+        return self
 
     def _default_grid(self, plain: Fraction) -> Fraction:
         """Return the grid where none is given, for noise of this scale."""
-        return rounding_grid(self.sensitivity, plain)
+        return power_below(min(self.sensitivity, plain)) / ((1 << GRID_BITS) * ROUNDING_STEPS)
 
     @property
     def moved_steps(self) -> Fraction:
@@ -414,6 +435,7 @@ class Continuous(Additive):
         statistic within the bounds (```Additive.interval```).
         With ``s``: the quantiles that leave (1 - level)/2 on either side.
         """
+        level = proportion(level, "level")
         low, high = super().interval(level)
         if s is None:
             return low, high
@@ -462,8 +484,12 @@ class Discrete(Additive):
     exact = True
 
     @classmethod
-    def _limits(cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: int | None) -> Bounds:
-        return super()._limits(sensitivity, bounds, bounding, l0_sensitivity).whole()
+    def _check_counts(cls, part: Part, instead: str) -> None:
+        """Refuse a part that does not count records; ``instead``: the mechanism to use for it."""
+        if not part.counts:
+            raise ParameterError(
+                f"mechanism={cls.name!r} is for counts.", f'use mechanism="{instead}" for numbers.'
+            )
 
     def pmf(self, z: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Probability of the noise, or of the number released for ``s``, at integers; zero elsewhere."""
@@ -499,3 +525,78 @@ class Discrete(Additive):
         below = free if first is None else centers - first
         above = free if last is None else last - centers
         return np.asarray(centers + self.draw_within(below, above, generator))
+
+
+# Whole numbers of a unit plus noise, in releases and in samples alike.
+
+
+def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Floats:
+    """Return whole numbers of ``unit`` plus noise, as multiples of the mechanism's grid."""
+    assert mechanism.limits.bounding != "truncated", "truncated noise depends on the distances to its bounds"
+    steps = mechanism._noise(len(whole), source)
+    grid = mechanism.grid
+    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < EXACT:
+        if grid == unit:
+            return np.asarray((whole + steps).astype(np.float64) * float(grid))
+        # both terms are exact doubles; their sum is rounded once, after the noise
+        if _largest_size(steps) < EXACT:
+            return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
+    sums = [number + step for number, step in zip(in_steps(whole, unit, grid), steps.tolist(), strict=True)]
+    return np.array([float(total) for total in sums]) * float(grid)
+
+
+def add_within(
+    whole: Whole, unit: Fraction, mechanism: Additive, limits: tuple[Any, Any], source: Source
+) -> Floats:
+    """Return whole numbers of ``unit`` clamped into ``limits``, plus noise truncated to them.
+
+    ``limits``: a lower and an upper end for all numbers, or one of each for every number.
+    """
+    grid = mechanism.grid
+    if isinstance(whole, np.ndarray) and np.ndim(limits[0]) == np.ndim(limits[1]) == 0:
+        quick = _add_within_static(whole, unit, mechanism, limits, source)
+        if quick is not None:
+            return quick
+    numbers = in_steps(whole, unit, grid)
+    lowest, highest = (
+        [step(limit, grid)] * len(numbers)
+        if np.ndim(limit) == 0
+        else [step(one, grid) for one in np.asarray(limit).tolist()]
+        for step, limit in zip((first_step, last_step), limits, strict=True)
+    )
+    centers, below, above = [], [], []
+    for number, least, most in zip(numbers, lowest, highest, strict=True):
+        if least is not None and most is not None:
+            most = max(least, most)  # a range narrower than a step is its lower end
+        center = number if least is None else max(number, least)
+        center = center if most is None else min(center, most)
+        centers.append(center)
+        below.append(UNBOUNDED if least is None else min(center - least, UNBOUNDED))
+        above.append(UNBOUNDED if most is None else min(most - center, UNBOUNDED))
+    drawn = mechanism.draw_within(np.array(below, np.int64), np.array(above, np.int64), source)
+    sums = [center + step for center, step in zip(centers, drawn.tolist(), strict=True)]
+    return np.array([float(total) for total in sums]) * float(grid)
+
+
+def _add_within_static(
+    whole: Integers, unit: Fraction, mechanism: Additive, limits: tuple[Any, Any], source: Source
+) -> Floats | None:
+    """Return the same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
+    finer = unit / mechanism.grid
+    low, high = first_step(limits[0], mechanism.grid), last_step(limits[1], mechanism.grid)
+    reach = max(_largest_size(whole), 1) * math.ceil(finer)  # an empty table is like any other
+    if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
+        return None
+    if low is not None and high is not None:
+        high = max(low, high)
+    centers = whole if finer == 1 else whole * int(finer)
+    if low is not None or high is not None:
+        centers = np.clip(centers, low, high)
+    free = np.full(whole.size, UNBOUNDED, np.int64)
+    below = free if low is None else centers - low
+    above = free if high is None else high - centers
+    return np.asarray((centers + mechanism.draw_within(below, above, source)) * float(mechanism.grid))
+
+
+def _largest_size(numbers: Integers) -> int:
+    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))

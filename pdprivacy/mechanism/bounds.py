@@ -32,7 +32,8 @@ from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import rational
 
-__all__ = ["FURTHEST", "LEAST_RANGE", "Bounding", "Bounds", "bias_between", "bounding_name", "mse_between"]
+__all__ = ["FURTHEST", "LEAST_RANGE", "NO_BOUNDS", "Bounding", "Bounds", "bias_between", "bounding_name"]
+__all__ += ["mse_between"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "clamp", "bit"]
@@ -101,7 +102,7 @@ class Bounds:
     def of(cls, bounds: Any, bounding: Any) -> Bounds:
         """The bounds that the arguments of a mechanism state."""
         if bounds is None and bounding is None:
-            return cls()
+            return NO_BOUNDS
         if bounding is None:
             raise ParameterError(
                 "'bounds' need a 'bounding', which says how they are kept.",
@@ -173,6 +174,8 @@ class Bounds:
 
         Raises ParameterError for a range of too few of them.
         """
+        if self.bounding is None:
+            return None
         first, last = self.on_grid(grid)
         if first is None or last is None:
             return None
@@ -185,6 +188,8 @@ class Bounds:
 
     def whole(self) -> Bounds:
         """The whole numbers within the bounds."""
+        if self.bounding is None:
+            return self
         ends = self.on_grid(Fraction(1))
         first, last = (None if end is None else Fraction(end) for end in ends)
         if first is not None and last is not None and first >= last:
@@ -309,6 +314,9 @@ class Bounds:
         if bounding == "truncated":
             return float(error(np.array(0.0)))
         return _largest(error, width / 2)
+
+
+NO_BOUNDS = Bounds()
 
 
 def bias_between(noise: Distribution, bounding: Bounding, below: Floats, above: Floats) -> Floats:

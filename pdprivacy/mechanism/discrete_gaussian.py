@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,11 +18,10 @@ from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import bisect, root_above
-from pdprivacy.mechanism.additive import Discrete, check_l0, whole_sensitivity
+from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
 from pdprivacy.mechanism.grid import LEAST_STEPS, Floats, Integers, check_drawable
-from pdprivacy.mechanism.release import check_counts, part_bounds
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
 
@@ -57,7 +56,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     return math.fsum(gain)
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int) -> Fraction:
     """Return a sigma whose delta is at most ``delta`` for all shifts of `_shifts`, one of the least."""
     root = math.isqrt(squared) if moves == 1 else math.sqrt(squared)
@@ -198,16 +197,21 @@ class DiscreteGaussian(Discrete):
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
-        loss, l0 = Approx(epsilon, delta), check_l0(l0_sensitivity)
+        loss = Approx(epsilon, delta)
         check_one_of("calibration", calibration, ("exact", "zcdp"))
-        exact, alone = calibration == "exact", l0 in (None, 1)
-        whole_only = exact and alone
-        sens = whole_sensitivity(sensitivity) if whole_only else positive(sensitivity, "sensitivity")
-        stated = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._bind(sens, bounds, bounding, l0, **stated)
+        stated = self._stated(positive(sensitivity, "sensitivity"), bounds, bounding, l0_sensitivity)
+        if calibration == "exact" and l0_sensitivity in (None, 1):
+            whole_sensitivity(sensitivity)
+        self._settle(epsilon=loss.epsilon, delta=loss.delta, calibration=calibration, **stated)
+
+    def _settle(self, **fields: Any) -> Self:
+        """Set checked fields, and the scale; return the mechanism."""
+        vars(self).update(fields)
+        sens, moves, exact = self.sensitivity, self.l0_sensitivity or 1, self.calibration == "exact"
+        whole_only = exact and moves == 1
         # the squared norm of whole numbers is whole, and a root as a double may be too small
         squared = math.floor(sens**2 * (1 if whole_only else 1 + Fraction(1, 2**40)))
-        if exact and not (alone or 1 <= squared <= MOST_SQUARED):
+        if exact and not (moves == 1 or 1 <= squared <= MOST_SQUARED):
             raise ParameterError(
                 "calibration='exact' is for an l2 sensitivity from 1 to 4 of several numbers "
                 f"(got {float(sens):g}).",
@@ -215,14 +219,14 @@ class DiscreteGaussian(Discrete):
             )
         found = []
         if exact:
-            found.append(_discrete_sigma(loss.epsilon, loss.delta, squared, l0 or 1))
+            found.append(_discrete_sigma(self.epsilon, self.delta, squared, moves))
         if not whole_only:
-            found.append(
-                root_above(max(sens**2, Fraction(squared)) / (2 * zcdp_rho(loss.epsilon, loss.delta)))
-            )
+            rho = zcdp_rho(self.epsilon, self.delta)
+            found.append(root_above(max(sens**2, Fraction(squared)) / (2 * rho)))
         steps = min(found)
         check_drawable(max(steps, LEAST_STEPS), self.grid)
         vars(self).update(steps=steps)
+        return self
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
@@ -232,13 +236,18 @@ class DiscreteGaussian(Discrete):
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Discrete Gaussian noise for a part of a release that counts records: see the notes."""
-        bounds, cost = part_bounds(part, request), request.each
-        check_counts(part, cls.name, 'use mechanism="gaussian" for numbers.')
-        bounds |= {"l0_sensitivity": part.moves}
-        if part.moves == 1 and _exact(part):
-            return cls(cost.epsilon, cost.delta, part.l1, **bounds)
+        cls._check_counts(part, "gaussian")
+        cost, exact = request.each, _exact(part)
         share = root_above(part.l2_squared / part.weight)
-        return cls(cost.epsilon, cost.delta, share, "exact" if _exact(part) else "zcdp", **bounds)
+        moved = Fraction(part.l1) if exact and part.moves == 1 else share
+        return cls.__new__(cls)._settle(
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            sensitivity=moved,
+            limits=cls._part_limits(part, request, moved),
+            l0_sensitivity=part.moves,
+            calibration="exact" if exact else "zcdp",
+        )
 
     @property
     def multiplier(self) -> Fraction:
@@ -250,7 +259,7 @@ class DiscreteGaussian(Discrete):
         """The parameter of P(z) proportional to exp(-z^2 / (2 sigma^2)), exact."""
         return self.steps
 
-    @property
+    @functools.cached_property
     def distribution(self) -> DiscreteNormal:
         """The discrete normal distribution of this sigma."""
         return DiscreteNormal(self.scale)

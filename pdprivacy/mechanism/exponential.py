@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from pdprivacy.checks import flag, real, reals, whole
+from pdprivacy.checks import flag, proportion, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism.additive import check_level, check_source, whole_sensitivity
+from pdprivacy.mechanism.additive import check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
 from pdprivacy.mechanism.grid import Floats, Integers
 from pdprivacy.noise import Source
@@ -101,7 +101,7 @@ class _Decaying(_Selection):
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
         """With probability ``level`` the score of what is selected is at most this below the best one."""
-        check_level(level)
+        level = proportion(level, "level")
         return self.scale * (math.log(real(candidates, "candidates", 1)) - math.log1p(-level))
 
 
@@ -268,7 +268,7 @@ class NoisyMax(_Selection):
 
         Twice what no noise exceeds in size with that probability.
         """
-        check_level(level)
+        level = proportion(level, "level")
         return 2 * self.noise.interval(1 - (1 - level) / real(candidates, "candidates", 1, 2**50))[1]
 
     def probabilities(self, scores: Any) -> Floats:

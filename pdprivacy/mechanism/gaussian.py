@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +16,14 @@ from pdprivacy.exact import root_above, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.grid import (
+    DRAWN_BITS,
+    INVERTED_BITS,
     ROUNDING_STEPS,
     Integers,
     check_drawable,
     check_size,
+    release_grid,
 )
-from pdprivacy.mechanism.release import DRAWN_BITS, INVERTED_BITS, part_bounds, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive
 
@@ -177,19 +180,18 @@ class Gaussian(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         loss, sens = Approx(epsilon, delta), positive(sensitivity, "sensitivity")
-        plain = noise_multiplier(loss.epsilon, loss.delta, calibration)
-        self._bind(
-            sens,
-            bounds,
-            bounding,
-            l0_sensitivity,
-            epsilon=loss.epsilon,
-            delta=loss.delta,
-            calibration=calibration,
-        )
-        self._settle(lambda moved, _: moved * plain, grid)
-        if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
-            check_drawable(self.steps * Fraction(3, 2), self.grid)
+        noise_multiplier(loss.epsilon, loss.delta, calibration)
+        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        self._place(grid, epsilon=loss.epsilon, delta=loss.delta, calibration=calibration, **stated)
+
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
+        return moved * self.multiplier
+
+    def _settle(self, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
+        super()._settle(grid, exact=exact, **fields)
+        if self.limits.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
+            check_drawable(self.steps * Fraction(3, 2), grid)
+        return self
 
     @property
     def multiplier(self) -> Fraction:
@@ -214,7 +216,7 @@ class Gaussian(Continuous):
         Parts share the l2 norm, truncated or not: for weights w that sum to one, parts of deviation
         ``multiplier * l2 / sqrt(w)`` are one Gaussian vector of the whole loss.
         """
-        bounds, cost = part_bounds(part, request), request.each
+        cost = request.each
         calibration = request.calibration or "analytic"
         assert calibration != "published"
         share = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
@@ -223,11 +225,19 @@ class Gaussian(Continuous):
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
         # rounding to a grid coarser than the unit moves each number that a record moves by a step
         rounding = part.moves * grid * root_above(1 / part.weight) if grid > part.unit else 0
-        if truncated:  # the scale does not depend on the bounds, and the share is no range to compare with
-            bounds["bounds"] = (0, math.inf)
-        return cls(cost.epsilon, cost.delta, share + rounding, calibration, grid=grid, **bounds)
+        moved = share + rounding
+        return cls.__new__(cls)._settle(
+            grid,
+            exact=True,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            sensitivity=moved,
+            limits=cls._part_limits(part, request, moved),
+            l0_sensitivity=part.moves,
+            calibration=calibration,
+        )
 
-    @property
+    @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
         """The normal distribution of this standard deviation."""
         return GeneralizedNormal.gaussian(self.scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,9 +22,8 @@ from pdprivacy.mechanism.additive import (
     remembered,
 )
 from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import GRID_BITS, Integers
+from pdprivacy.mechanism.grid import GRID_BITS, INVERTED_BITS, Integers, moved_on_grid, release_grid
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.release import INVERTED_BITS, moved_on_grid, part_bounds, release_grid, share_of_loss
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
 
@@ -172,21 +172,13 @@ class GeneralizedGaussian(Continuous):
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
-        stated = Approx(epsilon, delta)
-        sens, order = positive(sensitivity, "sensitivity"), rational(p, "p")
-        if not 1 <= order <= MOST_ORDER:
-            raise ParameterError(
-                f"'p' must be between 1 and {MOST_ORDER} (got {got(p)}).",
-                "p=1 is Laplace noise, p=2 Gaussian.",
-            )
-        eps, slack = stated.epsilon, stated.delta
-        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps, delta=slack, p=order)
+        cost, sens, order = Approx(epsilon, delta), positive(sensitivity, "sensitivity"), _order(p)
+        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        self._place(grid, epsilon=cost.epsilon, delta=cost.delta, p=order, **stated)
 
-        def scale(moved: Fraction, width: Fraction | int | None) -> Fraction:
-            l0, truncated = self.l0_sensitivity or 1, self.bounding == "truncated"
-            return generalized_gaussian_scale(eps, slack, moved, order, width, l0, truncated)
-
-        self._settle(scale, grid)
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
+        moves, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
+        return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, moves, truncated)
 
     def _default_grid(self, plain: Fraction) -> Fraction:
         if self.p == 1:
@@ -204,15 +196,27 @@ class GeneralizedGaussian(Continuous):
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Generalized Gaussian noise for a part of a release."""
-        bounds = part_bounds(part, request) | {"l0_sensitivity": part.moves}
-        epsilon, delta = share_of_loss(part, request)
         assert request.p is not None
-        tried = cls(epsilon, delta, part.l1 * part.unit, request.p, l0_sensitivity=part.moves)
-        grid = release_grid(part.unit, Fraction(tried.scale), INVERTED_BITS)
+        epsilon, delta, p = (
+            request.each.epsilon * part.weight,
+            request.each.delta * part.weight,
+            _order(request.p),
+        )
+        scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.moves)
+        grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = moved_on_grid(part, grid, request.bounding == "truncated")
-        return cls(epsilon, delta, moved, request.p, grid=grid, **bounds)
+        return cls.__new__(cls)._settle(
+            grid,
+            exact=True,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=moved,
+            limits=cls._part_limits(part, request, moved),
+            l0_sensitivity=part.moves,
+            p=p,
+        )
 
-    @property
+    @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
         """The generalized normal distribution of this order and scale."""
         return GeneralizedNormal.of(float(self.p), self.scale)
@@ -236,3 +240,14 @@ class GeneralizedGaussian(Continuous):
         if self.p == 1:
             return noise.truncated_laplace(self.steps, below, above, source)
         return noise.generalized_normal(self.p, power_up(self.steps, self.p), below, above, source)
+
+
+def _order(p: Rational) -> Fraction:
+    """Return the order as an exact number; refuse one that noise cannot have."""
+    order = rational(p, "p")
+    if not 1 <= order <= MOST_ORDER:
+        raise ParameterError(
+            f"'p' must be between 1 and {MOST_ORDER} (got {got(p)}).",
+            "p=1 is Laplace noise, p=2 Gaussian.",
+        )
+    return order

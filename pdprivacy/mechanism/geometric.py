@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,6 @@ from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensi
 from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.grid import LEAST_STEPS, Integers, check_drawable
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.release import check_counts, part_bounds, share_of_loss
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
 
@@ -111,24 +111,34 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), whole_sensitivity(sensitivity)
-        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
-        steps = sens / eps
+        self._settle(epsilon=eps, **self._stated(sens, bounds, bounding, l0_sensitivity))
+
+    def _settle(self, **fields: Any) -> Self:
+        """Set checked fields, and the scale; return the mechanism."""
+        vars(self).update(fields)
+        steps = self.sensitivity / self.epsilon
         check_drawable(max(steps, LEAST_STEPS), self.grid)
-        if bounding == "truncated":
+        if self.limits.bounding == "truncated":
             width = None if self.limits.width is None else int(self.limits.width)
-            steps = truncated_geometric_scale(eps, int(sens), width, self.l0_sensitivity or 1)
+            moved, moves = int(self.sensitivity), self.l0_sensitivity or 1
+            steps = truncated_geometric_scale(self.epsilon, moved, width, moves)
             check_drawable(max(steps, LEAST_STEPS), self.grid)
         vars(self).update(steps=steps)
+        return self
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Geometric noise for a part of a release that counts records."""
-        bounds = part_bounds(part, request)
-        check_counts(part, cls.name, 'use mechanism="laplace" for numbers.')
-        epsilon, _ = share_of_loss(part, request)
-        return cls(epsilon, Fraction(part.l1), **bounds)
+        cls._check_counts(part, "laplace")
+        moved = Fraction(part.l1)
+        return cls.__new__(cls)._settle(
+            epsilon=request.each.epsilon * part.weight,
+            sensitivity=moved,
+            limits=cls._part_limits(part, request, moved).whole(),
+            l0_sensitivity=part.moves,
+        )
 
-    @property
+    @functools.cached_property
     def distribution(self) -> DiscreteLaplace:
         """The discrete Laplace distribution of this scale."""
         return DiscreteLaplace(self.scale)

@@ -1,4 +1,4 @@
-"""The grid of a mechanism: how values are rounded to it, what that costs, and how noise is added on it.
+"""The grid of a mechanism: how values are rounded to it, and what that costs.
 
 Noise is a whole number of grid steps and is added to whole numbers of them, exactly, before anything becomes
 a double: a double that had been rounded before the noise came would have another sensitivity.
@@ -7,7 +7,8 @@ Values that lie on the grid move as far as their sensitivity says. Others are ro
 then each number that a record moves lies at most a step further from its neighbour: a vector of which k
 numbers move by ``sensitivity`` in all moves by at most ``sensitivity + k * grid`` in the l1 norm, and by at
 most ``sensitivity + sqrt(k) * grid`` in the l2 norm. Every mechanism calibrates its noise for that larger
-sensitivity: for a stated k, or for the `ROUNDING_STEPS` steps that the default grid leaves room for.
+sensitivity. In a release k is what a unit moves (`moved_on_grid`). A mechanism that is used directly takes
+the stated k, or leaves room for the `ROUNDING_STEPS` steps of the default grid.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,14 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import reals
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
-from pdprivacy.noise import UNBOUNDED, Source
 from pdprivacy.privacy import Rational, rational
 
 if TYPE_CHECKING:
-    from pdprivacy.mechanism.additive import Additive
+    from pdprivacy.statistic import Part
 
-__all__ = ["GRID_BITS", "ROUNDING_STEPS", "add", "add_within", "check_drawable", "check_grid", "check_size"]
-__all__ += ["first_step", "grid_units", "in_steps", "last_step", "rounding_grid"]
+__all__ = ["DRAWN_BITS", "GRID_BITS", "INVERTED_BITS", "LEAST_STEPS", "ROUNDING_STEPS", "check_drawable"]
+__all__ += ["check_fine", "check_grid", "check_size", "first_step", "grid_units", "in_steps", "last_step"]
+__all__ += ["moved_on_grid", "release_grid"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -38,6 +39,12 @@ Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
 
 GRID_BITS = 20
 """A grid is at most 2**-20 of the scale of the noise."""
+
+DRAWN_BITS = 48
+"""The bits of a scale in the steps of a release: it is at most 2**49 of them."""
+
+INVERTED_BITS = 30
+"""The number for noise that is drawn by inversion, where double precision decides nearly all draws."""
 
 ROUNDING_STEPS = 2**10
 """The number of steps by which the sensitivity grows on a default grid (2**-20 of it): enough for 2**10
@@ -48,9 +55,23 @@ MOST_SCALE_BITS = 963  # 2**963 is about 1e290
 EXACT = 2**53
 
 
-def rounding_grid(sensitivity: Fraction, scale: Fraction) -> Fraction:
-    """Return the grid to which values are rounded where none is given."""
-    return power_below(min(sensitivity, scale)) / ((1 << GRID_BITS) * ROUNDING_STEPS)
+def release_grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fraction:
+    """Return a power of two well below the scale: at most the unit, unless too many steps would be drawn."""
+    power = power_below(scale)
+    return max(min(unit, power / (1 << GRID_BITS)), power / (1 << bits))
+
+
+def moved_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
+    """Return how far the part moves in the l1 norm on a grid that may be coarser than its unit."""
+    moved = part.l1 * part.unit
+    if grid <= part.unit:
+        return moved
+    # rounding moves each number that a record moves by a step
+    coarse = (math.floor(moved / grid) + part.moves) * grid
+    if truncated and part.moves == 1 and part.lower is not None and part.upper is not None:
+        # clamped to the grid within its bounds first, the number moves no further than they are apart
+        return min(coarse, max((part.upper - part.lower) // grid, 1) * grid)
+    return coarse
 
 
 def check_size(size: int, most: int) -> None:
@@ -62,8 +83,8 @@ def check_size(size: int, most: int) -> None:
         )
 
 
-def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) -> Fraction:
-    """Return a grid that is a power of two, divides the sensitivity, and lies well below the scale."""
+def check_grid(grid: Rational, sensitivity: Fraction | None) -> Fraction:
+    """Return a grid that is a power of two and divides the sensitivity."""
     # a float that is a power of two is one exactly, whatever its shortest decimal form
     step = Fraction(grid) if isinstance(grid, float) and math.isfinite(grid) else rational(grid, "grid")
     if step <= 0:
@@ -72,9 +93,13 @@ def check_grid(grid: Rational, sensitivity: Fraction | None, scale: Fraction) ->
         raise ParameterError(f"'grid' must be a power of two (got {got(grid)}).")
     if sensitivity is not None and (sensitivity / step).denominator != 1:
         raise ParameterError("'sensitivity' must be a whole number of grid steps.")
-    if scale < step * (1 << GRID_BITS):
-        raise ParameterError("'grid' must be at most 2**-20 of the scale.")
     return step
+
+
+def check_fine(steps: Fraction) -> None:
+    """Refuse a scale of so few grid steps that the grid shows in the noise."""
+    if steps < 1 << GRID_BITS:
+        raise ParameterError("'grid' must be at most 2**-20 of the scale.")
 
 
 def check_drawable(steps: Fraction, grid: Fraction) -> None:
@@ -116,80 +141,6 @@ def grid_units(
         raise ParameterError(f"Values must be below 2**62 grid steps of {step}.")
     steps = rounded.astype(np.int64)
     return np.asarray(np.clip(steps, first, last) if bounded else steps)
-
-
-# Whole numbers of a unit plus noise, in releases and in samples alike.
-
-
-def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Floats:
-    """Return whole numbers of ``unit`` plus noise, as multiples of the mechanism's grid."""
-    steps = mechanism.draw(len(whole), source)
-    grid = mechanism.grid
-    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < EXACT:
-        if grid == unit:
-            return np.asarray((whole + steps).astype(np.float64) * float(grid))
-        # both terms are exact doubles; their sum is rounded once, after the noise
-        if _largest_size(steps) < EXACT:
-            return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
-    sums = [number + step for number, step in zip(in_steps(whole, unit, grid), steps.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
-
-
-def add_within(
-    whole: Whole, unit: Fraction, mechanism: Additive, limits: tuple[Any, Any], source: Source
-) -> Floats:
-    """Return whole numbers of ``unit`` clamped into ``limits``, plus noise truncated to them.
-
-    ``limits``: a lower and an upper end for all numbers, or one of each for every number.
-    """
-    grid = mechanism.grid
-    if isinstance(whole, np.ndarray) and np.ndim(limits[0]) == np.ndim(limits[1]) == 0:
-        quick = _add_within_static(whole, unit, mechanism, limits, source)
-        if quick is not None:
-            return quick
-    numbers = in_steps(whole, unit, grid)
-    lowest, highest = (
-        [step(limit, grid)] * len(numbers)
-        if np.ndim(limit) == 0
-        else [step(one, grid) for one in np.asarray(limit).tolist()]
-        for step, limit in zip((first_step, last_step), limits, strict=True)
-    )
-    centers, below, above = [], [], []
-    for number, least, most in zip(numbers, lowest, highest, strict=True):
-        if least is not None and most is not None:
-            most = max(least, most)  # a range narrower than a step is its lower end
-        center = number if least is None else max(number, least)
-        center = center if most is None else min(center, most)
-        centers.append(center)
-        below.append(UNBOUNDED if least is None else min(center - least, UNBOUNDED))
-        above.append(UNBOUNDED if most is None else min(most - center, UNBOUNDED))
-    drawn = mechanism.draw_within(np.array(below, np.int64), np.array(above, np.int64), source)
-    sums = [center + step for center, step in zip(centers, drawn.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
-
-
-def _add_within_static(
-    whole: Integers, unit: Fraction, mechanism: Additive, limits: tuple[Any, Any], source: Source
-) -> Floats | None:
-    """Return the same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
-    finer = unit / mechanism.grid
-    low, high = first_step(limits[0], mechanism.grid), last_step(limits[1], mechanism.grid)
-    reach = max(_largest_size(whole), 1) * math.ceil(finer)  # an empty table is like any other
-    if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
-        return None
-    if low is not None and high is not None:
-        high = max(low, high)
-    centers = whole if finer == 1 else whole * int(finer)
-    if low is not None or high is not None:
-        centers = np.clip(centers, low, high)
-    free = np.full(whole.size, UNBOUNDED, np.int64)
-    below = free if low is None else centers - low
-    above = free if high is None else high - centers
-    return np.asarray((centers + mechanism.draw_within(below, above, source)) * float(mechanism.grid))
-
-
-def _largest_size(numbers: Integers) -> int:
-    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
 
 
 def in_steps(whole: Whole, unit: Fraction, grid: Fraction) -> list[int]:

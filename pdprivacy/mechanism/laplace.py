@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,9 +19,8 @@ from pdprivacy.mechanism.additive import (
     finite_width,
     remembered,
 )
-from pdprivacy.mechanism.bounds import Bounding, Bounds
-from pdprivacy.mechanism.grid import Integers
-from pdprivacy.mechanism.release import moved_on_grid, part_bounds, release_grid, share_of_loss
+from pdprivacy.mechanism.bounds import Bounding
+from pdprivacy.mechanism.grid import Integers, moved_on_grid, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
 
@@ -168,15 +168,19 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
-        _check_calibration(calibration, self.limits)
+        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        check_one_of("calibration", calibration, ("published", None))
+        if calibration == "published" and bounding != "truncated":
+            raise ParameterError(
+                "calibration='published' is for bounding='truncated'.",
+                "leave calibration out: without truncation the plain scale is right.",
+            )
+        self._place(grid, epsilon=eps, calibration=calibration, **stated)
 
-        def scale(moved: Fraction, width: Fraction | int | None) -> Fraction:
-            if bounding != "truncated" or calibration == "published":
-                return moved / eps
-            return truncated_laplace_scale(eps, moved, width, self.l0_sensitivity or 1)
-
-        self._settle(scale, grid)
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
+        if self.limits.bounding != "truncated" or self.calibration == "published":
+            return moved / self.epsilon
+        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)
 
     @property
     def loss(self) -> Pure:
@@ -189,14 +193,20 @@ class Laplace(Continuous):
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Laplace noise for a part of a release."""
-        bounds = part_bounds(part, request)
-        epsilon, _ = share_of_loss(part, request)
-        if request.calibration is not None:
-            bounds["calibration"] = request.calibration
+        epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
-        return cls(epsilon, moved_on_grid(part, grid, request.bounding == "truncated"), grid=grid, **bounds)
+        moved = moved_on_grid(part, grid, request.bounding == "truncated")
+        return cls.__new__(cls)._settle(
+            grid,
+            exact=True,
+            epsilon=epsilon,
+            sensitivity=moved,
+            limits=cls._part_limits(part, request, moved),
+            l0_sensitivity=part.moves,
+            calibration=request.calibration,
+        )
 
-    @property
+    @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
         """The Laplace distribution of this scale."""
         return GeneralizedNormal.of(1, self.scale)
@@ -206,14 +216,3 @@ class Laplace(Continuous):
 
     def _noise_within(self, below: Integers, above: Integers, source: Source) -> Integers:
         return noise.truncated_laplace(self.steps, below, above, source)
-
-
-def _check_calibration(calibration: object, limits: Bounds) -> None:
-    check_one_of("calibration", calibration, ("published", None))
-    if calibration is None:
-        return
-    if limits.bounding != "truncated":
-        raise ParameterError(
-            "calibration='published' is for bounding='truncated'.",
-            "leave calibration out: without truncation the plain scale is right.",
-        )

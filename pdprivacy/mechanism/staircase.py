@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,8 +14,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
 from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_grid
-from pdprivacy.mechanism.release import moved_on_grid, part_bounds, share_of_loss
+from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_fine, check_grid, moved_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
 
@@ -97,8 +97,8 @@ class Staircase(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._bind(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
-        if self.l0_sensitivity is not None and self.l0_sensitivity > 1:
+        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        if l0_sensitivity is not None and l0_sensitivity > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
                 f"(got l0_sensitivity={got(l0_sensitivity)}).",
@@ -107,49 +107,56 @@ class Staircase(Continuous):
         share = _least_error(eps) if gamma is None else rational(gamma, "gamma")
         if not 0 < share < 1:
             raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
-        if grid is None:
-            unit = power_below(share * sens) / (1 << GRID_BITS)
-        else:
-            unit = check_grid(grid, sens, share * sens)
-        stair = math.ceil(sens / unit) + (1 if grid is None else 0)
-        if stair > WIDEST or stair > WIDEST * eps:
+        unit = power_below(share * sens) / (1 << GRID_BITS) if grid is None else check_grid(grid, sens)
+        self._break(share, unit, exact=grid is not None, epsilon=eps, **stated)
+
+    def _break(self, share: Fraction, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
+        """Set checked fields, and stairs that break at this share of their width; return the mechanism."""
+        vars(self).update(fields, grid=grid, exact=exact)
+        check_fine(share * self.sensitivity / grid)
+        stair = math.ceil(self.sensitivity / grid) + (0 if exact else 1)
+        if stair > WIDEST or stair > WIDEST * self.epsilon:
             raise ParameterError(
                 "Staircase noise cannot be drawn: its stairs would be too many grid steps.",
                 "'epsilon' from 1e-5 on is always possible at the default gamma.",
             )
-        vars(self).update(
-            grid=unit,
-            exact=grid is not None,
-            stair=stair,
-            steps=Fraction(stair),
-            step=min(max(round(share * stair), 1), stair),
-        )
+        step = min(max(round(share * stair), 1), stair)
+        vars(self).update(stair=stair, steps=Fraction(stair), step=step)
+        return self
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Staircase noise for a part of a release of which a unit moves one number."""
-        bounds = part_bounds(part, request)
         if part.moves > 1:
             raise ParameterError(
                 f"mechanism='staircase' is for one changed number, and a unit can change {part.moves} of "
                 f"the {part.name}.",
                 'mechanism="laplace", whose loss adds up to epsilon however a change is spread.',
             )
-        epsilon, _ = share_of_loss(part, request)
-        moved = part.l1 * part.unit
-        fine = power_below(_least_error(epsilon) * moved) / (1 << GRID_BITS)
+        epsilon, moved = request.each.epsilon * part.weight, part.l1 * part.unit
+        share = _least_error(epsilon)
+        fine = power_below(share * moved) / (1 << GRID_BITS)
         # at most 2**51 steps a stair, and a stair over epsilon
         drawable = power_below(moved / min(epsilon, Fraction(1))) / 2**50
         grid = max(min(part.unit, fine), drawable)
         moved = moved_on_grid(part, grid, truncated=False)
-        return cls(epsilon, moved, grid, **{"l0_sensitivity": 1, **bounds})
+        limits = cls._part_limits(part, request, moved)
+        return cls.__new__(cls)._break(
+            share,
+            grid,
+            exact=True,
+            epsilon=epsilon,
+            sensitivity=moved,
+            limits=limits,
+            l0_sensitivity=part.moves,
+        )
 
     @property
     def gamma(self) -> float:
         """The place at which each stair breaks, as a share of its width."""
         return self.step / self.stair
 
-    @property
+    @functools.cached_property
     def distribution(self) -> Stairs:
         """The staircase distribution of this width and break."""
         return Stairs(float(min(self.epsilon, FLAT)), self.scale, self.gamma)

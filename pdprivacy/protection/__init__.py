@@ -1,13 +1,21 @@
 """Protected frames: a frame bound to its declaration and budget, its row steps, and what stands behind it."""
 
 from pdprivacy.protection.column import ProtectedColumn
-from pdprivacy.protection.frame import ROW_STEPS, Labels, ProtectedFrame, find, unprotected
-from pdprivacy.protection.parts import divide, draw
-from pdprivacy.protection.protect import protect
+from pdprivacy.protection.frame import (
+    ROW_STEPS,
+    Labels,
+    ProtectedFrame,
+    divide,
+    draw,
+    find,
+    transformed,
+    unprotected,
+)
+from pdprivacy.protection.opaque import REFUSED, refusal
 from pdprivacy.protection.protected import Protected, Step, declared, lineage
-from pdprivacy.protection.row_steps import transformed
 
 __all__ = [
+    "REFUSED",
     "ROW_STEPS",
     "Labels",
     "Protected",
@@ -19,7 +27,7 @@ __all__ = [
     "draw",
     "find",
     "lineage",
-    "protect",
+    "refusal",
     "transformed",
     "unprotected",
 ]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
+from pdprivacy import expressions
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
-from pdprivacy.expressions import ExpressionReader, Syntax, date_field
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.protected import Protected
 from pdprivacy.show.tracebacks import short_tracebacks
@@ -117,10 +117,10 @@ class ProtectedColumn(Opaque):
             return domain
         return Domain((domain[_names(domain).get(self._node.id, self._node.id)],))
 
-    def _syntax(self) -> Syntax:
+    def _syntax(self) -> expressions.Syntax:
         """The expression, to be read against the declaration of its frame."""
         try:
-            return Syntax(ast.unparse(self._node), self._node, _names(self._protected.domain))
+            return expressions.Syntax(ast.unparse(self._node), self._node, _names(self._protected.domain))
         except RecursionError:
             raise QueryError("the expression is nested too deeply.") from None
 
@@ -137,8 +137,8 @@ class ProtectedColumn(Opaque):
     def _of(self, node: ast.expr) -> ProtectedColumn:
         return ProtectedColumn(self._protected, node)
 
-    def _reader(self) -> ExpressionReader:
-        return ExpressionReader(self._syntax(), self._protected.domain)
+    def _reader(self) -> expressions.ExpressionReader:
+        return expressions.ExpressionReader(self._syntax(), self._protected.domain)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
         found = self._of(node)
@@ -305,7 +305,7 @@ class DateFields:
     def _field(self, name: str) -> ProtectedColumn:
         column = self._column
         node = ast.Attribute(ast.Attribute(column._node, "dt"), name)
-        date_field(column._reader(), node)
+        expressions.date_field(column._reader(), node)
         return column._of(node)
 
     @property

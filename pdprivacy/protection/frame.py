@@ -1,36 +1,46 @@
-"""The protected frame: its declaration, row steps in pandas syntax, and releases under ``.dp``."""
+"""The protected frame: its declaration, row steps in pandas syntax, its parts, and releases under ``.dp``."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy import expressions as steps
-from pdprivacy.domain import Domain, has_hash
+from pdprivacy.checks import has_hash
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind
-from pdprivacy.expressions import Syntax, Transform
 from pdprivacy.hints import told
 from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.opaque import Opaque
-from pdprivacy.protection.protected import Protected
-from pdprivacy.protection.row_steps import transformed
+from pdprivacy.protection.protected import Protected, Step
 from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.accessor import ProtectedDP
+    from pdprivacy.engine_narwhals import EngineFrame
+    from pdprivacy.expressions import Syntax, Transform
+    from pdprivacy.ledger import Budget
+    from pdprivacy.secret import Secret
 
-__all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "find", "unprotected"]
+__all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "divide", "draw", "find", "transformed", "unprotected"]
+
+Labels: TypeAlias = Hashable | Sequence[Hashable]
+End: TypeAlias = float | str | date
+Mask: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+
 
 ROW_STEPS = (
     "assign", "astype", "clip", "cut", "dropna", "fillna", "query", "recode", "rename", "select",
 )  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
-
-Labels: TypeAlias = Hashable | Sequence[Hashable]
-End: TypeAlias = float | str | date
 
 
 @short_tracebacks
@@ -88,8 +98,8 @@ class ProtectedFrame(Opaque):
         return ProtectedFrame(transformed(protected, transform, condition))
 
     def _filtered(self, condition: str | Syntax) -> ProtectedFrame:
-        text = condition.text if isinstance(condition, Syntax) else condition
-        return self._after(steps.query(self._protected.domain, condition), text)
+        made = steps.query(self._protected.domain, condition)
+        return self._after(made, condition if isinstance(condition, str) else condition.text)
 
     def _owned(self, column: ProtectedColumn) -> Syntax:
         """The expression of a column of this frame."""
@@ -367,3 +377,122 @@ def unprotected() -> NotProtectedError:
         'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1). '
         '"python -m pdprivacy declare data.csv" writes a schema to fill in.',
     )
+
+
+# ---------------------------------------------------------------- records after a step
+
+
+def transformed(protected: Protected, transform: Transform, condition: str | None = None) -> Protected:
+    """The facts after a transform of each record.
+
+    ``condition``: in the words of the user, where it only leaves records out.
+    """
+    scope = protected.scope if transform.keep is None else protected.scope.narrowed()
+    step = Step(transform.text, condition=condition)
+    facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
+    if protected.source is not None:
+        return replace(facts, records=_then(protected.source, transform))
+    made = transform.made(protected.snapshot)
+    places = None if transform.keep is None else np.flatnonzero(transform.keep(protected.snapshot))
+    facts = replace(facts, records=_assigned(protected.snapshot, made)[list(transform.domain)])
+    return facts if places is None else _taken(facts, places)
+
+
+def _taken(facts: Protected, places: Integers) -> Protected:
+    """The facts of the records at these places."""
+    units = None if facts.units is None else facts.units[places]
+    return replace(facts, records=facts.snapshot.take(places), units=units)
+
+
+def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.DataFrame:
+    """The frame with these columns, by position: an index may hold a label twice."""
+    found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
+    for name, values in made.items():
+        found[name] = values.array
+    return found
+
+
+def _then(source: EngineFrame, transform: Transform) -> EngineFrame:
+    """The frame of another engine after a transform."""
+    from pdprivacy.engine_narwhals import Piecewise
+
+    names = list(transform.domain)
+    if not transform.columns and transform.keep is None:
+        return source.select(names)
+
+    def run(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask | None]:
+        return transform.made(frame), None if transform.keep is None else transform.keep(frame)
+
+    columns = tuple(transform.domain[name] for name in transform.columns)
+    reads = transform.reads or tuple(source.names[:1])  # one column tells the number of rows
+    found = source.then(Piecewise(reads, columns, run)).select(names)
+    found.check(transform.domain.counted)
+    return found
+
+
+# ---------------------------------------------------------------- parts
+
+
+def draw(
+    protected: Protected, held: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
+) -> ProtectedFrame:
+    """A protected frame of a secret part of the records; ``rows``: their number, where it is public."""
+    scope = protected.scope.narrowed()
+    if rows is not None:
+        scope = replace(protected.scope, rows=rows)
+    facts = replace(
+        protected,
+        scope=scope,
+        secret=secret,
+        seeded=protected.seeded or seeded,
+        lineage=(*protected.lineage, step),
+    )
+    return ProtectedFrame(_taken(facts, np.flatnonzero(held)))
+
+
+def divide(
+    protected: Protected, column: Column, purse: Callable[[], Budget]
+) -> dict[Hashable, ProtectedFrame]:
+    """A protected frame of the records of each declared label of a column, each with a budget of its own."""
+    labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
+    parts = _parts(protected, column, len(labels))
+    groups = {}
+    for part, label in zip(parts, labels, strict=True):
+        budget = purse()
+        budget.bind(protected.unit)
+        condition = f"{column.name} is {label!r}"
+        facts = replace(
+            protected,
+            scope=protected.scope.narrowed(),
+            budget=budget,
+            secret=None,  # paid for as a whole
+            lineage=(*protected.lineage, Step(condition, condition=condition)),
+        )
+        groups[label] = ProtectedFrame(part(facts))
+    return groups
+
+
+def _parts(protected: Protected, column: Column, count: int) -> list[Callable[[Protected], Protected]]:
+    """How the records of each cell of a column are chosen."""
+    from pdprivacy.engine import PandasEngine
+
+    source = protected.source
+    if source is not None:
+        from pdprivacy.engine_narwhals import Piecewise
+
+        def part_of(code: int) -> Callable[[Protected], Protected]:
+            def keep(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
+                return {}, PandasEngine(frame).codes(column, "partition") == code
+
+            found = source.then(Piecewise((column.name,), (), keep))
+            return lambda facts: replace(facts, records=found)
+
+        return [part_of(code) for code in range(count)]
+    codes = PandasEngine(protected.snapshot).codes(column, "partition")
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(count + 1))
+
+    def taking(places: Integers) -> Callable[[Protected], Protected]:
+        return lambda facts: _taken(facts, places)
+
+    return [taking(order[start:stop]) for start, stop in pairwise(ends)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import date
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,25 +16,25 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.conform import Conformed, check, check_types, clipped, conform, kept, survey
+from pdprivacy.checks import check_name, printable
+from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     DeclarationWarning,
     InvalidDataError,
     InvalidDataWarning,
     ParameterError,
+    check_one_of,
     got,
     warn,
 )
-from pdprivacy.expressions.date_cells import counted_columns
-from pdprivacy.faults import Fate
+from pdprivacy.expressions.cells import counted_columns
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.privacy import Neighbors, Rational, Unit
-from pdprivacy.protection.budget_request import BudgetRequest
+from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.budget import total_of
+from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.protection.frame import ProtectedFrame
-from pdprivacy.protection.protected import Protected, Step
-from pdprivacy.protection.snapshot import copied
-from pdprivacy.protection.units import bounded, codes_of, most_rows, name_of, with_dropped
+from pdprivacy.protection.protected import Protected, Step, copied
 from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
 
@@ -126,7 +127,11 @@ def protect(
     (0.5, 0.0)
     """
     asked = _Asked(
-        Unit(neighbors, name_of(unit)), public_rows, unit, most_rows(unit, max_rows, public_rows), on_invalid
+        Unit(neighbors, _name_of(unit)),
+        public_rows,
+        unit,
+        _most_rows(unit, max_rows, public_rows),
+        on_invalid,
     )
     source = noise.source(rng)
     if isinstance(frame, ProtectedFrame):
@@ -145,7 +150,7 @@ def protect(
         asked.suit(elsewhere, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
-    wanted = BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
+    wanted = _BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
     if (
         isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE
@@ -268,18 +273,22 @@ def _of_pandas(
     schema: Any,
     domain: Domain,
     asked: _Asked,
-    wanted: BudgetRequest,
+    wanted: _BudgetRequest,
     source: noise.Source,
 ) -> ProtectedFrame:
     found, names = _meet(frame, schema, domain, asked.on_invalid)
     scope = asked.scope(len(found.frame), lazy=False)
-    codes = None if asked.unit is None else codes_of(names, asked.unit)
+    codes = None
+    if asked.unit is not None:
+        from pdprivacy.engine.unit_codes import bounded, codes_of
+
+        codes = codes_of(names, asked.unit)
     _warn_of_touching(found.touching)
     left, quality, seeded, dropped = found.frame, found.quality, False, found.dropped
     if codes is not None:
         stay = bounded(codes, asked.most, source)
         crowd = int(len(stay) - stay.sum())
-        quality, dropped = with_dropped(quality, asked.unit, crowd), dropped + crowd
+        quality, dropped = _with_dropped(quality, asked.unit, crowd), dropped + crowd
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
     omitted, lineage = (dropped, len(frame)), asked.lineage
@@ -336,7 +345,7 @@ def _meet(
 
 
 def _of_engine(
-    whole: EngineFrame, schema: Any, domain: Domain, asked: _Asked, wanted: BudgetRequest
+    whole: EngineFrame, schema: Any, domain: Domain, asked: _Asked, wanted: _BudgetRequest
 ) -> ProtectedFrame:
     from pdprivacy.engine_narwhals import Piecewise
 
@@ -357,7 +366,7 @@ def _of_engine(
         source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, kept(piece, domain))))
     if asked.unit is not None:
         crowd = source.crowd(asked.unit, asked.most)
-        quality, dropped = with_dropped(quality, asked.unit, crowd), dropped + crowd
+        quality, dropped = _with_dropped(quality, asked.unit, crowd), dropped + crowd
         source = source.bounded(asked.unit, asked.most).select(names)
     outside = [column for column in domain.columns if found.columns[column.name].outside]
     if asked.on_invalid == "clip" and outside:
@@ -399,3 +408,154 @@ def _warn_of_unchecked(engine: str, schema: Any) -> None:
             f"is not run ({'; '.join(beyond)}). Validate the frame by pandera where that matters.",
             DeclarationWarning,
         )
+
+
+# ---------------------------------------------------------------- units
+
+MOST_ROWS = 10**9
+"""Of a unit."""
+
+
+def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
+    """How many records of a unit are kept: one where each record is a unit."""
+    if (unit is None) != (max_rows is None):
+        raise ParameterError(
+            "'unit' and 'max_rows' must be given together: the column of the unit, and the number of its "
+            "records that are kept.",
+            'unit="person_id", max_rows=3.',
+        )
+    if unit is None:
+        return 1
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int | np.integer) or max_rows < 1:
+        raise ParameterError(f"'max_rows' must be a positive whole number (got {got(max_rows)}).")
+    if public_rows is not None:
+        raise ParameterError(
+            "'public_rows' cannot be combined with 'unit': how many rows are kept is private."
+        )
+    if max_rows > MOST_ROWS:
+        raise ParameterError(f"'max_rows' must be at most {MOST_ROWS} (got {got(max_rows)}).")
+    return int(max_rows)
+
+
+def _name_of(unit: Any) -> str | None:
+    """The label of the column of the unit as text, another one for each label."""
+    if unit is None or isinstance(unit, str):
+        return unit if unit is None else printable(unit)
+    if not isinstance(unit, int | float | tuple | date | np.generic) or isinstance(unit, bool):
+        raise ParameterError(
+            f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
+        )
+    try:
+        return printable(f"{type(unit).__name__} {unit!r}")
+    except ValueError:  # a whole number of more digits than Python writes
+        raise ParameterError("'unit' must be the label of one column of the frame.") from None
+
+
+def _with_dropped(quality: pd.DataFrame, unit: Hashable, dropped: int) -> pd.DataFrame:
+    """The curator's figures with the records that were too many of their unit."""
+    names = list(quality.index)
+    rows = dict(zip(names, quality.to_dict("records"), strict=True))
+    row = rows.setdefault(unit, dict.fromkeys(quality.columns, 0))
+    row["dropped"] += dropped
+    index = pd.Index(list(rows), name=quality.index.name, tupleize_cols=False)
+    return pd.DataFrame(list(rows.values()), index=index, columns=quality.columns)
+
+
+# ---------------------------------------------------------------- budgets
+
+
+@dataclass(frozen=True)
+class _BudgetRequest:
+    """A request for a budget, checked before any data is read.
+
+    Raises ParameterError for what does not fit together.
+    """
+
+    total: Loss | None
+    accounting: Accounting | None
+    budget: Budget | Ledger | None
+    name: str | None
+    redeclare: bool
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: Rational | None,
+        delta: Rational,
+        rho: Rational | None,
+        accounting: Accounting | None,
+        budget: Budget | Ledger | None,
+        name: str | None,
+        redeclare: bool,
+    ) -> _BudgetRequest:
+        """The request of the arguments of `df.dp.protect`."""
+        if not (budget is None or isinstance(budget, Budget | Ledger)):
+            raise ParameterError(
+                f"'budget' must be a pdprivacy.Budget or a pdprivacy.Ledger (got {type(budget).__name__}).",
+                'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
+            )
+        if not isinstance(redeclare, bool):
+            raise ParameterError(f"'redeclare' must be True or False (got {got(redeclare)}).")
+        check_one_of("accounting", accounting, (*get_args(Accounting), None))
+        in_ledger = isinstance(budget, Ledger)
+        if in_ledger and name is None:
+            raise ParameterError(
+                "'name' is missing: a ledger keeps a budget per name.", 'name="survey-2026".'
+            )
+        if in_ledger != (name is not None) or (redeclare and not in_ledger):
+            raise ParameterError(
+                "'name' and 'redeclare' are for a budget in a ledger, which needs a name.",
+                'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
+            )
+        if epsilon is None and rho is None:
+            if budget is None:
+                raise ParameterError(
+                    "'epsilon' is missing: protection needs a budget.",
+                    "df.dp.protect(schema, epsilon=1.0), or budget=pdprivacy.Budget(epsilon=1.0).",
+                )
+            if rational(delta, "delta"):
+                raise ParameterError(
+                    "'delta' cannot be given together with 'budget', which has a total.",
+                    "pass budget= alone.",
+                )
+            total = None
+        else:
+            total = total_of(epsilon, delta, rho)
+        if isinstance(budget, Budget):
+            if budget.of_group:
+                raise ParameterError(
+                    "The budget is that of a group of partition(), and no other records may spend it.",
+                    "pass the budget of the whole table, which paid for the groups.",
+                )
+            budget.account.terms.check_same(total, accounting)
+        named = None if name is None else check_name(name, "name")
+        return cls(total, accounting, budget, named, redeclare)
+
+    def serves(self, budget: Budget) -> bool:
+        """Whether the request is for this budget."""
+        if isinstance(self.budget, Ledger):
+            assert self.name is not None
+            return budget == Budget.of(StoredBook(self.budget.chain, self.name))
+        return budget == self.budget
+
+    def open(self, unit: Unit, declaration: str) -> Budget:
+        """The budget, for the data of this unit, declared so.
+
+        Raises ParameterError or BudgetError where it is there on other terms.
+        """
+        if isinstance(self.budget, Ledger):
+            assert self.name is not None
+            return self.budget.open(
+                self.name,
+                self.total,
+                self.accounting,
+                unit=unit,
+                declaration=declaration,
+                redeclare=self.redeclare,
+            )
+        budget = self.budget
+        if budget is None:
+            assert self.total is not None
+            budget = Budget.with_total(self.total, self.accounting or "basic")
+        budget.bind(unit, declaration)
+        return budget

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.domain import Domain
-from pdprivacy.errors import ParameterError
-from pdprivacy.ledger import Budget
-from pdprivacy.privacy import Unit
-from pdprivacy.secret import Secret
-from pdprivacy.statistic import Scope
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import InvalidDataError, ParameterError
 
 if TYPE_CHECKING:
     from pdprivacy.engine import PandasEngine
     from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine
+    from pdprivacy.ledger import Budget
+    from pdprivacy.privacy import Unit
+    from pdprivacy.secret import Secret
+    from pdprivacy.statistic import Scope
 
-__all__ = ["Keeper", "Protected", "Step", "declared", "lineage"]
+__all__ = ["Keeper", "Protected", "Step", "copied", "declared", "lineage"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -92,22 +97,22 @@ class Protected:
             self.keeper.admit(method)
         return self
 
-    @property
+    @cached_property
     def in_secret(self) -> bool:
         """Whether the records are a secret part, or of one that was paid for as a whole."""
         return any(step.stability is None for step in self.lineage)
 
-    @property
+    @cached_property
     def filters(self) -> tuple[str, ...]:
         """The conditions that the records meet."""
         return tuple(step.condition for step in self.lineage if step.condition is not None)
 
-    @property
+    @cached_property
     def steps(self) -> tuple[str, ...]:
         """All other steps."""
         return tuple(step.text for step in self.lineage if step.condition is None)
 
-    @property
+    @cached_property
     def brief(self) -> tuple[str, ...]:
         """The same in few words: a step that changes what a release costs in full, of others the name."""
         return tuple(
@@ -121,11 +126,11 @@ class Protected:
         """The exact sufficient statistics of the records."""
         if self.derived is not None:
             return self.derived(replace(self, derived=None)).engine
-        if self.source is not None:
-            return self.source.statistics()
+        if not isinstance(self.records, pd.DataFrame):
+            return self.records.statistics()
         from pdprivacy.engine import PandasEngine
 
-        return PandasEngine(self.snapshot)
+        return PandasEngine(self.records)
 
     @property
     def source(self) -> EngineFrame | None:
@@ -175,3 +180,79 @@ def lineage(protected: Protected) -> pd.DataFrame:
 def declared(protected: Protected, name: Hashable) -> bool:
     """Whether a column may be released at all."""
     return name in protected.domain and protected.domain[name].role != "identifier"
+
+
+# ---------------------------------------------------------------- copies
+
+
+def copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
+    """The declared columns in memory of their own: no later change of any frame reaches a release.
+
+    Raises InvalidDataError for objects that cannot be copied.
+    """
+    columns = frame[list(domain)].columns
+    arrays = {place: _owned(frame[name].array, domain[name]) for place, name in enumerate(domain)}
+    for place, array in arrays.items():
+        if type(array) is pd.arrays.NumpyExtensionArray and array.to_numpy().dtype == object:
+            # pandas 2 would make times of objects that are times
+            arrays[place] = pd.Series(array.to_numpy(), index=frame.index, dtype=object, copy=False)
+    found = pd.DataFrame(arrays, index=frame.index, copy=False)
+    found.columns = columns
+    return found
+
+
+def _owned(array: Any, column: Column) -> Any:
+    """The array without shared memory.
+
+    A deep copy of pandas shares what pandas itself never writes to: buffers of Arrow, the labels of
+    categories, the positions of a sparse array, and objects.
+    """
+    dtype = array.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        labels = pd.Index(_owned(dtype.categories.array, column), copy=False, tupleize_cols=False)
+        return pd.Categorical.from_codes(array.codes.copy(), labels, dtype.ordered)
+    if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
+        import pyarrow as pa
+
+        from pdprivacy.engine_narwhals.pieces import in_own_memory
+
+        return dtype.__from_arrow__(in_own_memory(pa.table({"": array.__arrow_array__()})).column(0))
+    if isinstance(dtype, pd.SparseDtype):
+        return copy.deepcopy(array)
+    texts = isinstance(dtype, pd.StringDtype)
+    if texts or not isinstance(array, pd.arrays.NumpyExtensionArray) or array.to_numpy().dtype.kind != "O":
+        return array.copy()
+    cells = array.to_numpy(copy=True)
+    if not all(kind in _IMMUTABLE or issubclass(kind, _SCALARS) for kind in set(map(type, cells))):
+        for place, cell in enumerate(cells):
+            cells[place] = _fixed(cell, column)
+    return pd.arrays.NumpyExtensionArray(cells)
+
+
+def _fixed(cell: Any, column: Column) -> Any:
+    """The declared label that the cell is, or a copy of the cell."""
+    with contextlib.suppress(Exception):
+        return next(label for label in column.categories or () if label == cell)
+    with contextlib.suppress(Exception):
+        return copy.deepcopy(cell)
+    raise InvalidDataError(f"Column {column.name!r} holds objects that cannot be copied.")
+
+
+_IMMUTABLE = {
+    type(None),
+    type(pd.NA),
+    type(pd.NaT),
+    str,
+    bytes,
+    bool,
+    int,
+    float,
+    Decimal,
+    date,
+    datetime,
+    time,
+    timedelta,
+    pd.Timestamp,
+    pd.Timedelta,
+}
+_SCALARS = (np.bool_, np.number, np.datetime64)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.accounting import Event, GaussianNoise
 from pdprivacy.mechanism import MECHANISMS
-from pdprivacy.mechanism.additive import Additive
-from pdprivacy.mechanism.grid import add, add_within
+from pdprivacy.mechanism.additive import Additive, add, add_within
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Pure, loss
 from pdprivacy.request import Bounding, Request

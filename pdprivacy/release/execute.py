@@ -21,7 +21,7 @@ from pdprivacy.privacy import Approx, Pure
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
 from pdprivacy.show.progress import shown
-from pdprivacy.statistic import Engine, Read
+from pdprivacy.statistic import Read
 
 __all__ = ["charge", "execute", "executed", "measured", "telling_charges"]
 
@@ -84,20 +84,20 @@ def charge(
     A release of a secret part may have another loss than the whole pays, which depends on earlier releases.
     """
 
-    def enter(loss: Pure | Approx, taken_place: Events, times: int = 1) -> Entry:
+    def enter(loss: Pure | Approx, events: Events) -> Entry:
         return facts.budget.charge(
             loss,
             label,
             price.title,
-            count=times,
-            events=taken_place,
+            count=1 if facts.secret else price.times,
+            events=events,
             release_id=release_id,
             unit=facts.unit,
         )
 
     if facts.secret is None:
         price = price_of(cost)
-        return price, enter(price.cost, price.events, price.times)
+        return price, enter(price.cost, price.events)
     with facts.secret.turn():
         price = price_of(facts.secret.within(cost))
         return price, facts.secret.charged(price.cost.times(price.times), cost, enter)
@@ -116,26 +116,22 @@ def measured(
     ``answers``: exact answers that were read ahead, for several releases at once. ``release_id``: that of the
     charge.
     """
-    engine, first, outcomes = release.facts.engine, release.task, []
-    ahead = answers or {}
-    exact: Any = None
+    engine, first, exact = release.facts.engine, release.task, None
     task: Task | None = first
+    outcomes: list[Any] = []
     turns: Iterable[int] = range(first.rounds)
     if release.progress is not False:
         turns = shown(turns, first.rounds, release.call.statistic, release.progress, long=True)
     with closing(turn for turn in turns) as each:  # no interrupt leaves a bar behind
         for _ in each:
             assert task is not None
-            if task.fresh:
-                exact = task.exact([_read(read, engine, ahead) for read in task.reads])
+            if reads := task.reads:
+                exact = task.exact(
+                    [answers[read] if answers and read in answers else read.on(engine) for read in reads]
+                )
             outcomes.append(task.draw(exact, price, source))
             task = task.after(outcomes[-1])
-    drawn = Drawn(price, first.cost, outcomes, source.seeded, entry, release_id)
-    return release.publish(drawn)
-
-
-def _read(read: Read, engine: Engine, ahead: Mapping[Read, Any]) -> Any:
-    return ahead[read] if ahead and read in ahead else read.on(engine)
+    return release.publish(Drawn(price, first.cost, outcomes, source.seeded, entry, release_id))
 
 
 def executed(function: Callable[P, Release[R]]) -> Callable[P, R]:

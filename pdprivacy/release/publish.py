@@ -1,4 +1,7 @@
-"""What is made of a release that was drawn: the pandas object, its errors and its metadata."""
+"""What is made of a release that was drawn: the pandas object, its errors and its metadata.
+
+Numbers that stand for dates are published as dates, with their errors in seconds.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ from numpy.typing import NDArray
 
 from pdprivacy import metadata
 from pdprivacy._version import __version__
+from pdprivacy.domain import Column
 from pdprivacy.errors import BoundingWarning, ParameterError, got, kind, warn
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
-from pdprivacy.release.date_release import bounds_as_text, dated, in_seconds, timelines_of
 from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.request import MechanismName
 from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells, WeightedCells
+from pdprivacy.timeline import Timeline
 
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -48,8 +52,8 @@ def release_of(
     DataFrame, whatever the type of one is. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
     risk to the metadata of a single release.
     """
-    timelines_of(call.columns, call.statistic)
-    narrowed, request = _narrowed(statistic, call), call.request
+    timelines_of(call.columns, call.statistic)  # refused before anything is charged
+    narrowed, request = statistic if call.bounds is None else _narrowed(statistic, call), call.request
     if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
@@ -58,12 +62,12 @@ def release_of(
         )
 
     def publish(drawn: Drawn) -> tuple[R, float | None]:
-        price, bounding, results = drawn.price, request.bounding, []
+        bounding, offsets, ends, results = request.bounding, narrowed.offsets, statistic.ends, []
         for noisy in drawn.outcomes[0]:
             answer = narrowed.finish(noisy)
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
-            results.append(Result(answer, noisy, price, narrowed.offsets, bounding, statistic.ends))
+            results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
         return published(facts, call, drawn, results, make, arrange=arrange, risk=risk)
 
     return Release(facts, call, call.label(facts), NoisyNumbers(narrowed, request), publish)
@@ -71,8 +75,6 @@ def release_of(
 
 def _narrowed(statistic: Statistic, call: Call) -> Statistic:
     """The statistic within the bounds of the call."""
-    if call.bounds is None:
-        return statistic
     if any(column.timeline for column in call.columns):
         raise ParameterError(
             "'bounds' are for numbers, and the columns hold dates.",
@@ -120,42 +122,43 @@ def published(
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[R, float | None]:
     """The released object with its metadata, and the disclosure risk that was reached."""
-    made: list[Made[Any]] = [*map(make, results)]
-    if timelines := timelines_of(call.columns, call.statistic):
+    made = [make(result) for result in results]
+    timelines = timelines_of(call.columns, call.statistic)
+    if timelines:
         made = [(dated(one, timelines), in_seconds(errors, timelines)) for one, errors in made]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
     found, reached = risk(results[0], drawn.entry) if risk is not None and len(results) == 1 else ({}, None)
-    price, request = drawn.price, call.request
-    error, effective = errors.to_json(released.shape), errors.effective_rows
-    effective = None if effective is None else numbers_as_json(effective, released.shape)
-    if request.bounding and (call.margins or call.normalize or call.constraint not in (None, "psd")):
-        error["note"] = SUMS
-    bounds = pairs_as_json(errors.lower, errors.upper, released.shape) if request.bounding else None
+    request, shape, bounds = call.request, released.shape, None
+    error, effective = errors.to_json(shape), errors.effective_rows
+    if request.bounding is not None:
+        bounds = pairs_as_json(errors.lower, errors.upper, shape)
+        if call.margins or call.normalize or call.constraint not in (None, "psd"):
+            error["note"] = SUMS
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
-    moved = [sensitivity_of(*pair) for pair in zip(price.parts, price.mechanisms, strict=True)]
+    of_values = call.statistic in ("mean", "proportion") and not timelines
+    regressions = [result.answer.regression for result in results]
+    if regressions[0] is not None:
+        found = {"regression": regressions[0] if len(results) == 1 else regressions, **found}
     attach(
         facts,
         call,
         drawn,
         released,
         **{"rows": public_rows(facts, call), **more},
-        sensitivity=_by_part(price, moved),
-        scale=_by_part(price, [mechanism.scale for mechanism in price.mechanisms]),
-        split={part.name: float(part.weight) for part in price.parts},
+        **_by_part(drawn.price),
         error=error,
         p=None if request.p is None else float(request.p),
         calibration=request.calibration,
         bounding=request.bounding,
         bounds=bounds,
-        value_bounds=_value_bounds(call, results[0], released),
+        value_bounds=_value_bounds(call, results[0], shape) if of_values else None,
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
-        effective_rows=effective,
-        **_regression(results),
+        effective_rows=None if effective is None else numbers_as_json(effective, shape),
         **found,
     )
     return cast("R", released), reached
@@ -166,6 +169,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated(entry, drawn.cost)
     account = facts.budget.account if entry is None else entry.after
+    steps, filters = (facts.steps, facts.filters) if facts.lineage else ((), ())
     stored = {
         "statistic": call.statistic,
         "columns": [str(column.name) for column in (*call.by, *call.columns)],
@@ -174,11 +178,11 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
         "delta": float(cost.delta),
         "neighbors": facts.unit.neighbors,
         "unit": facts.unit.column,
-        "lineage": list(facts.steps),
+        "lineage": list(steps),
         "budget": account.to_json(),
         "seeded": drawn.seeded or facts.seeded,
         "version": __version__,
-        "filters": list(facts.filters),
+        "filters": list(filters),
         "releases": call.request.releases,
         "release_id": drawn.release_id,
         "weights": None if call.weights is None else str(call.weights.name),
@@ -204,41 +208,41 @@ def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Mad
     return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
-def _by_part(price: Price, numbers: Sequence[float]) -> Any:
-    """One number, or one per part by name."""
-    if len(numbers) == 1:
-        return numbers[0]
-    return {part.name: number for part, number in zip(price.parts, numbers, strict=True)}
+def _by_part(price: Price) -> dict[str, Any]:
+    """The sensitivity, noise scale and share of the loss of each part by name; of a single part, a number."""
+    parts, mechanisms = price.parts, price.mechanisms
+    moved, scale, split = {}, {}, {}
+    for part, mechanism in zip(parts, mechanisms, strict=True):
+        moved[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
+        split[part.name] = float(part.weight)
+    if len(parts) == 1:
+        (name,) = split
+        return {"sensitivity": moved[name], "scale": scale[name], "split": split}
+    return {"sensitivity": moved, "scale": scale, "split": split}
 
 
-def _value_bounds(call: Call, result: Result, released: Released) -> Any:
+def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
     """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
-    if call.statistic not in ("mean", "proportion") or any(column.timeline for column in call.columns):
-        return None
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
         # of a pivot table, each column of values is one per label of the column keys
-        each = released.shape[1] // (len(lower) * call.request.releases)
+        each = shape[1] // (len(lower) * call.request.releases)
         lower, upper = (np.tile(np.repeat(end, each), call.request.releases) for end in (lower, upper))
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
-    return pairs_as_json(lower, upper, released.shape)
-
-
-def _regression(results: Sequence[Result]) -> dict[str, Any]:
-    """What is published of regressions beside the coefficients: of one, or a list of several."""
-    each = [result.answer.regression for result in results]
-    if each[0] is None:
-        return {}
-    return {"regression": each[0] if len(each) == 1 else each}
+    return pairs_as_json(lower, upper, shape)
 
 
 def public_rows(facts: Protected, call: Call) -> int | None:
     """The number of records behind each number, where that is public."""
-    nullable = any(column.nullable for column in (*call.columns, *call.by))
-    grouped = bool(call.by) and call.statistic != "crosstab"
-    return None if nullable or grouped or call.weights is not None else facts.scope.held()[1]
+    grouped = call.by and call.statistic != "crosstab"
+    if grouped or call.weights is not None:
+        return None
+    for column in (*call.columns, *call.by):
+        if column.nullable:
+            return None
+    return facts.scope.held()[1]
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
@@ -254,3 +258,99 @@ def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -
     """Counts as a Series, of integers where the noise is."""
     released, errors = series(result, index, name)
     return whole_counts(released, call.request.mechanism), errors
+
+
+# ---------------------------------------------------------------- dates
+
+
+def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, ...]:
+    """The dates of the columns of a release of numbers, one per column; empty where none holds dates.
+
+    Raises ParameterError for dates beside numbers, or of several time zones.
+    """
+    timelines = tuple([column.timeline for column in columns if column.timeline is not None])
+    if not timelines or statistic == "count":
+        return ()
+    names = [column.name for column in columns if column.timeline is not None]
+    if len(names) < len(columns):
+        raise ParameterError(
+            f"{statistic!r} takes dates by themselves: their errors are times, and those of numbers are not.",
+            f"private.dp.{statistic}({names!r}, epsilon=0.1), and the other columns in a call of their own",
+        )
+    if len({timeline.zone for timeline in timelines}) > 1:
+        raise ParameterError(
+            f"{statistic!r} takes dates of one time zone at a time.",
+            f"private.dp.{statistic}({names[0]!r}, epsilon=0.1)",
+        )
+    return timelines
+
+
+def dated(released: R, timelines: Sequence[Timeline]) -> R:
+    """The numbers of a release as dates; one timeline per number of a Series, or per column of a frame."""
+    found: Any
+    if isinstance(released, pd.DataFrame):
+        columns = [
+            _dates(released.iloc[:, place], timeline, timelines) for place, timeline in enumerate(timelines)
+        ]
+        found = pd.DataFrame(dict(enumerate(columns)), index=released.index)
+        found.columns = released.columns
+        return found  # type: ignore[no-any-return]
+    numbers = released.to_numpy(dtype=np.float64)
+    first, *rest = (
+        _dates(number, timeline, timelines) for timeline, number in zip(timelines, numbers, strict=True)
+    )
+    found = pd.Series(first.append(rest), index=released.index, name=released.name)
+    return found  # type: ignore[no-any-return]
+
+
+def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:
+    """Numbers of one of the columns of a release as dates.
+
+    Nanoseconds beside coarser resolutions are rounded down to microseconds, in which all dates can be held
+    together.
+    """
+    dates = timeline.dates(numbers)
+    return dates.as_unit("us") if _mixed(timeline, timelines) else dates
+
+
+def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
+    """Whether its dates are of nanoseconds and some of the others are not."""
+    return timeline.unit == "ns" and any(other.unit != "ns" for other in timelines)
+
+
+def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
+    """The errors of numbers as those of dates: in seconds, and of the rounding of what is published, too.
+
+    Bounds are in seconds since 1970.
+    """
+    seconds = np.array([timeline.seconds for timeline in timelines])
+    origins = np.array([float(timeline.origin) for timeline in timelines])
+    rounding = np.array(
+        [
+            float(1 / timeline.units(timeline.stored_unit)) / 2 + 1000 * _mixed(timeline, timelines)
+            for timeline in timelines
+        ]
+    )
+
+    def spread(number: Any) -> Any:
+        return None if number is None else np.asarray(number) * seconds
+
+    return replace(
+        errors,
+        standard_error=spread(errors.standard_error),
+        plus_minus=(np.asarray(errors.plus_minus) + rounding) * seconds,
+        bias=spread(errors.bias),
+        rmse=spread(errors.rmse),
+        worst_bias=spread(errors.worst_bias),
+        worst_rmse=spread(errors.worst_rmse),
+        lower=(errors.lower + origins) * seconds,
+        upper=(errors.upper + origins) * seconds,
+        uncounted=spread(errors.uncounted),
+    )
+
+
+def bounds_as_text(pairs: Any, timelines: Sequence[Timeline]) -> Any:
+    """Bounds in seconds since 1970, nested in lists, as texts of dates; None stays."""
+    if isinstance(pairs, list):
+        return [bounds_as_text(pair, timelines) for pair in pairs]
+    return None if pairs is None else Timeline(0, "s", timelines[0].zone).text(pairs)

@@ -115,21 +115,22 @@ class Result:
     @property
     def errors(self) -> Errors:
         """How far off the numbers may be."""
-        answer, price, offsets, bounding = self.answer, self.price, self.offsets, self.bounding
-        found: tuple[Any, ...] = ()
+        answer, price, bounding = self.answer, self.price, self.bounding
+        biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
         if bounding is not None and not self.bias_known:
-            found = (math.nan, math.nan)
-        elif bounding is not None and offsets is None:
-            found = _made(answer, price, bounding)
-        elif bounding is not None and offsets is not None:
-            found = _own(answer, price, offsets, bounding)
-        errors = Errors(answer.standard_error, self._plus_minus(), *found)
-        return replace(
-            errors,
-            lower=answer.lower,
-            upper=answer.upper,
-            uncounted=answer.uncounted,
-            effective_rows=answer.effective_rows,
+            biases = (math.nan, math.nan, None, None)
+        elif bounding is not None and self.offsets is None:
+            biases = (*_made(answer, price, bounding), None, None)
+        elif bounding is not None and self.offsets is not None:
+            biases = _own(answer, price, self.offsets, bounding)
+        return Errors(
+            answer.standard_error,
+            self._plus_minus(),
+            *biases,
+            answer.lower,
+            answer.upper,
+            answer.uncounted,
+            answer.effective_rows,
         )
 
     def _plus_minus(self) -> Any:
@@ -175,11 +176,14 @@ class Result:
 
 def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
     """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
-    values = np.broadcast_to(np.asarray(numbers, np.float64), shape)
+    values = np.asarray(numbers, np.float64)
+    if values.size == 1 and 0 not in shape:
+        return values.item() if math.isfinite(values.item()) else None
+    values = np.broadcast_to(values, shape)
     if not np.isfinite(values).any():
         return None
     if values.size and bool(np.all(values == values.flat[0])):
-        return float(values.flat[0]) if math.isfinite(values.flat[0]) else None
+        return float(values.flat[0])
     plain = values.astype(object)
     plain[~np.isfinite(values)] = None  # JSON has no NaN
     return plain.tolist()
@@ -187,7 +191,10 @@ def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
 
 def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
     """[lower, upper] of all numbers of a frame of this shape, or of each; None for an end that is open."""
-    ends = [np.broadcast_to(np.asarray(side, np.float64), shape) for side in (lower, upper)]
+    ends = [np.asarray(lower, np.float64), np.asarray(upper, np.float64)]
+    if ends[0].size == ends[1].size == 1 and 0 not in shape:
+        return [end.item() if math.isfinite(end.item()) else None for end in ends]
+    ends = [np.broadcast_to(end, shape) for end in ends]
     pairs = np.stack(ends, axis=-1)
     if pairs.size and all(bool(np.all(end == end.flat[0])) for end in ends):
         pairs = pairs.reshape(-1, 2)[0]

@@ -76,13 +76,8 @@ class Task:
         return 1
 
     @property
-    def fresh(self) -> bool:
-        """Whether this round reads the table, and not the exact numbers of the round before."""
-        return True
-
-    @property
     def reads(self) -> tuple[Read, ...]:
-        """What is read of the table."""
+        """What is read of the table; nothing where noise is for the exact numbers of the round before."""
         raise NotImplementedError
 
     def price(self, cost: Pure | Approx) -> Price:
@@ -210,12 +205,13 @@ class Call:
         """Return the release as the budget lists it."""
         text = self.statistic
         if self.columns:
-            text += " of " + ", ".join(str(column.name) for column in self.columns)
+            text += " of " + ", ".join([str(column.name) for column in self.columns])
         if self.by:
-            text += " by " + ", ".join(str(column.name) for column in self.by)
+            text += " by " + ", ".join([str(column.name) for column in self.by])
         if self.weights is not None:
             text += f" weighted by {self.weights.name}"
-        text = labelled(text, facts.filters, facts.brief)
+        if facts.lineage:
+            text = labelled(text, facts.filters, facts.brief)
         if self.request.releases > 1:
             text += f", {self.request.releases} releases"
         return text

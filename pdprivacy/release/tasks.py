@@ -28,7 +28,6 @@ from pdprivacy.release.calibration import (
 from pdprivacy.release.spec import MAX_CELLS, Price, Task
 from pdprivacy.request import Request
 from pdprivacy.statistic import Clusters, Labels, Medians, Noisy, Quantile, Ranks, Read, Statistic, Whole
-from pdprivacy.statistic.confidence import Tail
 
 __all__ = ["Choice", "ChoiceMechanism", "NoisyNumbers", "Rounds", "Selections", "Swaps", "noiseless"]
 
@@ -54,7 +53,7 @@ def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Sourc
             values = add_noise(whole, part, mechanism, source)
         if limits is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
-        noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
+        noisy.append(Noisy.of(values, mechanism, request.bounding))
     return tuple(noisy)
 
 
@@ -65,7 +64,7 @@ def noiseless(exact: Sequence[Whole], price: Price, request: Request) -> tuple[N
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
         if request.bounding is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
-        noisy.append(Noisy(values, mechanism.std, Tail.of(mechanism, request.bounding)))
+        noisy.append(Noisy.of(values, mechanism, request.bounding))
     return tuple(noisy)
 
 
@@ -162,14 +161,10 @@ class Selections(Task):
         return len(self.choices) - self.place
 
     @property
-    def fresh(self) -> bool:
-        """Whether the choice before has other scores: several quantiles of a column are read once."""
-        return self.place == 0 or self.choices[self.place].read != self.choices[self.place - 1].read
-
-    @property
     def reads(self) -> tuple[Read, ...]:
-        """The scores of this choice."""
-        return (self.choices[self.place].read,)
+        """The scores of this choice; several quantiles of a column are read once."""
+        read = self.choices[self.place].read
+        return () if self.place > 0 and read == self.choices[self.place - 1].read else (read,)
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
@@ -292,14 +287,9 @@ class Swaps(Task):
         return self.walk.selections
 
     @property
-    def fresh(self) -> bool:
-        """Whether nothing was selected yet."""
-        return len(self.sets) == 1
-
-    @property
     def reads(self) -> tuple[Read, ...]:
-        """The records at each point of the universe."""
-        return (self.walk.read,)
+        """The records at each point of the universe, read before the first selection."""
+        return (self.walk.read,) if len(self.sets) == 1 else ()
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each selection."""

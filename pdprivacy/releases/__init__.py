@@ -10,8 +10,16 @@ from typing import Any
 
 MODULES = {
     "aggregates": ("agg", "pivot_table"),
-    "batches": ("Batch", "Pending", "batch", "marginals"),
-    "bundle": ("ReleasePlan", "plan_releases"),
+    "batches": (
+        "Batch",
+        "Pending",
+        "ReleasePlan",
+        "batch",
+        "marginals",
+        "plan_releases",
+        "remaining",
+        "split",
+    ),
     "clustering": ("kmeans", "kmedian"),
     "curator": ("quality",),
     "disclosure_risk": (
@@ -37,9 +45,8 @@ MODULES = {
     ),
     "omission": ("compare_sampling", "compare_suppression"),
     "regression": ("ols",),
-    "secret_parts": ("sample", "suppress_outliers"),
+    "parts": ("partition", "sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
-    "spending": ("partition", "remaining", "split"),
     "table_utility": ("tradeoff", "utility"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
 }

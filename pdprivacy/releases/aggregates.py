@@ -20,7 +20,6 @@ from pdprivacy.releases.columns import (
     Labels,
     Split,
     cell_index,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -71,7 +70,7 @@ def asked_of(
         chosen = columns_of(protected, list(func), method)
         each = [func[column.name] for column in chosen]
         return chosen, tuple(map(kinds_asked, each)), all(isinstance(one, str) for one in each)
-    chosen = chosen_of(protected, columns, keys, method)
+    chosen = columns_of(protected, columns, method, keys)
     return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
 
 
@@ -202,7 +201,7 @@ def pivot_table(
     if len({key.name for key in keys}) < len(keys):
         raise ParameterError("'index' and 'columns' share a column.")
     asked = kinds_asked(aggfunc)
-    chosen = chosen_of(protected, values, keys, "pivot_table")
+    chosen = columns_of(protected, values, "pivot_table", keys)
     call = Call.of(asked[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
     if not isinstance(aggfunc, str) or tops:
         refuse_bounds(call)

@@ -1,34 +1,42 @@
-"""Several releases asked for one after the other, charged together and read at once."""
+"""Several releases that are charged as one, and how a budget is shared out between releases."""
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable, Hashable
-from itertools import combinations
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from itertools import combinations, groupby
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
+import numpy as np
 import pandas as pd
 
+from pdprivacy import checks, noise
+from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
+from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
-from pdprivacy.checks import whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError
-from pdprivacy.noise import RandomState, simulator
-from pdprivacy.privacy import Rational, positive, rational
+from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
+from pdprivacy.hints import told
+from pdprivacy.ledger import counted_by
+from pdprivacy.mechanism import noise_multiplier
+from pdprivacy.noise import RandomState
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 from pdprivacy.protection import Protected, declared
+from pdprivacy.release.execute import charge, measured, telling_charges
 from pdprivacy.release.publish import Released
-from pdprivacy.releases.bundle import (
-    VERBS,
-    Priced,
-    ReleasePlan,
-    paid_as_a_whole,
-    planned,
-    planned_release,
-    priced,
-)
+from pdprivacy.release.spec import Price, Release
+from pdprivacy.releases import clustering
 from pdprivacy.releases.columns import Labels, columns_of
+from pdprivacy.releases.planning import VERBS as PLANNED
+from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import MechanismName
+from pdprivacy.show.markup import table
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
@@ -36,9 +44,210 @@ if TYPE_CHECKING:
 else:  # a batch makes them by name
     BatchMethods = object
 
-__all__ = ["Batch", "Pending", "batch", "marginals"]
+__all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
+
+CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
+VERBS = {name: told(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
 
 R = TypeVar("R", bound=Released)
+Priced: TypeAlias = tuple[Release[Any], Price]
+
+LEAST = Fraction(1, 10**9)
+"""The smallest epsilon of a plan; at a large delta none is needed."""
+
+LARGEST = 2.0**40
+"""The largest epsilon of a search."""
+
+
+@short_tracebacks
+@dataclass(frozen=True)
+class ReleasePlan:
+    """Releases that are fixed, and what they cost together; nothing is charged before `release`.
+
+    They are of the records as they were protected, whatever happens to the frame later.
+
+    Attributes
+    ----------
+    cost : what is charged for all of them. A budget whose accounting is not "basic" counts each release
+        by itself instead, which is less than ``apart`` too. For a secret part the loss of the part, of which
+        the whole pays less.
+    apart : what they would cost one by one, by sums.
+    """
+
+    _facts: Protected = field(repr=False)
+    _releases: tuple[Priced, ...] = field(repr=False)
+    cost: Pure | Approx
+    apart: Pure | Approx
+
+    def __repr__(self) -> str:
+        lines = [self._title]
+        for what, *cost in self._totals():
+            lines.append(f"  {what:<10}  epsilon {cost[0]:<20} delta {cost[1]}" if cost else f"  {what}")
+        for times, label, epsilon, delta in self._runs():
+            lines.append(f"  {times:>6}  {label}  epsilon {epsilon}  delta {delta}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        runs = [[f"{times} {label}", *cost] for times, label, *cost in self._runs()]
+        return table(["", "epsilon", "delta"], [*self._totals(), *runs], caption=self._title)
+
+    @property
+    def _title(self) -> str:
+        size = len(self._releases)
+        return f"Plan of {size} release{'s'[: size != 1]}, not yet charged"
+
+    def _totals(self) -> list[list[str]]:
+        """Epsilon and delta of all releases together and one by one."""
+        totals = [
+            [what, show(cost.epsilon), show(cost.delta)]
+            for what, cost in (("together", self.cost), ("one by one", self.apart))
+        ]
+        terms = self._facts.budget.account.terms
+        if terms.in_rho:
+            totals[0] = [f"counted one by one in the budget, by its accounting ({terms.accounting})"]
+        return totals
+
+    def _runs(self) -> list[list[str]]:
+        """How many releases in a row are alike, their label, epsilon and delta."""
+        pairs = [(release.label, price.cost) for release, price in self._releases]
+        return [
+            [f"{sum(1 for _ in run)} x", label, show(cost.epsilon), show(cost.delta)]
+            for (label, cost), run in groupby(pairs)
+        ]
+
+    @telling_charges()
+    def release(self, release_id: str | None = None) -> list[Released]:
+        """Charge all releases as one, and make them, in the order of the plan.
+
+        ``release_id``: as of a release, for all of them.
+
+        Raises what the releases raise: BudgetExceeded, where nothing is charged; what fails later stays
+        charged.
+        """
+        title = ", ".join(dict.fromkeys(price.title for _, price in self._releases))
+        taken_place = [pair for _, price in self._releases for pair in price.events]
+        labels = groupby(release.label for release, _ in self._releases)
+        runs = [(label, sum(1 for _ in run)) for label, run in labels]
+        label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
+        sources = [noise.source(release.call.rng) for release, _ in self._releases]
+        _, entry = charge(
+            self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
+        )
+        answers = self._facts.engine.collect(
+            read
+            for release, _ in self._releases
+            if release.facts.derived is None
+            for read in release.task.reads
+        )
+        made = [
+            measured(release, price, entry, source, answers, release_id)
+            for (release, price), source in zip(self._releases, sources, strict=True)
+        ]
+        self._facts.budget.answered(
+            entry.number, max((risk for _, risk in made if risk is not None), default=None)
+        )
+        return [released for released, _ in made]
+
+
+def plan_releases(
+    protected: Protected, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = "best"
+) -> ReleasePlan:
+    """Several releases fixed beforehand, charged as one: for less than they cost one by one.
+
+    The epsilon of many releases together grows like the square root of their number, at a small ``delta``, as
+    long as none of them is chosen after seeing the answer of another; that is why they are listed here.
+    Nothing is read or charged: look at the plan, then call its ``release()``.
+
+    Parameters
+    ----------
+    calls : one tuple per release: its name, its arguments, and a mapping of its keywords, such as
+        ``("mean", "age", {"epsilon": 0.1})``. Releases by group are not among them.
+    delta : of all releases together; it includes the deltas of the releases themselves.
+    accounting : "best" (the least valid epsilon), or "basic", "optimal", "zcdp", "pld" (extra ``pld``);
+        see `pdprivacy.accounting.epsilon`.
+
+    Raises
+    ------
+    ParameterError : an unknown release, or an accounting that does not apply; a secret part whose releases
+        pay what they state; and what the releases themselves would raise.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(schema, epsilon=3, delta=1e-6)
+    >>> plan = private.dp.plan_releases([("count", {"epsilon": 0.1})] * 60, delta=1e-6)
+    >>> plan.apart.epsilon == 6, 2 < plan.cost.epsilon < 4
+    (True, True)
+    """
+    if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence) or not calls:
+        raise ParameterError(
+            f"'calls' must be a list of releases, one at least (got {got(calls)}).",
+            'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
+        )
+    facts = _paid_as_a_whole(protected)
+    return _planned(protected, [_spelled_out(call, facts) for call in calls], delta, accounting)
+
+
+def _paid_as_a_whole(protected: Protected) -> Protected:
+    """Return the facts of releases that are charged together: a secret part pays for all of them at once.
+
+    Raises ParameterError for a secret part whose releases pay what they state.
+    """
+    if protected.secret is not None and protected.secret.spend == "noise":
+        raise ParameterError(
+            "A plan cannot split the loss of several releases of one secret part.",
+            'release them one at a time, or draw the part with spend="epsilon".',
+        )
+    return replace(protected, secret=None)
+
+
+def _spelled_out(call: Any, facts: Protected) -> Priced:
+    """Return the release that a tuple spells out: its name, its arguments, and a mapping of its keywords."""
+    parts = list(call) if isinstance(call, tuple | list) else []
+    options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
+    if not parts or not isinstance(parts[0], str) or "epsilon" not in options:
+        raise ParameterError(
+            "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords, "
+            "'epsilon' among them.",
+            'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
+        )
+    name, *arguments = parts
+    check_one_of("the release", name, sorted(VERBS))
+    if not all(isinstance(word, str) for word in options):
+        raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
+    return _asked(facts, name, arguments, options)
+
+
+def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
+    """Return a release of this name, with its price; raises what the release itself would raise."""
+    if "release_id" in options:
+        raise ParameterError(
+            "A release of a plan has no 'release_id': it is charged with the others.",
+            'plan.release(release_id="...").',
+        )
+    # later changes of what was given change nothing
+    fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
+    return priced(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
+
+
+def priced(release: Release[Any]) -> Priced:
+    """Return a release with its price; refuses what the release would, before anything is charged."""
+    noise.source(release.call.rng)
+    return release, release.task.price(release.task.cost)
+
+
+def _planned(
+    protected: Protected, releases: Sequence[Priced], delta: Rational | None, accounting: Method
+) -> ReleasePlan:
+    """The plan of these releases; see `plan_releases`. ``delta``: None for that of the releases alone."""
+    prices = [price for _, price in releases]
+    apart = loss(sum(price.cost.epsilon for price in prices), sum(price.cost.delta for price in prices))
+    slack = apart.delta if delta is None else rational(delta, "delta")
+    least = epsilon_of([pair for price in prices for pair in price.events], slack, accounting)
+    # in nine digits, so that what a budget shows stays short
+    together = max(Fraction(Context(prec=9, rounding=ROUND_CEILING).create_decimal(least)), LEAST)
+    if accounting in ("best", "basic") and apart.epsilon <= together and apart.delta <= slack:
+        return ReleasePlan(protected, tuple(releases), apart, apart)  # no accounting finds less than the sums
+    return ReleasePlan(protected, tuple(releases), loss(together, slack), apart)
 
 
 @short_tracebacks
@@ -72,7 +281,7 @@ class Batch(BatchMethods):
     def __init__(
         self, protected: Protected, delta: Rational | None, accounting: Method, release_id: str | None
     ) -> None:
-        self._protected, self._facts = protected, paid_as_a_whole(protected)
+        self._protected, self._facts = protected, _paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
         self._releases: list[Priced] = []
         self._waiting: list[Pending[Any]] = []
@@ -113,9 +322,9 @@ class Batch(BatchMethods):
     def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
-        release = planned_release((verb, *args, options), self._facts)
-        self._releases.append(priced(release))  # refused here, where it is asked
-        pending: Pending[Any] = Pending(release.label)
+        release = _asked(self._facts, verb, args, options)  # refused here, where it is asked
+        self._releases.append(release)
+        pending: Pending[Any] = Pending(release[0].label)
         self._waiting.append(pending)
         return pending
 
@@ -123,7 +332,7 @@ class Batch(BatchMethods):
         """What has been asked so far, and what it costs together; nothing is charged."""
         if not self._releases:
             raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
-        return planned(self._protected, self._releases, self._delta, self._accounting)
+        return _planned(self._protected, self._releases, self._delta, self._accounting)
 
 
 def batch(
@@ -192,15 +401,15 @@ def marginals(
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     chosen = _with_cells(protected) if columns is None else columns_of(protected, columns, "marginals")
-    order = whole(order, "order", 1, len(chosen), "a table has one column at least, and all at most.")
+    order = checks.whole(order, "order", 1, len(chosen), "a table has one column at least, and all at most.")
     keys = list(combinations([column.name for column in chosen], order))
     each, slack = positive(epsilon, "epsilon") / len(keys), rational(delta, "delta") / len(keys)
     # one generator for all: a seed for each would give all tables the same noise
-    state = rng if rng is None else simulator(rng)
+    state = rng if rng is None else noise.simulator(rng)
     options = {"epsilon": each, "delta": slack, "mechanism": mechanism, "rng": state, "sort": False}
-    facts = paid_as_a_whole(protected)
-    calls = [priced(planned_release(("value_counts", list(key), options), facts)) for key in keys]
-    released = planned(protected, calls, None, "basic").release(release_id)
+    facts = _paid_as_a_whole(protected)
+    calls = [_asked(facts, "value_counts", [list(key)], options) for key in keys]
+    released = _planned(protected, calls, None, "basic").release(release_id)
     return cast("dict[tuple[Hashable, ...], pd.Series[Any]]", dict(zip(keys, released, strict=True)))
 
 
@@ -215,3 +424,95 @@ def _with_cells(protected: Protected) -> tuple[Column, ...]:
                 continue
             found.append(column)
     return tuple(found)
+
+
+def split(
+    protected: Protected,  # noqa: ARG001
+    epsilon: Rational,
+    into: int | Sequence[Rational] | Mapping[Hashable, Rational],
+) -> list[Fraction] | dict[Hashable, Fraction]:
+    """Shares of ``epsilon`` that sum to it exactly; nothing is charged.
+
+    ``into``: how many equal shares, or their weights; weights by name give shares by name.
+
+    Raises ParameterError for an epsilon or a weight that is not positive.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(schema, epsilon=1)
+    >>> [str(share) for share in private.dp.split(1, into=[2, 1])]
+    ['2/3', '1/3']
+    """
+    whole = positive(epsilon, "epsilon")
+    if isinstance(into, int | np.integer) and not isinstance(into, bool):
+        if not 1 <= into <= 10**6:
+            raise ParameterError(f"'into' must be from 1 to 1e6 shares (got {got(into)}).")
+        return [whole / int(into)] * int(into)
+    if isinstance(into, Mapping):
+        return dict(zip(into, (whole * share for share in shares(list(into.values()), "into")), strict=True))
+    many = isinstance(into, Sequence | pd.Series) or (isinstance(into, np.ndarray) and into.ndim > 0)
+    if isinstance(into, str | bool | int) or not many:
+        raise ParameterError(
+            f"'into' must be a number of shares, or weights (got {got(into)}).", "into=[2, 1]."
+        )
+    return [whole * share for share in shares(list(into), "into")]
+
+
+def remaining(protected: Protected, delta: Rational = 0) -> float:
+    """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
+
+    Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
+    accounting in rho counts by its rho. Of a secret part: as the release has to state it; one of suppressed
+    outliers may refuse a smaller one, as below `outlier_floor` nothing can be released. A budget that others
+    charge, too, may have less when the release comes.
+
+    Raises ParameterError for a delta outside [0, 1).
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(schema, epsilon=1)
+    >>> _ = private.dp.count(epsilon=0.25)
+    >>> private.dp.remaining()
+    0.75
+    """
+    slack = check_delta(delta)
+    account = protected.budget.account
+    terms, rule, spent = account.terms, account.terms.rule, account.spent
+    secret = protected.secret
+    inward = secret is not None and secret.spend == "epsilon"
+
+    def fits(epsilon: float) -> bool:
+        if epsilon <= 0:
+            return False
+        cost = loss(Fraction(repr(epsilon)), slack)
+        if secret is not None and inward:
+            cost = secret.costing(cost)
+        noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and terms.in_rho else None
+        ((counted, count),) = counted_by(terms, cost, 1, [(Event(cost, noise), 1)])
+        return rule.fits(spent, counted, count)
+
+    if not slack or not terms.in_rho:
+        left = rule.left(spent)
+        if secret is not None and left.amount:
+            return _largest(fits, secret.room(left.amount))
+        bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
+        return _largest(fits, bound)
+    return _largest(fits, None)
+
+
+def _largest(fits: Callable[[float], bool], near: float | None) -> float:
+    """The largest double that fits: just below ``near``, or searched for."""
+    if near is not None:
+        for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):
+            if fits(found):
+                return found
+        return 0.0
+    low, high = 1e-5, LARGEST  # below, Gaussian noise is not calibrated
+    if not fits(low):
+        return 0.0
+    if fits(high):
+        return high
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

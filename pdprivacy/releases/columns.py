@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import pandas as pd
 
-from pdprivacy import accounting
-from pdprivacy.checks import flag
-from pdprivacy.domain import Column, declaration_hint, has_hash
+from pdprivacy.accounting.rules import shares
+from pdprivacy.checks import flag, has_hash
+from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, kind
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.privacy import Rational
@@ -21,8 +22,10 @@ from pdprivacy.release.spec import MAX_CELLS, Call
 Split: TypeAlias = Mapping[Hashable, Rational] | None
 
 
-def columns_of(protected: Protected, columns: Labels | None, method: str) -> tuple[Column, ...]:
-    """The declared columns of these labels; all numeric ones with bounds where None."""
+def columns_of(
+    protected: Protected, columns: Labels | None, method: str, keys: Sequence[Column] = ()
+) -> tuple[Column, ...]:
+    """The declared columns of these labels; all numeric ones with bounds but the keys where None."""
     domain = protected.domain
     if columns is None:
         chosen = tuple(
@@ -38,30 +41,20 @@ def columns_of(protected: Protected, columns: Labels | None, method: str) -> tup
                 f"{method!r} found no declared column with bounds.",
                 declaration_hint(next(iter(domain), "age"), "float", "bounds"),
             )
-        return chosen
+        return _others(protected, chosen, keys, method, "the keys") if keys else chosen
     names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
     if not names:
         raise ParameterError(f"{method!r} needs at least one column.")
     if isinstance(columns, pd.Index) and not all(name in domain for name in names):
         raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
-    if not all(has_hash(name) for name in names):
+    if not all(map(has_hash, names)):
         raise ParameterError(
             f"{method!r} takes a column label or a list of labels.",
             EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
         )
     if len(set(names)) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
-    return tuple(domain[name] for name in names)
-
-
-def chosen_of(
-    protected: Protected, columns: Labels | None, keys: Sequence[Column], method: str
-) -> tuple[Column, ...]:
-    """These columns; all numeric ones with bounds but the keys if None."""
-    chosen = columns_of(protected, columns, method)
-    if columns is not None:
-        return chosen
-    return _others(protected, chosen, keys, method, "the keys")
+    return tuple([domain[name] for name in names])
 
 
 def weighted_columns(
@@ -75,7 +68,7 @@ def weighted_columns(
 
     The column of the weights is none of the others.
     """
-    chosen = chosen_of(protected, columns, keys, method)
+    chosen = columns_of(protected, columns, method, keys)
     if weights is None:
         return chosen, None
     if isinstance(weights, list | pd.Index) or not has_hash(weights):
@@ -115,12 +108,12 @@ def _others(
 def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:
     """Each column's share of the loss."""
     if split is None:
-        return accounting.shares([1] * len(columns))
+        return (Fraction(1, len(columns)),) * len(columns)
     names = [column.name for column in columns]
     if not isinstance(split, Mapping) or set(split) != set(names):
         named = ", ".join(repr(name) for name in names)
         raise ParameterError(f"'split' must map each column of the call to its weight ({named}).")
-    return accounting.shares([split[name] for name in names])
+    return shares([split[name] for name in names])
 
 
 def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:

@@ -48,7 +48,7 @@ from pdprivacy.releases.table_risk import (
     levels_of,
     unwrapped,
 )
-from pdprivacy.risk.cells import readings
+from pdprivacy.risk.compositions import readings
 from pdprivacy.show import pages
 
 __all__ = ["Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "repeated_risk", "risk_curve"]

@@ -6,9 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
-import numpy as np
 import pandas as pd
 
 from pdprivacy import accounting
@@ -18,9 +17,9 @@ from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import told, unknown
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.protection.row_steps import transformed
+from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of, series
+from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
@@ -29,8 +28,6 @@ from pdprivacy.releases.columns import (
     Split,
     cell_index,
     check_cells,
-    check_flag,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -38,23 +35,22 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import shares_of
 from pdprivacy.releases.moments import weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
+    label_choices,
+    label_table,
     of_labels,
     of_numbers,
-    quantiles,
+    ranked,
     refuse_numbers,
     selected,
-    shares_asked,
 )
-from pdprivacy.releases.tables import cells_of, largest_first, noise_of_cells, without_nulls
+from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.statistic import CellCounts, GroupedMoments, Statistic, indicator, quantity
-from pdprivacy.statistic import Labels as Candidates
+from pdprivacy.statistic import GroupedMoments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -68,18 +64,14 @@ _GROUPS = 'private.dp.groupby("region")'
 
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
-class GroupBy(GroupMethods):
-    """Releases per declared key; each call is charged once, because the groups are disjoint.
-
-    Every declared combination of keys is there, the empty ones too. Under "replace_one" a record
-    may move from one group to another, so sensitivities are those of two groups.
-    """
+class DeclaredGroups:
+    """Declared keys of a protected frame, which refuse whatever would read the records of each group."""
 
     _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
     selected: Labels | None = None
 
-    def __getitem__(self, columns: Labels) -> GroupBy:
+    def __getitem__(self, columns: Labels) -> Self:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
         columns_of(self._protected, [None] if columns is None else columns, "groupby")
         return replace(self, selected=columns)
@@ -95,18 +87,33 @@ class GroupBy(GroupMethods):
     def __len__(self) -> int:
         raise self._refused("len()")
 
-    def _refused(self, what: str, *, plan: bool = False) -> OpaqueFrameError:
+    def _refused(self, what: str) -> OpaqueFrameError:
         """The error for what would read the records of each group."""
-        call, rest = ("private.dp.plan", "[0.1, 1], rows=1000") if plan else ("private.dp", "0.1")
         return OpaqueFrameError(
             f"{what} reads cells, and the groups of a protected frame show none.",
-            f"{call}.{self._written()}.count(epsilon={rest}) has a row for each declared group.",
+            f"{self._count()} has a row for each declared group.",
         )
+
+    def _count(self) -> str:
+        """The call that counts the records of these groups."""
+        return f"private.dp.{self._written()}.count(epsilon=0.1)"
 
     def _written(self) -> str:
         """The call of these groups."""
         names = [key.name for key in self.keys]
         return f"groupby({(names if len(names) > 1 else names[0])!r})"
+
+    def _asked(self, columns: Labels | None) -> Labels | None:
+        return self.selected if columns is None else columns
+
+
+@short_tracebacks
+class GroupBy(DeclaredGroups, GroupMethods):
+    """Releases per declared key; each call is charged once, because the groups are disjoint.
+
+    Every declared combination of keys is there, the empty ones too. Under "replace_one" a record
+    may move from one group to another, so sensitivities are those of two groups.
+    """
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -118,52 +125,10 @@ class GroupBy(GroupMethods):
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
 
-    def _asked(self, columns: Labels | None) -> Labels | None:
-        return self.selected if columns is None else columns
-
-    def _chosen(self, columns: Labels | None, method: str) -> tuple[Column, ...]:
-        """The columns of a release, none of which is a key."""
-        chosen = chosen_of(self._protected, self._asked(columns), self.keys, method)
-        refuse_shared(chosen, self.keys, method)
-        return chosen
-
-    def _table(self, statistic: Statistic, call: Call, labels: pd.Index[Any]) -> Release[pd.DataFrame]:
-        """The release of a table of keys by the numbers of each group."""
-        call, index = replace(call, by=self.keys), cell_index(self.keys, "groupby")
-
-        def make(result: Result) -> Made[pd.DataFrame]:
-            return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
-
-        return release_of(self._protected, call, statistic, make)
-
-    def _ranked(
-        self,
-        statistic: str,
-        columns: Labels | None,
-        q: Any,
-        epsilon: Rational,
-        split: Split,
-        options: QuantileOptions,
-    ) -> Release[pd.DataFrame]:
-        """The release of numbers by their rank in each group."""
-        chosen = self._chosen(columns, statistic)
-        shares, named, several = shares_asked(q)
-        choices = quantiles(self._protected, statistic, chosen, shares, split, self.keys)
-        index, names = cell_index(self.keys, "groupby"), name_index(chosen)
-        if several:
-            pairs = [(*(key if len(self.keys) > 1 else (key,)), one) for key in index for one in named]
-            index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
-
-        def make(numbers: list[list[Any]]) -> pd.DataFrame:
-            values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
-            return pd.DataFrame(values.T.reshape(-1, len(chosen)), index=index, columns=names)
-
-        return selected(self._protected, statistic, chosen, choices, epsilon, dict(options), make)
-
 
 @noised("geometric")
 def count(
-    groups: GroupBy, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
+    groups: DeclaredGroups, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
 ) -> Release[pd.Series[Any]]:
     """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
 
@@ -190,7 +155,7 @@ def count(
 
 @noised("laplace")
 def sum(  # noqa: A001
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -208,7 +173,7 @@ def sum(  # noqa: A001
 
 @noised("laplace")
 def mean(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -226,7 +191,7 @@ def mean(
 
 @noised("laplace")
 def var(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -242,7 +207,7 @@ def var(
 
 @noised("laplace")
 def std(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -259,7 +224,7 @@ def std(
 
 @noised("laplace")
 def proportion(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     column: Hashable = None,
     value: Any = True,
     *,
@@ -284,12 +249,12 @@ def proportion(
     if weight is not None:
         statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
     labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return groups._table(statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
+    return _table(groups, statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
 
 
 @noised("laplace")
 def describe(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -307,7 +272,7 @@ def describe(
 
 @noised("laplace")
 def agg(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     func: Aggregates,
     columns: Labels | None = None,
     *,
@@ -328,7 +293,7 @@ def agg(
 
 
 def _several(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     call: Call,
     func: Any,
     columns: Labels | None,
@@ -349,11 +314,11 @@ def _several(
     labels = name_index(chosen)
     if not by_name:
         labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
-    return groups._table(statistic, call, labels)
+    return _table(groups, statistic, call, labels)
 
 
 def _weighted(
-    groups: GroupBy, call: Call, columns: Labels | None, split: Split, weights: Hashable
+    groups: DeclaredGroups, call: Call, columns: Labels | None, split: Split, weights: Hashable
 ) -> Release[pd.DataFrame]:
     """The release of weighted sums or means per key."""
     facts, keys = groups._protected, groups.keys
@@ -363,12 +328,24 @@ def _weighted(
     refuse_shared((*chosen, weight), keys, kind)
     quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
     statistic = weighted(facts.scope, kind, quantities, weights_of(chosen, split), weight, keys)
-    return groups._table(statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+    return _table(groups, statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+
+
+def _table(
+    groups: DeclaredGroups, statistic: Statistic, call: Call, labels: pd.Index[Any]
+) -> Release[pd.DataFrame]:
+    """The release of a table of keys by the numbers of each group."""
+    call, index = replace(call, by=groups.keys), cell_index(groups.keys, "groupby")
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
+
+    return release_of(groups._protected, call, statistic, make)
 
 
 @noised("geometric")
 def value_counts(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -386,38 +363,20 @@ def value_counts(
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `df.dp.value_counts`.
     """
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
     asked = groups._asked(columns)
     if asked is None:
         raise ParameterError(
             "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
         )
-    chosen, keys = columns_of(groups._protected, asked, "value_counts"), groups.keys
-    refuse_shared(chosen, keys, "value_counts")
-    call = Call.of("value_counts", epsilon, noise, chosen, keys)
-    scope = groups._protected.scope
-    chosen, scope = without_nulls(chosen, scope) if dropna else (chosen, scope)
-    check_cells((*keys, *chosen), "value_counts")
-    call = replace(call, normalize="index" if normalize else None)
-    statistic = CellCounts((*keys, *chosen), scope, "value_counts")
-    index = cell_index((*keys, *chosen), "value_counts")
-    shape = len(cell_index(keys, "value_counts")), -1
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        if not normalize:
-            return counts(call, index, "count", result)
-        shares = shares_of(result.reshaped(shape), axis=1, total=None)
-        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
-        return series(flat, index, "proportion")
-
-    arrange = partial(largest_first, groups=shape[0]) if sort else None
-    return release_of(groups._protected, call, statistic, make, arrange=arrange)
+    chosen = columns_of(groups._protected, asked, "value_counts")
+    refuse_shared(chosen, groups.keys, "value_counts")
+    call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
+    return labels_counted(groups._protected, call, normalize, sort, dropna)
 
 
 @of_labels
 def mode(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -435,22 +394,16 @@ def mode(
         raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
     chosen = columns_of(facts, asked, "mode")
     refuse_shared(chosen, keys, "mode")
-    choices = []
-    for column, weight in zip(chosen, weights_of(chosen, split), strict=True):
+    choices = label_choices(facts, "mode", chosen, split, keys=keys)
+    for column in chosen:
         check_cells((*keys, column), "mode")
-        choices.append(Candidates(column, facts.scope, "mode", weight, keys=keys))
-    index = cell_index(keys, "groupby")
-
-    def make(labels: list[list[Any]]) -> pd.DataFrame:
-        found = [pd.Series(one, index=index, name=place) for place, one in enumerate(labels)]
-        return pd.concat(found, axis=1).set_axis(name_index(chosen), axis=1)
-
+    make = label_table(chosen, "mode", cell_index(keys, "groupby"))
     return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
 
 
 @of_numbers
 def quantile(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     q: Rational | Sequence[Rational] = 0.5,
     *,
@@ -471,12 +424,12 @@ def quantile(
     different number that a group has.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
-    return groups._ranked("quantile", columns, q, epsilon, split, options)
+    return _ranked(groups, "quantile", columns, q, epsilon, split, options)
 
 
 @of_numbers
 def median(
-    groups: GroupBy,
+    groups: DeclaredGroups,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -488,7 +441,22 @@ def median(
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
     columns, as `DataFrameGroupBy.median`.
     """
-    return groups._ranked("median", columns, Fraction(1, 2), epsilon, split, options)
+    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, split, options)
+
+
+def _ranked(
+    groups: DeclaredGroups,
+    statistic: str,
+    columns: Labels | None,
+    q: Any,
+    epsilon: Rational,
+    split: Split,
+    options: QuantileOptions,
+) -> Release[pd.DataFrame]:
+    """The release of numbers by their rank in each group."""
+    chosen = columns_of(groups._protected, groups._asked(columns), statistic, groups.keys)
+    refuse_shared(chosen, groups.keys, statistic)
+    return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {

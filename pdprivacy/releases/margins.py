@@ -1,20 +1,31 @@
-"""Shares of the counts of a table, and their sums as its margins."""
+"""What a table is made into: shares of its counts, their sums as its margins, and consistent numbers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
+from pdprivacy import checks, postprocess
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.release.publish import Floats
 from pdprivacy.release.result import Errors, Result
-from pdprivacy.statistic import Answer
+from pdprivacy.release.spec import Call
+from pdprivacy.statistic import Answer, CellCounts, Statistic, TreeCells, WeightedCells
 from pdprivacy.statistic.confidence import Ends, of_shares
 
-__all__ = ["shares_of", "summed", "with_margins"]
+__all__ = ["Constraint", "constrained", "with_margins"]
+
+Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
+CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
+
+AXES = {"all": None, "index": 1, "columns": 0}
+"""The axis of a table over which shares sum to one."""
 
 
 def _measured(result: Result) -> Floats:
@@ -25,66 +36,83 @@ def _measured(result: Result) -> Floats:
     return result.noisy[0].values[: values.size].reshape(values.shape)
 
 
-def shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
+def _shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
     """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
-    answer = result.answer
-    values, std = np.asarray(answer.values), float(answer.standard_error)
-    if total is not None:
-        rows: Any = max(total, 1)
-        error = np.full(values.shape, std / rows)
+    values = np.asarray(result.answer.values)
+    if total is None:
+        measured, members = _measured(result), values.size if axis is None else values.shape[axis]
+        wholes = [cells.sum(axis=axis, keepdims=axis is not None) for cells in (values, measured)]
+        return _noisy_shares(result, (values, measured), wholes, 1.0, members)
+    rows = max(total, 1)
 
-        def interval(level: float) -> Ends:
-            lower, upper = result.interval(level)
-            return lower / rows, upper / rows
+    def interval(level: float) -> Ends:
+        lower, upper = result.interval(level)
+        return lower / rows, upper / rows
 
-    else:
-        size = values.size if axis is None else values.shape[axis]
-        rows = np.maximum(values.sum(axis=axis, keepdims=axis is not None), answer.largest_term)
-        # a share is one noisy count over a total of `size` of them, to first order
-        spread = np.maximum(1 - 2 * values / rows + size * (values / rows) ** 2, 0.0)
-        error = std * np.sqrt(spread) / rows
-        cells, tail = _measured(result), result.noisy[0].tail
-        wholes = cells.sum(axis=axis, keepdims=axis is not None)
-
-        def interval(level: float) -> Ends:
-            return of_shares(tail, level, cells, wholes, std, 1.0, size)
-
+    error = np.full(values.shape, float(result.answer.standard_error) / rows)
     shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval)
-    if answer.effective is not None:
-        whole = values.sum(axis=axis, keepdims=axis is not None)
-        effective = answer.effective(whole, values.size if axis is None else values.shape[axis])
-        shares = replace(shares, effective_rows=np.broadcast_to(effective, values.shape))
     return result.transformed(lambda _: shares, bias_known=False)
 
 
+def _noisy_shares(
+    result: Result,
+    counts: Sequence[Floats],
+    wholes: Sequence[Floats],
+    size: Any,
+    members: Any,
+    kept: Any = ...,
+) -> Result:
+    """Shares of counts of ``size`` cells each in noisy wholes of ``members`` cells, those that are ``kept``.
+
+    Counts and wholes: first as they are released, then as they were measured.
+    """
+    answer, tail, std = result.answer, result.noisy[0].tail, float(result.answer.standard_error)
+    divisor = np.maximum(wholes[0], answer.largest_term)
+    shares = counts[0] / divisor
+    # to first order
+    spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
+    error = std * np.sqrt(spread) / divisor
+
+    def interval(level: float) -> Ends:
+        lower, upper = of_shares(tail, level, counts[1], wholes[1], std, size, members)
+        return lower[kept], upper[kept]
+
+    made = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)
+    if answer.effective is not None:
+        effective = np.broadcast_to(answer.effective(wholes[0], members), shares.shape)
+        made = replace(made, effective_rows=effective[kept])
+    return result.transformed(lambda _: made, bias_known=False)
+
+
 def with_margins(
-    table: Result, normalize: str | None, labels: list[pd.Index[Any]]
-) -> tuple[Result, list[pd.Index[Any]], Errors | None]:
-    """The table with "All": sums of noisy counts, and what pandas makes of them where normalized."""
-    rows, tops = np.asarray(table.answer.values).shape
-    size = np.block(
-        [
-            [np.ones((rows, tops)), np.full((rows, 1), tops)],
-            [np.full((1, tops), rows), np.full((1, 1), rows * tops)],
-        ]
-    )
+    table: Result, call: Call, labels: list[pd.Index[Any]], shape: Callable[[Result], Result]
+) -> tuple[Result, list[pd.Index[Any]], Errors]:
+    """The table with "All", and its labels and errors.
+
+    These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
+    the consistent numbers that ``shape`` makes, so that they are consistent, too.
+    """
+    size = _summed(np.ones(np.shape(table.answer.values)))
     names = [_all_label(label) for label in labels]
-    if normalize is None:
+    if call.normalize is None:
         made = _counts_with_margins(table, size)
-        std = float(table.answer.standard_error)
-        return made, names, _errors_of_sums(made.errors, table.errors, size, std)
-    # as pandas: shares per row have no column of ones, shares per column no row of them
-    kept = [
-        labels[0] if normalize == "columns" else names[0],
-        labels[1] if normalize == "index" else names[1],
-    ]
-    return _shares_with_margins(table, normalize, size), kept, None
+        errors = _errors_of_sums(made.errors, table.errors, size, float(table.answer.standard_error))
+    else:
+        # as pandas: shares per row have no column of ones, shares per column no row of them
+        kept = {"all": (True, True), "index": (True, False), "columns": (False, True)}[call.normalize]
+        names = [name if keep else label for name, label, keep in zip(names, labels, kept, strict=True)]
+        made = _shares_with_margins(table, call.normalize, size)
+        errors = made.errors
+    if call.constraint is not None:
+        made = made.projected(_summed(np.asarray(shape(table).answer.values)))
+        errors = made.errors
+    return made, names, errors
 
 
 def _counts_with_margins(table: Result, size: Floats) -> Result:
     """The counts with their sums, each of ``size`` cells."""
     std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = summed(np.asarray(table.answer.values)), summed(_measured(table))
+    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
 
     def interval(level: float) -> Ends:
         half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
@@ -101,28 +129,10 @@ def _counts_with_margins(table: Result, size: Floats) -> Result:
 
 def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
     """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
-    std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = summed(np.asarray(table.answer.values)), summed(_measured(table))
+    counts = [_summed(np.asarray(table.answer.values)), _summed(_measured(table))]
     place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
-    least = table.answer.largest_term
-    base, members, divisor = measured[place], size[place], np.maximum(whole[place], least)
-    shares = whole / divisor
-    spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
-    error = std * np.sqrt(spread) / divisor
-    keep = (
-        slice(None, -1 if normalize == "columns" else None),
-        slice(None, -1 if normalize == "index" else None),
-    )
-
-    def interval(level: float) -> Ends:
-        lower, upper = of_shares(tail, level, measured, base, std, size, members)
-        return lower[keep], upper[keep]
-
-    answer = Answer(shares[keep], error[keep], 0.0, 0.0, 1.0, interval)
-    if table.answer.effective is not None:
-        effective = np.broadcast_to(table.answer.effective(whole[place], members), whole.shape)
-        answer = replace(answer, effective_rows=effective[keep])
-    return table.transformed(lambda _: answer, bias_known=False)
+    kept = {"all": np.s_[:, :], "index": np.s_[:, :-1], "columns": np.s_[:-1, :]}[normalize]
+    return _noisy_shares(table, counts, [cells[place] for cells in counts], size, size[place], kept)
 
 
 def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
@@ -149,7 +159,7 @@ def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Er
     )
 
 
-def summed(cells: Floats) -> Floats:
+def _summed(cells: Floats) -> Floats:
     """A table with the sums of its rows and columns."""
     across = cells.sum(axis=1, keepdims=True)
     return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
@@ -161,3 +171,88 @@ def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
         last = ("All", *[""] * (index.nlevels - 1))
         return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
     return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)
+
+
+def constrained(
+    cells: CellCounts | WeightedCells, call: Call, branching: int
+) -> tuple[Statistic, Callable[[Result], Result]]:
+    """What is measured for a constraint, and what makes the released table of a result."""
+    constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
+    axis = None if normalize is None else AXES[normalize]
+    checks.whole(branching, "branching", 2)
+    _check_constraint(call, total)
+    if constraint is None:
+        return cells, partial(_shares_of, axis=axis, total=None) if normalize else _unchanged
+    if constraint == "nonnegative":
+        return cells, partial(_nonnegative, whole=call.weights is None)
+    if constraint == "hierarchy":
+        assert isinstance(cells, CellCounts)
+        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
+    project = getattr(postprocess, constraint)
+
+    def shape_of(result: Result) -> Result:
+        if not normalize:
+            values = postprocess.integers(project(result.answer.values, total), total)
+            return result.projected(values)
+        shares = _shares_of(result, axis=axis, total=total if axis is None else None)
+        values = project(shares.answer.values, 1.0, axis)
+        return shares.projected(values)
+
+    return cells, shape_of
+
+
+def _check_constraint(call: Call, total: int | None) -> None:
+    """Refuse an unknown constraint, or one that cannot be met, before anything is charged."""
+    constraint, normalize = call.constraint, call.normalize
+    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
+        raise ParameterError(
+            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
+            "leave bounds out.",
+        )
+    if constraint is None:
+        return
+    if call.margins and normalize in ("index", "columns"):
+        raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
+    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
+        raise ParameterError(
+            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
+        )
+    if constraint == "nonnegative" and normalize:
+        raise ParameterError(
+            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
+        )
+    if constraint == "hierarchy" and call.weights is not None:
+        raise ParameterError(
+            "constraint='hierarchy' is for counts, not for sums of weights.",
+            "leave constraint or weights out.",
+        )
+    if constraint == "hierarchy" and normalize in ("index", "columns"):
+        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
+    kept = constraint not in ("nonnegative", "hierarchy")
+    if kept and not normalize and total is None:
+        what = "number of rows" if call.weights is None else "sum of the weights"
+        raise ParameterError(
+            f"constraint={constraint!r} needs the {what}, which is private here.",
+            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
+        )
+
+
+def _unchanged(result: Result) -> Result:
+    return result
+
+
+def _nonnegative(result: Result, *, whole: bool) -> Result:
+    values = postprocess.nonnegative(result.answer.values)
+    return result.projected(postprocess.integers(values) if whole else values)
+
+
+def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
+    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
+    leaves = np.asarray(result.answer.values)
+    if normalize:
+        shares = _shares_of(result, axis=None, total=None)
+        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
+        return shares.projected(even)
+    whole = int(np.rint(leaves.sum())) if total is None else total
+    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
+    return result.projected(counts)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 import pandas as pd
 
-from pdprivacy import accounting, postprocess
+from pdprivacy import postprocess
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
@@ -22,7 +22,6 @@ from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
     Split,
-    chosen_of,
     columns_of,
     name_index,
     refuse_bounds,
@@ -49,7 +48,7 @@ from pdprivacy.statistic import (
     weight_of,
 )
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.quantity import PRODUCT_BITS, Quantity
+from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
 
 __all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
@@ -133,7 +132,7 @@ def mean(
     dtype: float64
     """
     chosen, weight = weighted_columns(protected, columns, weights, "mean")
-    quantities = tuple(quantity(column, "mean", products=weight is not None) for column in chosen)
+    quantities = tuple([quantity(column, "mean", products=weight is not None) for column in chosen])
     call = Call.of("mean", epsilon, noise, chosen, weights=weight)
     return _series(protected, _means(protected, quantities, weights_of(chosen, split), call), call)
 
@@ -191,7 +190,7 @@ def proportion(
     quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
     call = Call.of("proportion", epsilon, noise, chosen, weights=weight)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return _series(protected, _means(protected, quantities, accounting.shares([1]), call), call, index=index)
+    return _series(protected, _means(protected, quantities, (Fraction(1),), call), call, index=index)
 
 
 @noised("laplace")
@@ -514,7 +513,7 @@ def pooled_var(
     dtype: float64
     """
     keys = columns_of(protected, by, "pooled_var")
-    chosen = chosen_of(protected, columns, keys, "pooled_var")
+    chosen = columns_of(protected, columns, "pooled_var", keys)
     refuse_shared(chosen, keys, "pooled_var")
     quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
     rows = protected.scope.direct(
@@ -524,7 +523,7 @@ def pooled_var(
     if rows is None:
         statistic = PooledCovariance(quantities, keys, protected.scope, matrix=False)
     else:
-        weights = accounting.shares([1] * len(chosen))
+        weights = weights_of(chosen, None)
         statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
     return _series(protected, statistic, Call.of("pooled_var", epsilon, noise, chosen, keys))
 

@@ -30,9 +30,9 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
 from pdprivacy.releases import clustering, moments, selection, tables
-from pdprivacy.releases.bundle import priced
+from pdprivacy.releases.batches import priced
 from pdprivacy.releases.columns import Labels, columns_of
-from pdprivacy.releases.secret_parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
 from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown

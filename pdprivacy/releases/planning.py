@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,7 @@ from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import aggregates, moments, regression, tables
-from pdprivacy.releases.columns import Labels
-from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
+from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
 from pdprivacy.show.recognition import PLAN
@@ -61,7 +59,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     """The plan of a release: a function with the signature of the release, and ``rows`` and ``at``."""
 
     def method(
-        facts: Protected | GroupBy,
+        facts: Protected | DeclaredGroups,
         *args: Any,
         epsilon: Levels,
         bounding: Boundings = None,
@@ -71,7 +69,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     ) -> pd.DataFrame:
         for name in DRAWN & {*options}:
             raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
-        protected = facts._protected if isinstance(facts, GroupBy) else facts
+        protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         assumption = _assumption(protected, statistic, rows, at, shares=bool(options.get("normalize")))
         found: dict[tuple[float, str], pd.DataFrame] = {}
         stored: dict[str, Any] = {}
@@ -247,7 +245,7 @@ PLANS_BY_GROUP = {
 
 
 @short_tracebacks
-class GroupPlans(GroupPlanMethods):
+class GroupPlans(DeclaredGroups, GroupPlanMethods):
     """How far off releases per declared key would be, as ``plan.groupby("region").mean(...)``; see `PlanDP`.
 
     >>> import pandas as pd, pandera.pandas as pa
@@ -260,34 +258,19 @@ class GroupPlans(GroupPlanMethods):
     [1.44, 1.44, 0.72, 0.72]
     """
 
-    def __init__(self, groups: GroupBy) -> None:
-        self._groups = groups
-
-    def __getitem__(self, columns: Labels) -> GroupPlans:
-        """Plans of the same groups, for these columns: ``plan.groupby("region")["age"].mean(...)``."""
-        return GroupPlans(self._groups[columns])
-
-    def __iter__(self) -> NoReturn:
-        raise self._groups._refused("Iteration", plan=True)
-
-    def __contains__(self, _: object) -> NoReturn:
-        raise self._groups._refused("'in'", plan=True)
-
-    def __len__(self) -> int:
-        raise self._groups._refused("len()", plan=True)
-
-    def __dir__(self) -> Iterable[str]:
-        """The names of a plain object, and the releases per key that can be planned."""
-        return sorted({*super().__dir__(), *PLANS_BY_GROUP})
-
-    def __repr__(self) -> str:
-        return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
+    def _count(self) -> str:
+        return f"private.dp.plan.{self._written()}.count(epsilon=[0.1, 1], rows=1000)"
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'GroupPlans' has no attribute {name!r}")
-            if name not in PLANS_BY_GROUP:
-                raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
-            return partial(short_traceback(told(PLANS_BY_GROUP[name], _GROUPS)), self._groups)
+            raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
+
+    def __repr__(self) -> str:
+        return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
+
+
+for _name, _plan in PLANS_BY_GROUP.items():
+    setattr(GroupPlans, _name, short_traceback(told(_plan, _GROUPS)))

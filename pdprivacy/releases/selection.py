@@ -18,15 +18,14 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import sensitivity_of
-from pdprivacy.release.date_release import dated, timelines_of
-from pdprivacy.release.publish import attach, public_rows
+from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.releases.columns import Labels as Names
-from pdprivacy.releases.columns import Split, columns_of, name_index, weighted_columns, weights_of
+from pdprivacy.releases.columns import Split, cell_index, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request
-from pdprivacy.statistic import Labels, Quantile, Quantity, ladder, quantile_bits, share, weight_of
+from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, weight_of
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
@@ -116,11 +115,7 @@ def mode(
     'north'
     """
     chosen = columns_of(protected, columns, "mode")
-    weights = weights_of(chosen, split)
-    choices = [
-        Labels(column, protected.scope, "mode", weight)
-        for column, weight in zip(chosen, weights, strict=True)
-    ]
+    choices = label_choices(protected, "mode", chosen, split)
     dtype = _dtype(chosen, "mode")
 
     def make(labels: list[list[Any]]) -> pd.Series[Any]:
@@ -168,23 +163,44 @@ def top_k(
                 f"'k' must be at most the number of labels of column {column.name!r}, "
                 f"{len(column.labels('top_k'))} (got {got(k)})."
             )
-    weights = weights_of(chosen, split)
-    choices = [
-        Labels(column, protected.scope, "top_k", weight, int(k))
-        for column, weight in zip(chosen, weights, strict=True)
-    ]
-    index, dtypes = pd.RangeIndex(1, int(k) + 1), [_dtype([column], "top_k") for column in chosen]
+    choices = label_choices(protected, "top_k", chosen, split, int(k))
+    table = label_table(chosen, "top_k", pd.RangeIndex(1, int(k) + 1))
 
     def make(labels: list[list[Any]]) -> Any:
-        series = [
-            pd.Series(one, index=index, name=column.name, dtype=dtype)
-            for one, column, dtype in zip(labels, chosen, dtypes, strict=True)
-        ]
-        if not isinstance(columns, list | pd.Index):
-            return series[0]
-        return pd.concat(series, axis=1).set_axis(name_index(chosen), axis=1)
+        made = table(labels)
+        return made if isinstance(columns, list | pd.Index) else made.iloc[:, 0]
 
     return selected(protected, "top_k", chosen, choices, epsilon, dict(options), make)
+
+
+def label_choices(
+    protected: Protected,
+    method: str,
+    chosen: Sequence[Column],
+    split: Split,
+    count: int = 1,
+    keys: tuple[Column, ...] = (),
+) -> list[Labels]:
+    """The selections of so many labels of each column, in each group where keys are given."""
+    return [
+        Labels(column, protected.scope, method, weight, count, keys=keys)
+        for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
+    ]
+
+
+def label_table(
+    chosen: Sequence[Column], method: str, index: pd.Index[Any]
+) -> Callable[[list[list[Any]]], pd.DataFrame]:
+    """What makes a table of the selected labels of each column."""
+    names, dtypes = name_index(chosen), [_dtype([column], method) for column in chosen]
+
+    def make(labels: list[list[Any]]) -> pd.DataFrame:
+        columns = [
+            pd.Series(one, index=index, dtype=dtype) for one, dtype in zip(labels, dtypes, strict=True)
+        ]
+        return pd.concat(columns, axis=1).set_axis(names, axis=1)
+
+    return make
 
 
 @of_numbers
@@ -237,21 +253,7 @@ def quantile(
     """
     refuse_numbers(protected, columns)
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
-    shares, named, several = shares_asked(q)
-    if weighing is not None and not all(0 < one < 1 for one in shares):
-        raise ParameterError(
-            "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
-        )
-    choices = quantiles(protected, "quantile", chosen, shares, split, weighing=weighing)
-
-    def make(numbers: list[list[Any]]) -> Any:
-        values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares)).T
-        names = name_index(chosen)
-        if not several:
-            return pd.Series(values[0], index=names, name=named[0])
-        return pd.DataFrame(values, index=pd.Index(named), columns=names)
-
-    return selected(protected, "quantile", chosen, choices, epsilon, {**options, "weights": weighing}, make)
+    return ranked(protected, "quantile", chosen, q, epsilon, split, options, weighing=weighing)
 
 
 def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
@@ -266,7 +268,7 @@ def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp")
         )
 
 
-def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
+def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
     """The shares below the quantiles that are asked for, their labels, and whether ``q`` lists them."""
     if isinstance(q, np.ndarray) and q.ndim == 0:
         q = q[()]
@@ -280,17 +282,24 @@ def shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
     return shares, [float(rational(one, "q")) for one in asked], several
 
 
-def quantiles(
+def ranked(
     protected: Protected,
     statistic: str,
     chosen: Sequence[Column],
-    shares: Sequence[Fraction],
+    q: Any,
+    epsilon: Rational,
     split: Split,
+    options: QuantileOptions,
     keys: tuple[Column, ...] = (),
     weighing: Column | None = None,
-) -> list[Quantile]:
-    """The quantiles of each column, one column after the other; per group, or by weights, where given."""
-    return [
+) -> Release[Any]:
+    """The release of numbers by their rank: of each column, per group or by weights where these are given."""
+    shares, named, several = _shares_asked(q)
+    if weighing is not None and not all(0 < one < 1 for one in shares):
+        raise ParameterError(
+            "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
+        )
+    choices = [
         Quantile(
             ladder(column, statistic),
             one,
@@ -303,6 +312,20 @@ def quantiles(
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
         for one in shares
     ]
+    names = name_index(chosen)
+    index: pd.Index[Any] = cell_index(keys, "groupby") if keys else pd.Index(named)
+    if keys and several:
+        pairs = [(*(key if len(keys) > 1 else (key,)), one) for key in index for one in named]
+        index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
+
+    def make(numbers: list[list[Any]]) -> Any:
+        values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
+        table = values.T.reshape(-1, len(chosen))
+        if keys or several:
+            return pd.DataFrame(table, index=index, columns=names)
+        return pd.Series(table[0], index=names, name=named[0] if statistic == "quantile" else None)
+
+    return selected(protected, statistic, chosen, choices, epsilon, {**options, "weights": weighing}, make)
 
 
 @of_numbers
@@ -326,7 +349,7 @@ def median(
     40
     """
     chosen = columns_of(protected, columns, "median")
-    return _one_each(protected, "median", chosen, Fraction(1, 2), epsilon, split, options)
+    return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, split, options)
 
 
 @of_numbers
@@ -367,7 +390,7 @@ def min(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
-    return _one_each(protected, "min", chosen, Fraction(0), epsilon, split, options)
+    return ranked(protected, "min", chosen, 0, epsilon, split, options)
 
 
 @of_numbers
@@ -390,24 +413,7 @@ def max(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "max")
-    return _one_each(protected, "max", chosen, Fraction(1), epsilon, split, options)
-
-
-def _one_each(
-    protected: Protected,
-    statistic: str,
-    chosen: Sequence[Column],
-    q: Fraction,
-    epsilon: Rational,
-    split: Split,
-    options: QuantileOptions,
-) -> Release[pd.Series[Any]]:
-    choices = quantiles(protected, statistic, chosen, [q], split)
-
-    def make(numbers: list[list[Any]]) -> pd.Series[Any]:
-        return pd.Series([one[0] for one in numbers], index=name_index(chosen), dtype=np.float64)
-
-    return selected(protected, statistic, chosen, choices, epsilon, dict(options), make)
+    return ranked(protected, "max", chosen, 1, epsilon, split, options)
 
 
 def selected(
@@ -475,33 +481,50 @@ def _attach(
     protected: Protected, call: Call, choices: Sequence[Choice], drawn: Drawn, released: Released
 ) -> None:
     """Write the metadata of a selection."""
-    pairs = list(zip(choices, drawn.price.mechanisms, strict=True))
-    error: dict[str, Any] = {
-        "level": LEVEL,
-        "below_best": _by_choice(choices, [_below_best(*pair) for pair in pairs]),
-    }
-    if any(isinstance(one, Quantile) and one.end is not None for one in choices):
-        error["rank"] = _by_choice(choices, [_rank(*pair) for pair in pairs])
-        error["cut"] = _by_choice(choices, [_cut(*pair) for pair in pairs])
-        grids = [_grid(one) for one in choices]
-        error["step"] = _by_choice(choices, [grid and grid.grid for grid in grids])
-        error["widest"] = _by_choice(choices, [grid and grid.upper - grid.lower for grid in grids])
+    names = _names(choices)
+
+    def by_choice(values: Sequence[Any]) -> Any:
+        return values[0] if len(choices) == 1 else dict(zip(names, values, strict=True))
+
+    known = [_known_of(*pair) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
+    sensitivities, scales, errors = zip(*known, strict=True)
+    measures = dict.fromkeys(measure for one in errors for measure in one)
     attach(
         protected,
         call,
         drawn,
         released,
-        sensitivity=_by_choice(choices, [_sensitivity(*pair) for pair in pairs]),
-        scale=_by_choice(choices, [mechanism.scale * _unit(choice) for choice, mechanism in pairs]),
-        split=dict(zip(_names(choices), (float(one.weight) for one in choices), strict=True)),
-        error=error,
+        sensitivity=by_choice(sensitivities),
+        scale=by_choice(scales),
+        split=dict(zip(names, (float(one.weight) for one in choices), strict=True)),
+        error={"level": LEVEL, **{name: by_choice([one.get(name) for one in errors]) for name in measures}},
         rows=public_rows(protected, call),
     )
 
 
-def _by_choice(choices: Sequence[Choice], values: Sequence[Any]) -> Any:
-    """One value, or one per choice by name."""
-    return values[0] if len(choices) == 1 else dict(zip(_names(choices), values, strict=True))
+def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float, dict[str, Any]]:
+    """The sensitivity and the scale of a choice, and what is known of its error.
+
+    ``below_best``: how far the score of each selected candidate is below the best one left, at most, with
+    `LEVEL`. Of a minimum or maximum also how many records from the end it is looked for, whether that is less
+    than outweighs what lies beyond all records, and the step and the width of the grid of its values.
+    """
+    unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
+    error: dict[str, Any] = {}
+    if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
+        sensitivity = float(choice.sensitivity) * unit
+        count = choice.count if isinstance(choice, Labels) else 1
+        error["below_best"] = mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * unit
+    else:
+        assert isinstance(choice, Labels)
+        sensitivity = sensitivity_of(choice.counts, mechanism)
+        # no noise of any candidate is larger, and the order of two may change if they are twice as near
+        error["below_best"] = 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
+    if isinstance(choice, Quantile) and choice.end is not None:
+        error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.cut(mechanism.scale)
+        error["step"] = choice.quantity.grid
+        error["widest"] = choice.quantity.upper - choice.quantity.lower
+    return sensitivity, mechanism.scale * unit, error
 
 
 def _names(choices: Sequence[Choice]) -> list[str]:
@@ -523,45 +546,6 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
     broken = any(isinstance(label, float) for label in labels)
     whole = (abs(label) for label in labels if isinstance(label, int))
     return object if broken and any(label > EXACT for label in whole) else None
-
-
-def _sensitivity(choice: Choice, mechanism: ChoiceMechanism) -> float:
-    if isinstance(choice, Labels) and not isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        return sensitivity_of(choice.counts, mechanism)
-    return float(choice.sensitivity) * _unit(choice)
-
-
-def _unit(choice: Choice) -> float:
-    """What one step of a score is: a record, or a step of their weights."""
-    return choice.unit if isinstance(choice, Quantile) else 1
-
-
-def _below_best(choice: Choice, mechanism: ChoiceMechanism) -> float:
-    """How far the score of each selected candidate is below the best one left, at most, with `LEVEL`."""
-    count = choice.count if isinstance(choice, Labels) else 1
-    if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        return mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * _unit(choice)
-    # no noise of any candidate is larger, and the order of two may change if they are twice as near
-    return 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
-
-
-def _rank(choice: Choice, mechanism: ChoiceMechanism) -> int | None:
-    """How many records from the end the number is looked for; None for a quantile in between."""
-    if isinstance(choice, Quantile) and choice.end is not None:
-        return choice.rank(mechanism.scale)
-    return None
-
-
-def _cut(choice: Choice, mechanism: ChoiceMechanism) -> bool | None:
-    """Whether that is less than outweighs what lies beyond all records; None for a quantile in between."""
-    if isinstance(choice, Quantile) and choice.end is not None:
-        return choice.cut(mechanism.scale)
-    return None
-
-
-def _grid(choice: Choice) -> Quantity | None:
-    """The values that a minimum or maximum can be; None for a quantile in between."""
-    return choice.quantity if isinstance(choice, Quantile) and choice.end is not None else None
 
 
 SELECTORS: dict[Hashable, Callable[..., Any]] = {

@@ -26,7 +26,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import calibrate, released_by
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
-from pdprivacy.risk.cells import readings
+from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
 from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown

@@ -48,7 +48,7 @@ from pdprivacy.releases.table_risk import (
     epsilon_range,
     levels_of,
 )
-from pdprivacy.risk.cells import whole_numbers
+from pdprivacy.risk.compositions import whole_numbers
 from pdprivacy.show.progress import shown
 
 __all__ = ["batches", "distances", "marginals", "total_variation", "tradeoff", "utility"]

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import postprocess
+from pdprivacy import risk
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
-from pdprivacy.postprocess import Tree
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
+from pdprivacy.release.calibration import PartMechanism, calibrate, released_by
+from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
+from pdprivacy.release.spec import Call, Price, Release, noised
 from pdprivacy.releases.columns import (
     Labels,
     Split,
@@ -34,17 +35,14 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.margins import shares_of, summed, with_margins
-from pdprivacy.releases.reached import released_risk
-from pdprivacy.request import Options
+from pdprivacy.releases.margins import Constraint, constrained, with_margins
+from pdprivacy.request import Options, Request
 from pdprivacy.statistic import (
     CellCounts,
     Distinct,
     Rows,
     Scope,
-    Statistic,
     Sums,
-    TreeCells,
     WeightedCells,
     weight_of,
 )
@@ -53,9 +51,16 @@ __all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
 
 MOST_BINS = 10**6
 
+MOST_RISK_WORK = 10**9
+"""Multiply-adds spent on the risk of a released table: about a second."""
+
+MOST_RISK_RECORDS = 10**10
+"""In one cell; more are not what a table of people holds."""
+
+MOST_RISK_DEVIATION = 10**4
+"""With noise of a larger standard deviation the table says nothing of a cell, and the estimate takes long."""
+
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
-Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
-CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
 
 
 @noised("geometric")
@@ -154,30 +159,40 @@ def value_counts(
     True     49
     Name: count, dtype: int64
     """
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
     chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
     noise = noise_of_cells(noise, weight)
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
-    call = replace(call, normalize="all" if normalize else None)
-    chosen, scope = without_nulls(chosen, protected.scope) if dropna else (chosen, protected.scope)
-    check_cells(chosen, "value_counts")
-    cells = cells_of(scope, chosen, "value_counts", weight)
-    statistic, shape = _constrained(cells, call, "all" if normalize else False, branching)
-    index, name = cell_index(chosen, "value_counts"), "proportion" if normalize else "count"
+    return labels_counted(protected, call, normalize, sort, dropna, branching)
+
+
+def labels_counted(
+    protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
+) -> Release[pd.Series[Any]]:
+    """The release of the records per declared label, in each group where the call has keys."""
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        check_flag(name, given)
+    chosen, scope = call.columns, protected.scope
+    if dropna and any(column.nullable for column in chosen):
+        # as if no null was declared, which leaves records out that have one
+        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
+    columns = (*call.by, *chosen)
+    check_cells(columns, "value_counts")
+    call = replace(call, normalize=("index" if call.by else "all") if normalize else None)
+    statistic, shape = constrained(cells_of(scope, columns, "value_counts", call.weights), call, branching)
+    index = cell_index(columns, "value_counts")
+    groups = math.prod(key.cells("value_counts") for key in call.by)
 
     def make(result: Result) -> Made[pd.Series[Any]]:
-        shaped = shape(result)
-        return series(shaped, index, name) if normalize else counts(call, index, name, shaped)
+        if not normalize:
+            return counts(call, index, "count", shape(result))
+        if not call.by:
+            return series(shape(result), index, "proportion")
+        shares = shape(result.reshaped((groups, -1)))
+        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
+        return series(flat, index, "proportion")
 
-    return release_of(protected, call, statistic, make, arrange=largest_first if sort else None)
-
-
-def without_nulls(columns: Sequence[Column], scope: Scope) -> tuple[tuple[Column, ...], Scope]:
-    """The columns as if no null was declared, which leaves records out that have one, and their scope."""
-    if not any(column.nullable for column in columns):
-        return tuple(columns), scope
-    return tuple(replace(column, nullable=False) for column in columns), scope.narrowed()
+    arrange = partial(largest_first, groups=groups) if sort else None
+    return release_of(protected, call, statistic, make, arrange=arrange)
 
 
 @noised("geometric")
@@ -233,7 +248,7 @@ def cells_of(
     return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
 
 
-def largest_first(made: Made[Any], groups: int = 1) -> Made[Any]:
+def largest_first(made: Made[Any], groups: int) -> Made[Any]:
     """The labels of each group in the order of their released numbers (the mean over several releases)."""
     released, errors = made
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
@@ -385,17 +400,22 @@ def crosstab(
     both = (*rows, *tops)
     check_cells(both, "crosstab")
     call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
-    if margins and constraint is not None and normalize in ("index", "columns"):
-        raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
-    way = "all" if normalize is True else normalize
-    call = replace(call, normalize=way or None, margins=bool(margins))
+    way = "all" if normalize is True else normalize or None
+    call = replace(call, normalize=way, margins=bool(margins))
     cells = cells_of(protected.scope, both, "crosstab", weight)
-    statistic, shape = _constrained(cells, call, way, branching)
+    statistic, shape = constrained(cells, call, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
 
     def make(result: Result) -> Made[pd.DataFrame]:
-        return _table(result.reshaped(sides), shape, call, labels)
+        table, names = result.reshaped(sides), labels
+        if margins:
+            shaped, names, errors = with_margins(table, call, labels, shape)
+        else:
+            shaped = shape(table)
+            errors = shaped.errors
+        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
+        return frame if way else whole_counts(frame, call.request.mechanism), errors
 
     def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
         if constraint == "hierarchy":  # whose counts have more than one noise
@@ -412,103 +432,63 @@ def crosstab(
     return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
 
 
-def _table(
-    counts: Result, shape: Callable[[Result], Result], call: Call, labels: list[pd.Index[Any]]
-) -> Made[pd.DataFrame]:
-    """The frame of a table with its margins, if they are asked for, and its errors."""
-    if not call.margins:
-        shaped, names, errors = shape(counts), labels, None
-    else:
-        shaped, names, errors = with_margins(counts, call.normalize, labels)
-        if call.constraint is not None:
-            # sums of the consistent numbers, so that they are consistent, too
-            shaped, errors = shaped.projected(summed(np.asarray(shape(counts).answer.values))), None
-    frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-    frame = frame if call.normalize else whole_counts(frame, call.request.mechanism)
-    return frame, shaped.errors if errors is None else errors
+def released_risk(
+    counts: Floats, price: Price, request: Request, entry: Entry | None
+) -> tuple[dict[str, Any] | None, float | None]:
+    """The expected risk of a release, and that of its counts with the noise of all that was spent so far.
+
+    Both are estimated from released counts alone. The release publishes the first, and the budget notes the
+    second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
+
+    Neither is known where no count is positive, where the table is so large that the estimate would take
+    longer than the release, or where it fails: what is paid for is released, estimate or not.
+    """
+    seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
+    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+        return None, None
+    try:
+        cells = risk.Cells.of_checked(seen)
+        if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
+            return None, None
+        noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
+        noises += [] if entry is None else _noise_so_far(price, request, entry)
+        each = risk.dr_ha(cells, noises, "expected", None)
+    except (PrivacyError, ArithmeticError, MemoryError):
+        return None, None
+    filled = cells.which >= 0
+    each, sizes = each[:, filled], cells.all_sizes[filled]
+    by_records = (each * sizes).sum(axis=1) / sizes.sum()
+    own = {
+        "measure": "expected",
+        "source": "released counts",
+        "by_cells": float(each[0].mean()),
+        "by_records": float(by_records[0]),
+    }
+    return own, None if entry is None else float(min(by_records[-1], 1.0))
 
 
-def _constrained(
-    cells: CellCounts | WeightedCells,
-    call: Call,
-    normalize: Literal[False, "all", "index", "columns"],
-    branching: int,
-) -> tuple[Statistic, Callable[[Result], Result]]:
-    """What is measured for a constraint, and what makes the released table of a result."""
-    constraint, axis = call.constraint, {"index": 1, "columns": 0}.get(str(normalize))
-    total = cells.scope.held()[1]
-    _check_constraint(call, normalize, branching, total)
-    if constraint is None:
-        return cells, partial(shares_of, axis=axis, total=None) if normalize else _as_they_are
-    if constraint == "nonnegative":
-        return cells, partial(_nonnegative, whole=call.weights is None)
-    if constraint == "hierarchy":
-        assert isinstance(cells, CellCounts)
-        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
-    project = getattr(postprocess, constraint)
+def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
+    """The noise of the counts at all that was spent so far; none where that is the release's own.
 
-    def shape_of(result: Result) -> Result:
-        if not normalize:
-            values = postprocess.integers(project(result.answer.values, total), total)
-            return result.projected(values)
-        shares = shares_of(result, axis=axis, total=total if axis is None else None)
-        values = project(shares.answer.values, 1.0, axis)
-        return shares.projected(values)
-
-    return cells, shape_of
-
-
-def _check_constraint(call: Call, normalize: Any, branching: int, total: int | None) -> None:
-    """Refuse a constraint that is none, or cannot be met, before anything is charged."""
-    constraint = call.constraint
-    Tree(2, branching)  # refuses a branching factor that is none
-    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
-        raise ParameterError(
-            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
-            "leave bounds out.",
-        )
-    if constraint is None:
-        return
-    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
-        raise ParameterError(
-            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
-        )
-    if constraint == "nonnegative" and normalize:
-        raise ParameterError(
-            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
-        )
-    if constraint == "hierarchy" and call.weights is not None:
-        raise ParameterError(
-            "constraint='hierarchy' is for counts, not for sums of weights.",
-            "leave constraint or weights out.",
-        )
-    if constraint == "hierarchy" and normalize in ("index", "columns"):
-        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
-    kept = constraint not in ("nonnegative", "hierarchy")
-    if kept and not normalize and total is None:
-        what = "number of rows" if call.weights is None else "sum of the weights"
-        raise ParameterError(
-            f"constraint={constraint!r} needs the {what}, which is private here.",
-            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
-        )
-
-
-def _as_they_are(result: Result) -> Result:
-    return result
-
-
-def _nonnegative(result: Result, *, whole: bool) -> Result:
-    values = postprocess.nonnegative(result.answer.values)
-    return result.projected(postprocess.integers(values) if whole else values)
-
-
-def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
-    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
-    leaves = np.asarray(result.answer.values)
-    if normalize:
-        shares = shares_of(result, axis=None, total=None)
-        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
-        return shares.projected(even)
-    whole = int(np.rint(leaves.sum())) if total is None else total
-    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
-    return result.projected(counts)
+    Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
+    no such noise is known: for truncated and generalized Gaussian noise.
+    """
+    so_far = entry.so_far
+    known = request.p is None and request.bounding != "truncated"
+    if not known or so_far is None or so_far == price.cost:
+        return []
+    classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
+    asked = Request(
+        so_far.epsilon,
+        so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
+        mechanism=request.mechanism,
+        calibration=None if classic else request.calibration,
+        bounding=request.bounding,
+    )
+    try:
+        (noise,) = calibrate(price.parts, asked)
+        if noise.std > MOST_RISK_DEVIATION:
+            return []
+        return [released_by(noise, price.parts[0], asked.bounding)]
+    except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
+        return []

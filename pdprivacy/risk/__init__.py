@@ -27,7 +27,7 @@ array([0.375, 0.5  ])
 
 import sys
 
-from pdprivacy.risk.cells import Average, Cells, HasCdf, NoNoise, OnlyNoise
+from pdprivacy.risk.compositions import Average, Cells, HasCdf, NoNoise, OnlyNoise
 from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact_risk import expected_cost
 from pdprivacy.risk.likelihood import SizeModel, Sizes, dirichlet_alpha, size_distribution

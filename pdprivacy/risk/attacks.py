@@ -31,7 +31,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from pdprivacy.risk.cells import NEGLIGIBLE, Cells, Reading
+from pdprivacy.risk.compositions import NEGLIGIBLE, Cells, Reading
 
 __all__ = ["plurality_risk", "probabilistic_risk"]
 

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk import exact_risk
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.cells import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings
+from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings
 from pdprivacy.risk.likelihood import SizeModel, Sizes, checked_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
 

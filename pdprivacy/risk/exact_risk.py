@@ -54,7 +54,7 @@ import numpy as np
 from numpy import fft
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.risk.cells import NEGLIGIBLE, SMALL, Cells, Reading
+from pdprivacy.risk.compositions import NEGLIGIBLE, SMALL, Cells, Reading
 from pdprivacy.risk.likelihood import Sizes
 
 __all__ = ["expected", "expected_cost", "local", "marginal", "marginal_shrinkage", "shrinkage"]

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.checks import flag, reals
 from pdprivacy.errors import ParameterError, check_one_of, got
-from pdprivacy.risk.cells import checked_counts
+from pdprivacy.risk.compositions import checked_counts
 
 __all__ = ["SizeModel", "Sizes", "checked_alpha", "dirichlet_alpha", "size_distribution"]
 

@@ -34,7 +34,7 @@ from pdprivacy.noise import RandomState, simulator
 from pdprivacy.show.progress import shown
 
 if TYPE_CHECKING:
-    from pdprivacy.risk.cells import Average
+    from pdprivacy.risk.compositions import Average
     from pdprivacy.risk.likelihood import Sizes
 
 __all__ = ["Attack", "Measure", "Simulated", "simulate"]

@@ -7,9 +7,8 @@ validated by pandera itself, and `unchecked` tells what that would be for others
 pandera is imported when the first schema is read, not with the package.
 """
 
-from pdprivacy.schema.beyond import unchecked
-from pdprivacy.schema.opening import Schema
-from pdprivacy.schema.pandera_reader import read_schema
-from pdprivacy.schema.running import FailedCheck, coerce, failed_checks, validate
+from pdprivacy.schema.declarations import Schema
+from pdprivacy.schema.pandera_reader import read_schema, unchecked
+from pdprivacy.schema.validation import FailedCheck, coerce, failed_checks, validate
 
 __all__ = ["FailedCheck", "Schema", "coerce", "failed_checks", "read_schema", "unchecked", "validate"]

@@ -8,11 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pdprivacy.errors import PrivacyError
 
-__all__ = ["DEBUG", "ShortTraceback", "short_functions", "short_traceback", "short_tracebacks"]
+__all__ = ["DEBUG", "short_functions", "short_traceback", "short_tracebacks", "shorten"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,33 +22,32 @@ DEBUG = "PDPRIVACY_DEBUG"
 """An environment variable; "1" keeps all frames and causes of errors."""
 
 
-class ShortTraceback:
-    """A context that raises errors of this package without its inner frames and without their causes.
+def shorten(error: Exception, handled: BaseException | None) -> None:
+    """Take the frames and causes of this package from an error of its own, which is raised on.
+
+    ``handled``: the error that the caller is handling, which stays the context.
 
     IPython's Verbose mode, ``pytest --showlocals`` and rich print the local variables of every frame, and
-    those of this package can hold records. The frame of the context may remain; it sets ``__tracebackhide__``
-    and ``_rich_traceback_omit``, so that these tools hide it.
+    those of this package can hold records. The frame that raises the error on remains; it sets
+    ``__tracebackhide__`` and ``_rich_traceback_omit``, so that these tools hide it.
     """
-
-    def __enter__(self) -> None:
-        self._outer = sys.exc_info()[1]
-
-    def __exit__(self, kind: object, error: BaseException | None, frames: object) -> Literal[False]:
-        if isinstance(error, PrivacyError) and os.environ.get(DEBUG) != "1":
-            error.__cause__ = error.__traceback__ = None
-            error.__context__ = self._outer  # of the caller, who may be handling an error
-            error.__suppress_context__ = False
-        return False
+    if isinstance(error, PrivacyError) and os.environ.get(DEBUG) != "1":
+        error.__cause__ = error.__traceback__ = None
+        error.__context__, error.__suppress_context__ = handled, False
 
 
 def short_traceback(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function with a `ShortTraceback`."""
+    """Decorate a function so that errors of this package leave it without inner frames; see `shorten`."""
 
     @functools.wraps(function)
     def public(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = _rich_traceback_omit = True
-        with ShortTraceback():
+        handled = sys.exc_info()[1]
+        try:
             return function(*args, **kwargs)
+        except PrivacyError as error:
+            shorten(error, handled)
+            raise
 
     return public
 
@@ -59,7 +58,7 @@ _QUIET |= {"__post_init__", "__setattr__"}
 
 
 def short_tracebacks(kind: T) -> T:
-    """Decorate a class with a `ShortTraceback` around each of its public methods, properties and operators.
+    """Decorate all public methods, properties and operators of a class with `short_traceback`.
 
     Those of its bases are left alone.
     """
@@ -71,19 +70,19 @@ def short_tracebacks(kind: T) -> T:
 
 
 def short_functions(module: ModuleType, names: Iterable[str]) -> None:
-    """Give the functions of a module a `ShortTraceback`, there and where they are defined.
+    """Decorate the functions that a module offers to users with `short_traceback`.
 
-    Who imported a function before, as the package itself did, keeps the one without.
+    The module where a function is defined keeps the plain one, which the package itself imports.
     """
     for name in names:
         function = getattr(module, name)
         if inspect.isfunction(function) and (short := _shortened(function)) is not function:
+            short.__module__ = module.__name__  # where it can be pickled from
             setattr(module, name, short)
-            setattr(sys.modules[function.__module__], function.__name__, short)
 
 
 def _shortened(member: Any) -> Any:
-    """A member of a class or module with a `ShortTraceback`; itself where it is no function or has one."""
+    """A decorated member of a class or module; itself where it is no function or is decorated already."""
     if isinstance(member, property):
         return property(_shortened(member.fget), member.fset, member.fdel, member.__doc__)
     if isinstance(member, classmethod | staticmethod):
@@ -94,4 +93,4 @@ def _shortened(member: Any) -> Any:
 
 
 _SHORT = short_traceback(lambda: None).__code__
-"""What all functions with a `ShortTraceback` run."""
+"""The code that all decorated functions share."""

@@ -12,7 +12,7 @@ the answer is made of them (*by sums*).
 """
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
-from pdprivacy.statistic.clusters import Clusters, count_share, packed
+from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import PIECES, GroupedMoments, PooledCovariance
@@ -23,17 +23,18 @@ from pdprivacy.statistic.interface import (
     Moments,
     Noisy,
     Part,
+    Quantity,
     Ranks,
     Read,
     Scope,
     Statistic,
     Whole,
     Window,
+    indicator,
+    quantity,
 )
 from pdprivacy.statistic.least_squares import LeastSquares
-from pdprivacy.statistic.medians import Medians, numbers_of
 from pdprivacy.statistic.narrow import Narrowed
-from pdprivacy.statistic.quantity import Quantity, indicator, quantity
 from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 

@@ -16,8 +16,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.statistic.counts import CellCounts
-from pdprivacy.statistic.interface import Part, Ranks, Read, Scope, Window
-from pdprivacy.statistic.quantity import SUM_BITS, Quantity
+from pdprivacy.statistic.interface import SUM_BITS, Part, Quantity, Ranks, Read, Scope, Window
 
 __all__ = ["Labels", "Quantile", "Runs", "ladder", "share"]
 

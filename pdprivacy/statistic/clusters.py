@@ -1,4 +1,7 @@
-"""Clusters: the rounds of k-means by noisy sums and counts, and where they start without any data."""
+"""Clusterings: the rounds of k-means by noisy sums and counts, and the swaps of k-medians by their costs.
+
+k-means starts without any data. k-medians walks over sets of a few points of a finite universe.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise, product
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.domain import Column
+from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Scope, Whole, bounds_of, named
-from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, bounds_of, named
 from pdprivacy.statistic.sums import mean_interval
 
-__all__ = ["Clusters", "count_share", "packed"]
+__all__ = ["DIAMETER", "Clusters", "Medians", "count_share", "numbers_of", "packed"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Steps: TypeAlias = NDArray[np.uint16]
 
 RHO = 0.225
 """How far a centre is from the middle of the domain on each axis, as a share of the range (Su et al.)."""
@@ -29,6 +37,15 @@ TRIES = 100
 
 TOGETHER = 10
 """Of them are made at a time."""
+
+DIAMETER = 2**15
+"""The largest distance in the universe, in the whole steps that distances are rounded to."""
+
+ROWS, COLUMNS = 64, 512
+"""Distances looked at together, which a processor keeps at hand."""
+
+FEW = 8
+"""Runs of records with the same nearest point among those."""
 
 
 def count_share(dimensions: int, *, gaussian: bool) -> Fraction:
@@ -106,6 +123,7 @@ class Clusters:
     centers: Floats
     share: Fraction
     scope: Scope
+    offsets = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -120,10 +138,6 @@ class Clusters:
             for q in self.quantities
         ]
         return (counts, *sums)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -162,3 +176,165 @@ class Clusters:
     def after(self, noisy: Sequence[Noisy]) -> Clusters:
         """The next round, around the centres that the noisy numbers of this one make."""
         return replace(self, centers=self.finish(noisy).values)
+
+
+# ---------------------------------------------------------------- k-medians
+
+
+def numbers_of(column: Column) -> tuple[float, ...]:
+    """The numbers that the declared cells of a column stand for: labels, or the middles of bins.
+
+    Raises
+    ------
+    DeclarationError : no cells are declared, or they are no numbers.
+
+    >>> numbers_of(Column("age", "integer", lower=18, upper=65, bins=(18, 30, 65)))
+    (24.0, 47.5)
+    """
+    if column.kind == "category":
+        raise DeclarationError(f"'kmedian' needs numbers, and column {column.name!r} holds labels.")
+    labels = column.labels("kmedian")
+    if column.bins is not None:
+        return tuple(left + (right - left) / 2 for left, right in pairwise(column.bins))
+    return tuple(float(label) for label in labels)
+
+
+@dataclass(frozen=True)
+class Medians:
+    """A walk over sets of ``size`` points, one swap at a time, and at the end the choice of one of the sets.
+
+    The universe holds every combination of declared cells; a set costs the records the sum of their
+    distances to its nearest point. Ranges are brought to length one, and distances rounded to whole steps,
+    the largest to `DIAMETER`.
+
+    Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
+    optimization", Algorithm 2 (k-median).
+    """
+
+    columns: tuple[Column, ...]
+    start: tuple[int, ...]
+    steps: int
+    scope: Scope
+
+    @property
+    def selections(self) -> int:
+        """How many times one of several candidates is selected by its cost."""
+        return self.steps + 1
+
+    @property
+    def sensitivity(self) -> int:
+        """A record adds between nothing and the diameter to a cost, before and after it is replaced, too."""
+        return DIAMETER * self.scope.contribution
+
+    @property
+    def monotone(self) -> bool:
+        """One record more adds something to all costs, and takes nothing from any."""
+        return self.scope.neighbors == "add_remove"
+
+    @cached_property
+    def points(self) -> Floats:
+        """The universe, one row per point, in the units of the columns."""
+        return np.array(list(product(*map(numbers_of, self.columns))))
+
+    @cached_property
+    def _scaled(self) -> tuple[Floats, float]:
+        """The universe with ranges of length one, and how far its farthest points are apart then."""
+        widths = np.ptp(self.points, axis=0)
+        places = np.divide(self.points, widths, out=np.zeros_like(self.points), where=widths > 0)
+        return places, math.sqrt(np.count_nonzero(widths))
+
+    @property
+    def step(self) -> float:
+        """One whole step of a distance, in lengths of a range."""
+        return (self._scaled[1] or 1.0) / DIAMETER
+
+    def distances(self, first: Integers) -> Steps:
+        """The whole distances of these points of the universe to all of it."""
+        places, widest = self._scaled
+        found = np.zeros((len(first), len(places)), dtype=np.uint16)
+        rows = max((1 << 18) // len(places), 1)
+        for start in range(0, len(first), rows):
+            some = first[start : start + rows]
+            squares = np.zeros((len(some), len(places)))
+            for axis in places.T:
+                squares += (axis[some, np.newaxis] - axis) ** 2
+            whole = np.rint(np.sqrt(squares) * (DIAMETER / (widest or 1.0)))
+            found[start : start + rows] = np.minimum(whole, DIAMETER)
+        return found
+
+    @property
+    def read(self) -> Read:
+        """The records per declared cell of the columns, cells of nulls among them."""
+        return Read("table", (self.columns, "kmedian"))
+
+    def held(self, table: Integers) -> Integers:
+        """How many records are at each point of the universe; those with a null are at none."""
+        cells = table.reshape([c.cells("kmedian") for c in self.columns])
+        return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
+
+    def exact(self, table: Integers) -> tuple[Steps, Floats]:
+        """The distances of the points that hold records to all points, and the records at each."""
+        counts = self.held(table)
+        records = np.flatnonzero(counts)
+        return self.distances(records), counts[records].astype(np.float64)
+
+    def costs(self, exact: tuple[Steps, Floats], sets: Sequence[tuple[int, ...]]) -> Integers:
+        """The exact costs of the candidates after the sets that were there so far.
+
+        The candidates are the swaps of the last set; after the last swap they are all sets.
+        """
+        distances, weights = exact
+        if len(sets) <= self.steps:
+            return _swaps(distances, weights, sets[-1]).ravel()
+        # whole numbers below 2**53, as long as there are fewer than 2**38 records
+        each = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64)) for chosen in sets]
+        return np.array(each)
+
+    def swapped(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
+        """The set after the swap of this number: points out by place, points in by number."""
+        out, into = divmod(place, len(self.points) - len(chosen))
+        free = np.delete(np.arange(len(self.points)), chosen)
+        return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
+
+    def found(self, chosen: Sequence[int]) -> Floats:
+        """The points of a set, in the order of the universe."""
+        return self.points[sorted(chosen)]
+
+
+def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
+    """The cost after each swap: one row per point that leaves, one column per point that comes."""
+    size, universe = len(chosen), distances.shape[1]
+    near = distances[:, list(chosen)]
+    of = near.argmin(axis=1)
+    # a record is moved by one leaving point only, the nearest: those of a point one after the other
+    order = np.argsort(of, kind="stable")
+    of, counts = of[order], counts[order]
+    # the nearest point, and the one that is nearest where that has left
+    near = np.partition(near, 1, axis=1)[order] if size > 1 else near[order]
+    first = near[:, 0].astype(np.float64)
+    second = near[:, 1].astype(np.float64) if size > 1 else np.full(len(near), float(DIAMETER))
+    stayed, costs = np.zeros(universe), np.zeros((size, universe))
+    found, with_first = np.empty((2, ROWS, COLUMNS))
+    for start in range(0, len(counts), ROWS):
+        block = slice(start, start + ROWS)
+        some = len(counts[block])
+        runs = np.flatnonzero(np.diff(of[block], prepend=-1))
+        leaving = of[block][runs]
+        if len(runs) <= FEW:
+            moved = np.where(of[block] == leaving[:, np.newaxis], counts[block], 0.0)
+        for left in range(0, universe, COLUMNS):
+            columns = slice(left, left + COLUMNS)
+            some_of = distances[order[block], columns]
+            near_by, kept = found[:some, : some_of.shape[1]], with_first[:some, : some_of.shape[1]]
+            np.copyto(near_by, some_of)
+            np.minimum(near_by, first[block, np.newaxis], out=kept)
+            np.minimum(near_by, second[block, np.newaxis], out=near_by)
+            near_by -= kept
+            stayed[columns] += counts[block] @ kept
+            if len(runs) <= FEW:  # a product is quicker, but does all of its work for each run
+                costs[leaving, columns] += moved @ near_by
+            else:
+                near_by *= counts[block, np.newaxis]
+                costs[leaving, columns] += np.add.reduceat(near_by, runs, axis=0)
+    costs += stayed
+    return np.delete(costs, chosen, axis=1).astype(np.int64)

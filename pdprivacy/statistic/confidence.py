@@ -53,11 +53,6 @@ class Tail:
     law: Distribution
     bounding: Bounding | None = None
 
-    @classmethod
-    def of(cls, mechanism: Any, bounding: Bounding | None) -> Tail:
-        """The law of the noise that a mechanism draws."""
-        return cls(mechanism.distribution.standard[0], bounding)
-
     @property
     def bias(self) -> float:
         """The most that bounding from below raises the mean of a noisy number, in deviations of the noise."""

@@ -96,6 +96,7 @@ class TreeCells:
 
     cells: CellCounts
     branching: int
+    offsets = None
 
     @cached_property
     def tree(self) -> Tree:
@@ -116,10 +117,6 @@ class TreeCells:
                 moves=leaves.moves * levels,
             ),
         )
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from pdprivacy.statistic.interface import (
     Limits,
     Noisy,
     Part,
+    Quantity,
     Read,
     Scope,
     Whole,
@@ -28,9 +29,9 @@ from pdprivacy.statistic.interface import (
     named,
     one_each,
     pairs,
+    product_roundings,
     scalar,
 )
-from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Direct"]
 

@@ -18,6 +18,7 @@ from pdprivacy.statistic.interface import (
     Answer,
     Noisy,
     Part,
+    Quantity,
     Read,
     Scope,
     Whole,
@@ -26,9 +27,9 @@ from pdprivacy.statistic.interface import (
     named,
     pairs,
     per_record,
+    product_roundings,
     variance_bounds,
 )
-from pdprivacy.statistic.quantity import Quantity, product_roundings
 from pdprivacy.statistic.sums import (
     SharedCounts,
     covariances,
@@ -100,7 +101,7 @@ class GroupedMoments:
     def counted(self) -> SharedCounts:
         """The counts of the columns that need one."""
         shares = [self.weights[place] / len(self._pieces[place]) for place in self._counting]
-        return SharedCounts.of((self.quantities[place].column for place in self._counting), shares)
+        return SharedCounts.of([self.quantities[place].column for place in self._counting], shares)
 
     @cached_property
     def _places(self) -> dict[tuple[int, str], int]:
@@ -183,8 +184,7 @@ class GroupedMoments:
         )
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        counted = self.counted.read_with([found[place] for place in self._counting])
-        numbers: list[Whole] = [grouped.rows for grouped in counted]
+        numbers: list[Whole] = [found[self._counting[reader]].rows for reader in self.counted.readers]
         for column, piece in [key for key in self._places if key[1] != "count"]:
             quantity, grouped = self.quantities[column], found[column]
             if piece == "sum":
@@ -271,6 +271,7 @@ class PooledCovariance:
     keys: tuple[Column, ...]
     scope: Scope
     matrix: bool
+    offsets = None
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -304,10 +305,6 @@ class PooledCovariance:
         for i, j in self._pairs:
             found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
         return tuple(found)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:

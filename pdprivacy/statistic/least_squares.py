@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.statistic.confidence import NO_NOISE, Ends
-from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Scope, Whole, pairs
-from pdprivacy.statistic.quantity import Quantity
+from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, pairs
 from pdprivacy.statistic.sums import Covariance, half_square
 
 __all__ = ["LeastSquares"]
@@ -73,6 +72,7 @@ class LeastSquares:
     ranges: tuple[tuple[float, float], ...]
     ridge: float = 0.0
     weights: tuple[str, float] | None = None
+    offsets = None
 
     @property
     def weighted(self) -> bool:
@@ -87,10 +87,6 @@ class LeastSquares:
     @property
     def parts(self) -> tuple[Part, ...]:
         return self.covariance.parts
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from pdprivacy.statistic.interface import (
     Answer,
     Noisy,
     Part,
+    Quantity,
     Read,
     Scope,
     Whole,
@@ -29,10 +30,10 @@ from pdprivacy.statistic.interface import (
     one_each,
     pairs,
     per_record,
+    product_roundings,
     scalar,
     variance_bounds,
 )
-from pdprivacy.statistic.quantity import Quantity, product_roundings
 
 __all__ = ["Covariance", "Description", "Means", "SharedCounts", "Sums", "Variances", "rooted"]
 
@@ -96,22 +97,24 @@ class SharedCounts:
     """The counts that several columns need: one for all columns without nulls, one per other column.
 
     ``weights``: the share of each count, by its name. ``places``: of each column, the place of its count.
+    ``readers``: of each count, the place of the first column that needs it, with which it is read.
     """
 
     weights: tuple[tuple[str, Fraction], ...]
     places: tuple[int, ...]
+    readers: tuple[int, ...]
 
     @classmethod
-    def of(cls, columns: Iterable[Column], weights: Iterable[Fraction]) -> SharedCounts:
+    def of(cls, columns: Sequence[Column], weights: Sequence[Fraction]) -> SharedCounts:
         """Of columns, each of which gives a count this share of the loss."""
-        shares: dict[Hashable, tuple[str, Fraction]] = {}
-        keys: list[Hashable] = []
-        for column, weight in zip(columns, weights, strict=True):
-            key, name = ((column.name,), named("count", column)) if column.nullable else ((), "count")
-            shares[key] = name, shares.get(key, (name, Fraction(0)))[1] + weight
-            keys.append(key)
-        order = list(shares)
-        return cls(tuple(shares.values()), tuple(order.index(key) for key in keys))
+        keys: list[Hashable] = [(column.name,) if column.nullable else () for column in columns]
+        counts: dict[Hashable, tuple[str, Fraction]] = {}
+        for key, column, weight in zip(keys, columns, weights, strict=True):
+            name = named("count", column) if key else "count"
+            counts[key] = name, weight + counts[key][1] if key in counts else weight
+        order = list(counts)
+        places, readers = [order.index(key) for key in keys], [keys.index(key) for key in order]
+        return cls(tuple(counts.values()), tuple(places), tuple(readers))
 
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
         """The counts of all records, or one per group."""
@@ -123,10 +126,6 @@ class SharedCounts:
             Part(name, weight, *moved, unit, size, counts=True, moves=moves, lower=lower)
             for name, weight in self.weights
         ]
-
-    def read_with(self, found: Sequence[Any]) -> list[Any]:
-        """Of what was read of each column, what holds each count."""
-        return [found[self.places.index(place)] for place in range(len(self.weights))]
 
 
 @dataclass(frozen=True)
@@ -141,29 +140,21 @@ class Means:
     quantities: tuple[Quantity, ...]
     weights: tuple[Fraction, ...]
     scope: Scope
+    offsets = None
 
     @cached_property
     def counted(self) -> SharedCounts:
         """The counts of the columns."""
-        return SharedCounts.of((q.column for q in self.quantities), (w / 2 for w in self.weights))
+        return SharedCounts.of([q.column for q in self.quantities], [w / 2 for w in self.weights])
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        sums = [
-            scalar(
-                named("sum", q.column),
-                weight / 2,
-                self.scope.term(q.low, q.high, nullable=q.column.nullable),
-                q.unit,
-                limits=per_record(place, q.low, q.high, q.unit),
-            )
-            for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True)
-        ]
-        return (*self.counted.parts(self.scope), *sums)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
+        found = self.counted.parts(self.scope)
+        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
+            moved = self.scope.term(q.low, q.high, nullable=q.column.nullable)
+            limits = per_record(place, q.low, q.high, q.unit)
+            found.append(scalar(named("sum", q.column), weight / 2, moved, q.unit, limits=limits))
+        return tuple(found)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -171,21 +162,22 @@ class Means:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
+        return tuple([Read("sum", (quantity,)) for quantity in self.quantities])
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        counts = [[count] for count, _ in self.counted.read_with(found)]
-        return [*counts, *([total] for _, total in found)]
+        counts: list[Whole] = [[found[reader][0]] for reader in self.counted.readers]
+        return counts + [[total] for _, total in found]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         counts = [noisy[place] for place in self.counted.places]
         columns = [*zip(self.quantities, counts, noisy[-len(counts) :], strict=True)]
-        values, errors = zip(*(mean_of(*column) for column in columns), strict=True)
+        means = [mean_of(*column) for column in columns]
+        values, errors = (np.array(numbers) for numbers in zip(*means, strict=True))
 
         def interval(level: float) -> Ends:
             return beside([mean_interval(level, *column) for column in columns])
 
-        return Answer(np.array(values), np.array(errors), 0.0, *self.ends, interval)
+        return Answer(values, errors, 0.0, *self.ends, interval)
 
 
 def beside(ends: Sequence[Ends]) -> Ends:
@@ -268,11 +260,12 @@ class Variances:
     quantities: tuple[Quantity, ...]
     weights: tuple[Fraction, ...]
     scope: Scope
+    offsets = None
 
     @cached_property
     def counted(self) -> SharedCounts:
         """The counts of the columns."""
-        return SharedCounts.of((q.column for q in self.quantities), (w / 3 for w in self.weights))
+        return SharedCounts.of([q.column for q in self.quantities], [w / 3 for w in self.weights])
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -288,10 +281,6 @@ class Variances:
         return tuple(found)
 
     @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
-
-    @property
     def ends(self) -> tuple[Any, Any]:
         return variance_bounds(self.quantities)
 
@@ -300,7 +289,7 @@ class Variances:
         return tuple(Read("moments", ((quantity,),)) for quantity in self.quantities)
 
     def exact(self, found: Sequence[Any]) -> list[Whole]:
-        numbers: list[Whole] = [[moments.rows] for moments in self.counted.read_with(found)]
+        numbers: list[Whole] = [[found[reader].rows] for reader in self.counted.readers]
         for quantity, moments in zip(self.quantities, found, strict=True):
             numbers.append([moments.sums[0]])
             numbers.append([moments.products[0][0] - moments.rows * half_square(quantity.reach)])
@@ -358,14 +347,11 @@ class Description:
     """Counts, means and standard deviations, all made of the noisy parts of `Variances`."""
 
     variances: Variances
+    offsets = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
         return self.variances.parts
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -456,6 +442,7 @@ class Covariance:
     quantities: tuple[Quantity, ...]
     scope: Scope
     summed: bool = True
+    offsets = None
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -474,10 +461,6 @@ class Covariance:
         for i, j in self._pairs:
             found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
         return tuple(found)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return None
 
     @property
     def ends(self) -> tuple[Any, Any]:

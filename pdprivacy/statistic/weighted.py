@@ -18,9 +18,11 @@ from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import (
+    SUM_BITS,
     Answer,
     Noisy,
     Part,
+    Quantity,
     Read,
     Scope,
     Whole,
@@ -29,7 +31,6 @@ from pdprivacy.statistic.interface import (
     named,
     per_record,
 )
-from pdprivacy.statistic.quantity import SUM_BITS, Quantity
 from pdprivacy.statistic.sums import SharedCounts, mean_interval
 
 __all__ = ["Weighted", "WeightedCells", "quantile_bits", "weight_of"]
@@ -102,8 +103,7 @@ class Weighted:
     @cached_property
     def counted(self) -> SharedCounts:
         """The sums of weights in the place of counts."""
-        halves = (share / 2 for share in self.shares)
-        return SharedCounts.of((q.column for q in self.quantities), halves)
+        return SharedCounts.of([q.column for q in self.quantities], [share / 2 for share in self.shares])
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -161,7 +161,7 @@ class Weighted:
         sums = [grouped.products[0, 1] for grouped in found]
         if self.kind == "sum":
             return sums
-        return [*(grouped.sums[0] for grouped in self.counted.read_with(found)), *sums]
+        return [*(found[reader].sums[0] for reader in self.counted.readers), *sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         sums = noisy[-len(self.quantities) :]

@@ -20,11 +20,12 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger import Budget, Entry
+from pdprivacy.ledger.budget import handed_out
 from pdprivacy.metadata import KEY
 from pdprivacy.protection import ROW_STEPS, Protected
 from pdprivacy.release.spec import Asked, Release
-from pdprivacy.releases.bundle import VERBS
-from pdprivacy.schema.released import ReleasedSchema, released_schema, violations
+from pdprivacy.releases.batches import VERBS
+from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
 from pdprivacy.step.texts import argument_texts, differing, text_of
 from pdprivacy.storage.parquet import to_bytes
@@ -88,7 +89,7 @@ class Purse(Budget):
 
     def stored(self) -> None:
         """Note in the ledger that the answer is stored, which is how a step hands it out."""
-        self.handed_out(self._answer[0])
+        handed_out(self._book, self._answer[0])
         super().answered(*self._answer)
 
 

@@ -22,7 +22,8 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
-from pdprivacy.protection import ProtectedFrame, find, protect
+from pdprivacy.protection import ProtectedFrame, find
+from pdprivacy.protection.protect import protect
 from pdprivacy.step.folder import STORED, Folder, check_file_name
 from pdprivacy.step.keeper import Purse, StepKeeper
 from pdprivacy.step.texts import argument_texts, differing

@@ -21,6 +21,9 @@ the privacy-utility tradeoff".
 0.295
 """
 
+import sys
+
+from pdprivacy.show.tracebacks import short_functions
 from pdprivacy.suppression.amplification import (
     outlier_delta,
     outlier_epsilon,
@@ -78,3 +81,5 @@ __all__ = [
     "suppression_bound",
     "without_replacement",
 ]
+
+short_functions(sys.modules[__name__], __all__)

@@ -22,7 +22,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ import pandera.pandas as pa
 
 from pdprivacy import Budget, Ledger, Pure
 from pdprivacy.accounting import Event
-from pdprivacy.ledger import Account, Entry
+from pdprivacy.ledger.account import Charge
 from pdprivacy.ledger.store import Writer
 
 ROUNDS = 9
@@ -228,14 +227,13 @@ def make(path: Path, entries: int) -> None:
     """A ledger of that many charges of one budget, made by the store itself."""
     ledger = Ledger(path)
     ledger.open("survey", TOTAL)
-    terms, asked, events = ledger.budget("survey").account.terms, ((COST, 1),), [(Event(COST), 1)]
-    account = Account(terms)
+    account = ledger.budget("survey").account
+    asked = Charge(COST, 1, LABEL, "laplace", ((Event(COST), 1),), None, None)
     for start in range(0, entries, WRITTEN):
         bodies = []
         for _ in range(min(WRITTEN, entries - start)):
-            account = account.after(COST, 1, asked)
-            now = datetime.now(UTC)
-            entry = Entry(account.charges, LABEL, "laplace", COST, 1, asked, events, now, account)
+            entry = account.charge(asked)
+            account = entry.after
             bodies.append(entry.to_json())
 
         def add(writer: Writer, bodies: list[dict[str, Any]] = bodies) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pdprivacy import Budget, Column, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.engine_narwhals import histogram_ranks as ranks_module
+from pdprivacy.engine_narwhals import narwhals_engine as ranks_module
 from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
 from tests.support.engine_frames import frame_of

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pdprivacy.domain import Column
-from pdprivacy.expressions.date_cells import counted, moved_within
+from pdprivacy.expressions.cells import counted, moved_within
 from pdprivacy.timeline import Timeline
 
 FIRST = pd.Timestamp("2020-01-01")

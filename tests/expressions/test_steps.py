@@ -15,7 +15,8 @@ from pdprivacy import Column, Domain
 from pdprivacy import expressions as transform
 from pdprivacy.conform import conform
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, QueryError, UnstableStepError
-from pdprivacy.expressions.arrays import BLOCK
+from pdprivacy.expressions.cells import BLOCK
+from pdprivacy.protection import REFUSED, refusal
 from tests.support.cases import each
 from tests.support.cells import STR, column_of
 
@@ -942,9 +943,9 @@ def test_numbers_made_of_confidential_counts_are_no_constants():
         assert "40.25" not in str(caught.value)
 
 
-@each("name", sorted(transform.REFUSED))
+@each("name", sorted(REFUSED))
 def test_steps_that_look_at_other_records_are_refused_by_name(name):
-    error = transform.refusal(name)
+    error = refusal(name)
     assert isinstance(error, UnstableStepError)
     assert isinstance(error, AttributeError)
     assert str(error).startswith(f"{name!r} is not offered: ")
@@ -959,13 +960,13 @@ def test_steps_that_look_at_other_records_are_refused_by_name(name):
 
 def test_a_record_of_each_is_kept_where_it_is_known_whose_they_are():
     for name in ("drop_duplicates", "duplicated"):
-        assert "df.dp.protect(..., unit=..., max_rows=1)" in transform.refusal(name).hint
+        assert "df.dp.protect(..., unit=..., max_rows=1)" in refusal(name).hint
 
 
 def test_outliers_are_refused_as_infinitely_sensitive():
     for name in ("drop_outliers", "drop_top"):
-        assert "infinite sensitivity" in str(transform.refusal(name))
-        assert "suppress_outliers" in str(transform.refusal(name))
+        assert "infinite sensitivity" in str(refusal(name))
+        assert "suppress_outliers" in str(refusal(name))
 
 
 @pytest.mark.parametrize("size", [3, 30, 300])

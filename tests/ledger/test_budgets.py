@@ -35,7 +35,7 @@ from pdprivacy.errors import (
     PrivacyError,
     TamperedLedgerError,
 )
-from pdprivacy.ledger.account import Account, Entry, Terms, entry_of, terms_of
+from pdprivacy.ledger.account import Account, Charge, Terms, entry_of, terms_of
 from pdprivacy.ledger.store import ROOT, canonical, digest, link
 
 SCHEMA = pa.DataFrameSchema(
@@ -172,11 +172,10 @@ LOSSES = (
 )
 def test_records_say_exactly_what_was_entered(losses, label, release):
     account = Account(Terms(ZCDP(10**40), "zcdp", Unit("replace_one"), "f" * 32))
-    pairs = tuple((loss if loss.__class__ is not Approx else Pure(loss.epsilon), n) for loss, n in losses)
-    asked, count = losses[0]
-    after = account.after(asked, count, pairs)
-    events = tuple((Event(loss, GaussianNoise(Fraction(7, 3), 2, 99)), n) for loss, n in losses)
-    entry = Entry(1, label, "laplace", asked, count, pairs, events, datetime.now(UTC), after, release)
+    noise = GaussianNoise(Fraction(7, 3), 2, 99)
+    noises = [noise if n % 2 or isinstance(loss, Approx) else None for loss, n in losses]
+    events = tuple((Event(loss, drawn), n) for (loss, n), drawn in zip(losses, noises, strict=True))
+    entry = account.charge(Charge(*losses[0], label, "laplace", events, release, None))
     row = link(None, "x", "charge", release, entry.to_json())
     assert entry_of(row, account.terms) == entry
     assert row.body == canonical(json.loads(row.body))

@@ -769,7 +769,7 @@ def test_a_clock_that_cannot_be_right_enters_nothing(path, monkeypatch, year):
             return datetime(year, 1, 1, tzinfo=UTC)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pdprivacy.ledger.budget.datetime", Clock)
+        patch.setattr("pdprivacy.ledger.account.datetime", Clock)
         with pytest.raises(LedgerError, match=f"the year {year}"):
             budget.charge(Pure(1), "x")
     assert budget.entries.empty

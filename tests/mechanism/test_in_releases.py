@@ -294,7 +294,9 @@ def test_the_tail_of_coarse_noise_bounds_sums(weights, epsilon, bounding):
         if bounding == "clamp":  # at its bound every number is moved to one side
             drawn = np.maximum(drawn, 0)
         sums = np.abs(np.array(weights) @ drawn)
-        half = float(Tail.of(mechanism, bounding).half(0.95, mechanism.std * np.array(weights)))
+        half = float(
+            Tail(mechanism.distribution.standard[0], bounding).half(0.95, mechanism.std * np.array(weights))
+        )
         assert accepts_share(int((sums <= half + 1e-9).sum()), draws, 0.95, "less")
         assert half <= 6 * mechanism.std * math.sqrt(sum(w**2 for w in weights)) * len(weights) ** 0.5 + 2
 

@@ -49,8 +49,8 @@ from pdprivacy import (
     sensitivity,
     suppression,
 )
+from pdprivacy.checks import has_hash
 from pdprivacy.command.main import main
-from pdprivacy.domain import has_hash
 from pdprivacy.request import Options
 from tests.support.canaries import CANARY, CELL, NUMBER
 from tests.support.engine_frames import ON_NEWEST_PANDAS
@@ -273,7 +273,7 @@ def _dp(name: str, /, **arguments: Any) -> tuple[str, Call]:
 
 
 def _plain(function: Callable[..., Any], /, **arguments: Any) -> tuple[str, Call]:
-    module = function.__module__.split(".")[1]
+    module = inspect.unwrap(function).__module__.split(".")[1]
     return f"{module}.{function.__qualname__}", Call(lambda world: function, arguments)
 
 

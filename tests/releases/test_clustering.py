@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Budget, Column, Domain, Unit, noise
-from pdprivacy.engine import PandasEngine, nearest_centers
+from pdprivacy.engine import PandasEngine, pandas_engine
 from pdprivacy.errors import (
     BudgetExceeded,
     DeclarationError,
@@ -43,7 +43,7 @@ from pdprivacy.statistic import (
     packed,
     quantity,
 )
-from pdprivacy.statistic.medians import DIAMETER, _swaps
+from pdprivacy.statistic.clusters import DIAMETER, _swaps
 from tests.support.gate import drawn, exact, measured
 
 X = Column("x", "float", nullable=True, lower=-1, upper=1)
@@ -134,7 +134,7 @@ def test_the_cluster_of_a_record_depends_on_nothing_but_the_record(product, monk
     frame.loc[:300, "y"] = 50.0
     frame.loc[:100, "x"] = 0.0
     centers = np.array([[-0.5, 50.0], [0.5, 50.0], [0.0, 75.0], [0.0, 25.0], [0.5, 50.0]])
-    monkeypatch.setattr(nearest_centers, "PRODUCT", product)
+    monkeypatch.setattr(pandas_engine, "PRODUCT", product)
     whole = PandasEngine(frame).clusters(asked, centers)
     order = np.random.default_rng(1).permutation(len(frame))
     mixed = PandasEngine(frame.iloc[order]).clusters(asked, centers)

@@ -12,7 +12,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, Staircase
 from pdprivacy.risk import attacks, dr_ha
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.cells import Cells, NoNoise, OnlyNoise, Reading
+from pdprivacy.risk.compositions import Cells, NoNoise, OnlyNoise, Reading
 
 BOTH = pytest.mark.parametrize("risk", [plurality_risk, probabilistic_risk])
 

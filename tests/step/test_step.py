@@ -944,7 +944,7 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
     step = pipeline.step(body_of_all, schema=schema, epsilon=1000, delta=1e-3)
     made = step(survey, release_id="all")
     assert len(seen) == len(made) == len(pipeline.charged)
-    verbs = {str(name) for name in pdprivacy.releases.bundle.VERBS}
+    verbs = {str(name) for name in pdprivacy.releases.batches.VERBS}
     assert {one.attrs["dp"]["statistic"] for one in seen} == verbs - {"pivot_table"}  # an "agg" by group
     again = step(survey, release_id="all")
     for (name, one), original in zip(made.items(), seen, strict=True):

@@ -19,7 +19,7 @@ from typing import Any
 import pdprivacy
 from pdprivacy import errors
 from tests.support import spark
-from tests.support.oracle_frames import DOMAIN, ENGINES, available, frame_of, protected
+from tests.support.oracle_frames import DATED, DOMAIN, ENGINES, available, frame_of, protected
 
 __all__ = ["FILE", "WAYS", "Cell", "computed", "stored"]
 
@@ -93,6 +93,17 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("groupby.count", ()), ("groupby.sum", ("y",)), ("groupby.mean", ("y",)),
         ]
     },
+    **{
+        f"{name}, dates": (name, arguments, COST)
+        for name, arguments in [
+            ("count", ("when",)), ("mean", (["when", "day"],)), ("quantile", ("zoned", 0.25)),
+            ("median", ("when",)), ("min", ("day",)), ("max", ("zoned",)), ("sum", ("when",)),
+            ("groupby.mean", ("when",)), ("groupby.median", ("zoned",)), ("value_counts", ("when",)),
+        ]
+    },
+    "cut, dates": ("cut", ("when",), {"freq": "M"}),
+    "assign, dates": ("assign", (), {"d": "day - when"}),
+    "query, dates": ("query", ("when >= '2022-01-01'",), {}),
     "query": ("query", ("y > 0",), {}),
     "clip": ("clip", (0, 1), {"columns": ["y"]}),
     "assign": ("assign", (), {"z": "y * m"}),
@@ -178,12 +189,17 @@ WAYS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _stepped(frame: Any, folder: str, call: Any) -> None:
+def setting_of(verb: str) -> str:
+    """The setting whose table a verb is asked of."""
+    return "dates" if verb.endswith(", dates") else "add_remove"
+
+
+def _stepped(frame: Any, schema: Any, folder: str, call: Any) -> None:
     """A step that makes the release, or asks what is no release and then makes one."""
     where = Path(folder)
 
     @pdprivacy.release_step(
-        schema=DOMAIN, ledger=where / "ledger.db", name="table", epsilon=100, delta=0.1, to=where / "released"
+        schema=schema, ledger=where / "ledger.db", name="table", epsilon=100, delta=0.1, to=where / "released"
     )
     def step(private: Any) -> Any:
         found = _ask(private.dp, *call)
@@ -208,19 +224,22 @@ def _outcome(action: Callable[[], Any]) -> str:
 def computed(engine: str, ways: tuple[str, ...] = tuple(WAYS)) -> dict[Cell, str]:
     """The outcome of each verb on an engine, in these ways."""
     found: dict[Cell, str] = {}
-    private = protected(engine)
+    made = {setting: protected(engine, setting) for setting in map(setting_of, VERBS)}
     with tempfile.TemporaryDirectory() as folder:
         for verb, call in VERBS.items():
             for way in ways:
                 if way == "step":
                     place = Path(folder) / verb
                     place.mkdir()
-                    frame = frame_of(engine)
+                    frame = frame_of(engine, setting_of(verb))
+                    schema = DATED if setting_of(verb) == "dates" else DOMAIN
                     found[verb, way, engine] = _outcome(
-                        lambda place=place, call=call, frame=frame: _stepped(frame, str(place), call)
+                        lambda place=place, call=call, frame=frame, schema=schema: _stepped(
+                            frame, schema, str(place), call
+                        )
                     )
                 else:
-                    of = private.dp
+                    of = made[setting_of(verb)].dp
                     found[verb, way, engine] = _outcome(
                         lambda way=way, of=of, call=call: WAYS[way](of, *call)
                     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdprivacy import errors, release_step
-from tests.support.oracle_frames import DOMAIN, SETTINGS
+from tests.support.oracle_frames import DATED_SETTINGS, DOMAIN, SETTINGS
 
 __all__ = ["CASES", "FAMILIES", "Case"]
 
@@ -167,6 +167,34 @@ WEIGHTED: dict[str, Spec] = {
 WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),
     "weighted quantile of integers": spec(verb, "quantile", "n", 0.9, weights="m"),
+}
+DATES: dict[str, Call] = {
+    "mean of dates": verb("mean", ["when", "day"]),
+    "mean of dates, truncated": verb("mean", "when", bounding="truncated"),
+    "mean of dates, Gaussian": verb("mean", "zoned", mechanism="gaussian", delta=1e-6),
+    "min and max of dates": lambda dp: [verb("min", "day")(dp), verb("max", "zoned")(dp)],
+    "median of dates": verb("median", ["when", "day"]),
+    "quantile of dates": verb("quantile", "day", [0.1, 0.9]),
+    "count of dates": verb("count", ["when", "day", "zoned"]),
+    "periods": lambda dp: verb("value_counts", "when", sort=False)(dp.cut("when", freq="M").dp),
+    "periods with a time zone": lambda dp: verb("crosstab", "zoned", "k")(dp.cut("zoned", freq="Q").dp),
+    "periods of weeks": lambda dp: verb("mode", "day")(dp.cut("day", freq="W").dp),
+    "groups by period": lambda dp: dp.groupby("day", freq="Q").mean("m", epsilon=1, rng=1),
+    "groups of dates": grouped("k", "mean", ["when", "day"]),
+    "medians of dates by group": grouped("k", "median", "zoned"),
+    "pivot_table of dates": lambda dp: verb("pivot_table", "m", "day", "k", "mean")(
+        dp.cut("day", freq="Y").dp
+    ),
+    "difference of dates": lambda dp: verb("mean", "d")(dp.assign(d="day - when").dp),
+    "fields of dates": lambda dp: [
+        verb("value_counts", name, sort=False)(dp.assign(**{name: f"{column}.dt.{field}"}).dp)
+        for name, column, field in (("y", "when", "year"), ("w", "day", "dayofweek"), ("h", "zoned", "hour"))
+    ],
+    "query of dates": lambda dp: verb("count")(dp.query("when >= '2022-03-27' and day < '2022-11-01'").dp),
+    "query with a time zone": lambda dp: verb("mean", "zoned")(
+        dp.query("zoned > '2022-03-27 02:00+02:00'").dp
+    ),
+    "fillna of dates": lambda dp: verb("mean", "when")(dp.fillna({"when": "2022-01-01"}).dp),
 }
 CLUSTERINGS: dict[str, Spec] = {
     "kmeans x y": spec(verb, "kmeans", ["x", "y"], 2, iterations=2, progress=False),
@@ -552,6 +580,9 @@ def _cases() -> Iterator[Case]:
     yield from _releases("clusterings", CLUSTERINGS, {})
     yield from _releases("weighted", WEIGHTED, NOISE)
     yield from _releases("weighted", WEIGHTED_SELECTIONS, {"two releases": {"releases": 2}})
+    for name, call in DATES.items():
+        for setting in DATED_SETTINGS:
+            yield Case("dates", name, setting, call, engines=setting == "dates")
     for name, step in STEPS.items():
         yield Case("steps", name, "add_remove", stepped(step), engines=True)
     for name in ("query", "assign", "fillna", "several"):

@@ -11,9 +11,12 @@ import pandas as pd
 
 import pdprivacy
 from pdprivacy import Column, Domain, errors
+from pdprivacy.timeline import Timeline
 from tests.support import engine_frames
 
 __all__ = [
+    "DATED",
+    "DATED_SETTINGS",
     "DOMAIN",
     "ENGINES",
     "FAULTY",
@@ -40,7 +43,24 @@ DOMAIN = Domain(
         Column("s", "category", categories=("no", "yes"), role="sensitive"),
     )
 )
+FIRST = int(pd.Timestamp("2021-11-20").timestamp())
+SPAN = 400 * 86_400
+ZONE = "Europe/Paris"
+DATED = Domain(
+    (
+        Column("when", "integer", True, lower=0, upper=SPAN, timeline=Timeline(FIRST, "s", None)),
+        Column("day", "integer", lower=0, upper=400, timeline=Timeline(FIRST // 86_400, "D", None)),
+        Column(
+            "zoned", "integer", True, lower=0, upper=SPAN // 3600, timeline=Timeline(FIRST // 3600, "h", ZONE)
+        ),
+        Column("m", "integer", lower=0, upper=5),
+        Column("k", "category", categories=("u", "v", "w")),
+        Column("e", "boolean"),
+    )
+)
+"""A table of dates: seconds, days, and hours in a time zone that changes its clocks."""
 KINDS = {"x": "float", "y": "float", "n": "integer", "m": "integer", "h": "boolean", "e": "boolean"}
+KINDS |= {"when": "timestamp", "day": "date", "zoned": "zoned"}
 """Columns that are not texts; "p", whose records these are, is no declared column."""
 
 ROWS = range(24)
@@ -56,6 +76,21 @@ RECORDS: dict[str, list[Any]] = {
     "s": ["yes" if i % 4 == 1 else "no" for i in ROWS],
     "p": [f"p{i // 2}" for i in ROWS],
 }
+
+
+def _moment(seconds: int) -> pd.Timestamp:
+    return pd.Timestamp(FIRST + seconds, unit="s").as_unit("us")
+
+
+DATES: dict[str, list[Any]] = {
+    "when": [None if i % 7 == 3 else _moment(i * 1_432_117 % SPAN) for i in ROWS],
+    "day": [_moment(i * 53 % 400 * 86_400) for i in ROWS],
+    "zoned": [
+        None if i % 9 == 4 else _moment(i * 2_654_321 % SPAN).tz_localize("UTC").tz_convert(ZONE)
+        for i in ROWS
+    ],
+    **{name: RECORDS[name] for name in "mkep"},
+}
 FAULTY: dict[str, list[Any]] = {
     **RECORDS,
     "x": [[1.0, None, NAN, -0.0, 5e-324, 99.5, -7.25, 9.75][i % 8] for i in ROWS],
@@ -69,10 +104,14 @@ def _columns(records: dict[str, list[Any]]) -> dict[str, Any]:
     import pyarrow as pa
 
     kinds = {"float": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
+    kinds |= {"timestamp": pa.timestamp("us"), "date": pa.date32(), "zoned": pa.timestamp("us", ZONE)}
     return {
         name: pa.array(values, kinds.get(KINDS.get(name, ""), pa.string()))
         for name, values in records.items()
     }
+
+
+DATE_DTYPES = {"timestamp": "datetime64[us]", "date": "datetime64[us]", "zoned": f"datetime64[us, {ZONE}]"}
 
 
 def of_arrow(records: dict[str, list[Any]]) -> Any:
@@ -84,13 +123,21 @@ def of_arrow(records: dict[str, list[Any]]) -> Any:
 def of_numpy(records: dict[str, list[Any]]) -> pd.DataFrame:
     """Columns of NumPy; of integers with nulls floats, of truth values with nulls objects."""
     kinds = {"float": np.float64, "integer": np.int64, "boolean": np.bool_}
-    found = {}
+    found = _dates(records)
     for name, values in records.items():
+        if name in found:
+            continue
         kind = kinds.get(KINDS.get(name, ""), object)
         if kind in (np.int64, np.float64) and None in values:
             kind, values = np.float64, [NAN if value is None else value for value in values]
         found[name] = np.array(values, object if None in values else kind)
     return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in found.items()})
+
+
+def _dates(records: dict[str, list[Any]]) -> dict[str, Any]:
+    """The columns of dates as NumPy and pandas hold them."""
+    kinds = {name: DATE_DTYPES[KINDS[name]] for name in records if KINDS.get(name) in DATE_DTYPES}
+    return {name: pd.Series(records[name], dtype=dtype) for name, dtype in kinds.items()}
 
 
 def of_nullable(records: dict[str, list[Any]]) -> pd.DataFrame:
@@ -102,7 +149,9 @@ def of_nullable(records: dict[str, list[Any]]) -> pd.DataFrame:
                 dtype=kinds.get(KINDS.get(name, ""), "string[python]"),
             )
             for name, values in records.items()
+            if KINDS.get(name) not in DATE_DTYPES
         }
+        | _dates(records)
     )
 
 
@@ -162,8 +211,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """Keywords of `protect`. The frame is faulty where it is to be clipped or dropped."""
 
 
+DATED_SETTINGS: dict[str, dict[str, Any]] = {
+    "dates": {},
+    "dates, replace_one": {"neighbors": "replace_one"},
+    "dates, unit": {"unit": "p", "max_rows": 2},
+}
+"""Keywords of `protect` for the table of dates."""
+
+
 def frame_of(engine: str, setting: str = "add_remove") -> Any:
     """The frame of a setting."""
+    if setting in DATED_SETTINGS:
+        return ENGINES[engine](DATES)
     records = FAULTY if setting in ("clip", "drop") else RECORDS
     if setting.startswith("empty"):
         records = {name: [] for name in records}
@@ -178,7 +237,7 @@ def protected(engine: str, setting: str = "add_remove", **budget: Any) -> Any:
         warnings.simplefilter("ignore", errors.DeclarationWarning)
         return pdprivacy.protect(
             frame_of(engine, setting),
-            DOMAIN,
-            **SETTINGS[setting],
+            DATED if setting in DATED_SETTINGS else DOMAIN,
+            **(SETTINGS | DATED_SETTINGS)[setting],
             **(budget or {"epsilon": 10**12, "delta": 0.9}),
         )

@@ -26,7 +26,7 @@ from pdprivacy import releases, request
 from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.releases import planning, selection, table_risk
-from pdprivacy.releases.bundle import VERBS
+from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
 

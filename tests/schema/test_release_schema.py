@@ -16,7 +16,7 @@ from pandera.errors import SchemaErrors
 
 from pdprivacy import Column, Domain, metadata
 from pdprivacy.errors import MetadataError
-from pdprivacy.schema.released import released_schema, violations
+from pdprivacy.schema.release_schema import released_schema, violations
 
 BANDS = [0, 500, 1000]
 

@@ -1,9 +1,9 @@
-"""Secret parts of the records: a random sample, and what suppression of outliers leaves."""
+"""Parts of the records: declared groups, a secret random sample, and what suppression of outliers leaves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
 
@@ -11,12 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.accounting import Event
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, check_one_of, got, warn
+from pdprivacy.errors import (
+    BudgetError,
+    OmissionWarning,
+    ParameterError,
+    TableTooLargeError,
+    check_one_of,
+    got,
+    warn,
+)
+from pdprivacy.ledger import Budget
 from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Rational, show
-from pdprivacy.protection import Protected, ProtectedFrame, Step, draw
+from pdprivacy.privacy import Approx, Pure, Rational, loss, show
+from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
+from pdprivacy.release.execute import charge, telling_charges
+from pdprivacy.release.spec import Price, labelled
 from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.secret import Secret, Spend
 from pdprivacy.show.numbers import percent
@@ -31,11 +43,85 @@ from pdprivacy.suppression.amplification import (
     outlier_floor,
 )
 
-__all__ = ["by_unit", "limits_of", "refuse_units", "sample", "scores_of", "spread_of", "suppress_outliers"]
+__all__ = [
+    "by_unit",
+    "limits_of",
+    "partition",
+    "refuse_units",
+    "sample",
+    "scores_of",
+    "spread_of",
+    "suppress_outliers",
+]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 HUNDREDTH = Fraction(1, 100)
+
+MOST_GROUPS = 10_000
+
+
+@telling_charges()
+def partition(
+    protected: Protected,
+    by: Hashable,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    release_id: str | None = None,
+) -> dict[Hashable, ProtectedFrame]:
+    """The records of each declared label of a column, each a protected frame with this budget of its own.
+
+    Charged once: the groups are disjoint and declared, so a record more or less is in one of them, and
+    whatever is released of the others is the same with it and without (parallel composition; Dwork, Roth
+    2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may move from one group to
+    another, so twice the budget of a group is charged; where a unit may have several records, as often as it
+    can touch groups. What a group does not spend is not given back. The
+    budgets of the groups are in memory, also where the budget is in a ledger.
+
+    Parameters
+    ----------
+    by : a column with declared labels, or with bins.
+    epsilon, delta : the budget of each group. Of a secret part with ``spend="noise"`` they are what is paid
+        for, and each group has the larger loss that this allows.
+    release_id : as of a release.
+
+    Returns a dictionary from each label, in declared order, to its frame; nulls, where the column may hold
+    them, are under None.
+
+    Raises
+    ------
+    DeclarationError : a column without declared cells.
+    BudgetExceeded : more than is left; nothing is charged.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
+    >>> private = pd.DataFrame({"member": [True, False]}).dp.protect(schema, epsilon=1)
+    >>> groups = private.dp.partition("member", epsilon=0.5)
+    >>> counts = {label: group.dp.count(epsilon=0.5) for label, group in groups.items()}
+    >>> private.dp.budget.left
+    (0.5, 0.0)
+    """
+    columns = columns_of(protected, [by] if isinstance(by, tuple) else by, "partition")
+    if len(columns) != 1:
+        raise ParameterError("'by' must be one column.", 'partition("region", epsilon=0.5).')
+    if columns[0].cells("partition") > MOST_GROUPS:
+        raise TableTooLargeError(
+            f"The column has more than {MOST_GROUPS} declared labels.",
+            "groupby(...) releases of many groups at once.",
+        )
+    times = min(columns[0].cells("partition"), protected.scope.moves)
+    asked = loss(epsilon, delta).times(times)
+    label = labelled(f"partition by {columns[0].name}", protected.filters, protected.brief)
+
+    def price_of(cost: Pure | Approx) -> Price:
+        each = loss(cost.epsilon / times, cost.delta / times)
+        return Price(each, "", [(Event(each), times)], times=times)
+
+    price, entry = charge(protected, asked, price_of, label, release_id)
+    groups = divide(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
+    protected.budget.answered(entry.number)
+    return groups
 
 
 def sample(

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain, plain
+from pdprivacy.checks import plain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
-from pdprivacy.expressions.arrays import BLOCK, column_of, whole
-from pdprivacy.expressions.constants import NUMERIC, number
+from pdprivacy.expressions.arithmetic import numbers
+from pdprivacy.expressions.cells import BLOCK, Read, column_of, whole
+from pdprivacy.expressions.conditions import Condition, possible, truths
 from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, ExpressionReader
-from pdprivacy.expressions.regions import possible
-from pdprivacy.expressions.steps import Cells, Transform, clip, clipped_column, fillna, own
+from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, clip, clipped_column, fillna, number, own
 from pdprivacy.expressions.syntax import Syntax, read_syntax
-from pdprivacy.expressions.tree import Condition
-from pdprivacy.expressions.values import Read, numbers, truths
 from pdprivacy.timeline import FIELDS
 
 __all__ = ["assign", "date_field"]

@@ -14,8 +14,16 @@ import pandas as pd
 from pdprivacy.cell_types import conversion_hint, pandas_type_name, refuse_other_types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
-from pdprivacy.schema.declared import allowed, check_text, ends, implied_by_dates, reaches
-from pdprivacy.schema.opening import Schema, opened, refuse_other_engines
+from pdprivacy.schema.declarations import (
+    Schema,
+    allowed,
+    check_text,
+    ends,
+    implied_by_dates,
+    opened,
+    refuse_other_engines,
+    within,
+)
 from pdprivacy.schema.pandera_reader import domain_of
 
 
@@ -39,13 +47,10 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     >>> validate(pd.DataFrame({"age": [18.0, 65.0]}), schema)["age"].tolist()
     [18, 65]
     """
-    _refuse_engines(frame, schema)
-    if isinstance(schema, Domain):
+    declared = _opened(frame, schema)
+    if declared is None:
         return frame
-    declared = opened(schema)
     domain = domain_of(declared)
-    _refuse_duplicates(frame, declared)
-    _refuse_guesses(frame, declared)
     validated, failures = _run(frame, _without_bounds_of_dates(declared, domain), domain)
     if validated is not None and not failures:
         failures = {
@@ -60,6 +65,17 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
         _hint(failures),
     )
+
+
+def _opened(frame: pd.DataFrame, schema: Schema) -> Any:
+    """The schema of pandera, to be run on this frame; None for a `Domain`."""
+    _refuse_engines(frame, schema)
+    if isinstance(schema, Domain):
+        return None
+    declared = opened(schema)
+    _refuse_duplicates(frame, declared)
+    _refuse_guesses(frame, declared)
+    return declared
 
 
 def _refuse_engines(frame: Any, schema: Any) -> None:
@@ -114,12 +130,9 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     >>> coerce(pd.DataFrame({"age": ["18", "65"]}), schema)["age"].tolist()
     [18, 65]
     """
-    _refuse_engines(frame, schema)
-    if isinstance(schema, Domain):
+    declared = _opened(frame, schema)
+    if declared is None:
         return frame
-    declared = opened(schema)
-    _refuse_duplicates(frame, declared)
-    _refuse_guesses(frame, declared)
     coerced = frame.copy(deep=False)
     refused = []
     for name, column in declared.columns.items():
@@ -285,11 +298,10 @@ def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
         return _NO_FATE
     low, high = ends(check)
     if low is not None or high is not None:
-        within = (low is None or reaches(column.lower, low, 1)) and (
-            high is None or reaches(column.upper, high, -1)
-        )
+        if not within(column.lower, column.upper, low, high):
+            return _NO_FATE
         clips = column.categories is None and values.dtype.kind in "iuf"
-        return _NO_FATE if not within else drops | {"clip"} if clips else drops
+        return drops | {"clip"} if clips else drops
     labels = allowed(check)
     if labels is None or column.categories is None:
         return _NO_FATE

@@ -1,4 +1,4 @@
-"""The cells of a table of counts, and how their noisy counts read: as empty, or as a whole number."""
+"""The compositions of the cells of a table, and how noisy counts read: as empty, or as whole numbers."""
 
 from __future__ import annotations
 

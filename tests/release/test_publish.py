@@ -23,7 +23,7 @@ from pdprivacy.errors import (
     MetadataError,
     ParameterError,
 )
-from pdprivacy.schema.released import violations
+from pdprivacy.schema.release_schema import violations
 from pdprivacy.storage.parquet import from_bytes, to_bytes
 from pdprivacy.timeline import Timeline
 from tests.support import engine_frames

@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import metadata
+from pdprivacy.checks import is_null
 from pdprivacy.errors import MetadataError
 
 if TYPE_CHECKING:
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
 __all__ = ["ReleasedSchema", "released_schema", "violations"]
+
 
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 ReleasedSchema: TypeAlias = "DataFrameSchema | SeriesSchema"
@@ -117,13 +119,9 @@ def _bare(released: Any) -> Any:
     return pd.DataFrame(released) if isinstance(released, pd.DataFrame) else released
 
 
-def _is_null(label: Any) -> bool:
-    return label is None or label is pd.NA or label is pd.NaT or (isinstance(label, float) and label != label)
-
-
 def _has_null(name: Any) -> bool:
     """Whether the name of a column is null, or one of its parts."""
-    return any(map(_is_null, name)) if isinstance(name, tuple) else _is_null(name)
+    return any(map(is_null, name)) if isinstance(name, tuple) else is_null(name)
 
 
 # ---------------------------------------------------------------- labels
@@ -141,7 +139,7 @@ def _index_of(axis: pd.Index[Any]) -> Any:
         return None  # a null among whole numbers, of which it makes whole numbers
     for place, name in enumerate(axis.names):
         level = axis.get_level_values(place)
-        allowed = [label for label in dict.fromkeys(level.tolist()) if not _is_null(label)]
+        allowed = [label for label in dict.fromkeys(level.tolist()) if not is_null(label)]
         nullable = bool(level.isna().any())
         # of labels that are objects pandera makes a Series of what pandas takes them for
         dtype = None if level.dtype == object else level.dtype
@@ -171,7 +169,7 @@ def _same_axis(axis: pd.Index[Any], other: pd.Index[Any]) -> bool:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    return (type(one) is type(other) and one == other) or (_is_null(one) and _is_null(other))
+    return (type(one) is type(other) and one == other) or (is_null(one) and is_null(other))
 
 
 def _by_place(parts: list[Any]) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import AlreadyCharged, BudgetExceeded, DeclarationError, ParameterError
+from pdprivacy.errors import AlreadyCharged, ArgumentError, BudgetExceeded, DeclarationError, ParameterError
 
 CALLS = [
     ("mean", (["age", "income"],), {"epsilon": 0.5, "rng": 1}),
@@ -75,7 +75,7 @@ def test_what_a_call_would_refuse_is_refused_where_it_stands_and_the_others_are_
             batch.mean("visits", epsilon=1)
         with pytest.raises(ParameterError, match="'epsilon' must be positive"):
             batch.mean("age", epsilon=-1)
-        with pytest.raises(ParameterError, match="'epsilon' among them"):
+        with pytest.raises(ArgumentError, match="'mean' needs 'epsilon'"):
             batch.mean("age")
         with pytest.raises(AttributeError, match="A batch has no 'groupby'"):
             batch.groupby("region")

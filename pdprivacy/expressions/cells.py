@@ -1,0 +1,343 @@
+"""Cells of a declared column as arrays, whatever dtype holds them, and arrays as columns again.
+
+Cells of a column of dates are the whole numbers that they are read as.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
+
+__all__ = [
+    "BLOCK",
+    "Mask",
+    "Read",
+    "codes",
+    "column_of",
+    "counted",
+    "counted_columns",
+    "dense",
+    "double",
+    "floats",
+    "labelled",
+    "moved_within",
+    "nulls",
+    "place_of",
+    "places_of",
+    "whole",
+]
+
+Mask: TypeAlias = NDArray[np.bool_]
+Read: TypeAlias = Mapping[Hashable, "pd.Series[Any]"]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+INTEGERS = (-(2**63), 2**63 - 1)
+"""What a column of integers can hold."""
+
+BLOCK = 1 << 16
+"""Rows that are computed at a time, so that what lies between stays near the processor."""
+
+
+def dense(values: pd.Series[Any]) -> pd.Series[Any]:
+    """A sparse column with each of its cells, as they are; any other as it is.
+
+    Integers and truth values between which nulls are left out are cells of dtype object: pandas makes them
+    doubles where a null is among them, which rounds large ones.
+    """
+    if not isinstance(values.dtype, pd.SparseDtype):
+        return values
+    array: Any = values.array
+    fill, subtype = array.fill_value, values.dtype.subtype
+    cells = np.empty(len(array), dtype=object if pd.isna(fill) and subtype.kind in "iub" else subtype)
+    one = np.empty(1, dtype=cells.dtype)
+    one[0] = fill  # by place: numpy would spread a tuple over the cells
+    cells[:] = one
+    cells[array.sp_index.to_int_index().indices] = array.sp_values
+    return pd.Series(cells, index=values.index, name=values.name)
+
+
+def nulls(values: pd.Series[Any]) -> Mask:
+    """Return a mask of the null cells (NaN, None, NA or NaT)."""
+    null = values.isna().to_numpy(dtype=bool)
+    if types.is_float_dtype(values.dtype) and types.is_extension_array_dtype(values.dtype):
+        # Arrow and masked columns may hold NaN beside NA.
+        null = null | np.isnan(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return null
+
+
+def floats(values: pd.Series[Any], column: Column) -> NDArray[np.float64]:
+    """The numbers of a column within its bounds, NaN for a null; for reading only."""
+    array = _doubles(dense(values))
+    low = -np.inf if column.lower is None else float(column.lower)
+    high = np.inf if column.upper is None else float(column.upper)
+    if not len(array) or (low == -np.inf and high == np.inf):
+        return array
+    least, most = array.min(), array.max()
+    if np.isnan(least):  # a minimum is NaN where any value is
+        least, most = np.fmin.reduce(array), np.fmax.reduce(array)
+    return np.clip(array, low, high) if least < low or most > high else array
+
+
+def _doubles(values: pd.Series[Any]) -> NDArray[np.float64]:
+    dtype = values.dtype
+    if dtype.kind in "iufb":
+        if isinstance(dtype, np.dtype):
+            return np.asarray(values.to_numpy(), dtype=np.float64)
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    real = numbers.Real | Decimal | np.bool_
+    return np.array([double(cell) if isinstance(cell, real) else np.nan for cell in values], np.float64)
+
+
+def double(cell: Any) -> float:
+    """A cell as `float` makes it: infinite beyond every double, NaN for what is no number."""
+    try:
+        return float(cell)
+    except OverflowError:  # an integer or a fraction
+        return np.inf if cell > 0 else -np.inf
+    except (TypeError, ValueError, ArithmeticError):
+        return np.nan
+
+
+def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | None]:
+    """The integers of a column within its bounds, and which are null; for reading only.
+
+    Of int64, or of Python integers where one is beyond it. A null holds a number within the bounds.
+    """
+    values = dense(values)
+    null = nulls(values) if column.nullable else None
+    array = _integers(values)
+    if array is None:
+        array, found = _python_integers(values)
+        null = found if null is None else null | found
+    low = INTEGERS[0] if column.lower is None else max(int(column.lower), INTEGERS[0])
+    high = INTEGERS[1] if column.upper is None else min(int(column.upper), INTEGERS[1])
+    if array.dtype == object:
+        bounds = [bound for bound in (column.lower, column.upper) if bound is not None]
+        if len(bounds) == 2:
+            array = np.clip(array, int(bounds[0]), int(bounds[1])).astype(np.int64)
+    elif len(array) and not (low <= int(array.min()) and int(array.max()) <= high):
+        array = np.clip(array, low, high)
+    return array, null
+
+
+def _integers(values: pd.Series[Any]) -> NDArray[np.int64] | None:
+    """A column as int64, where its dtype says that all of it are such."""
+    dtype: Any = values.dtype
+    if dtype.kind in "ib" or (dtype.kind == "u" and dtype.itemsize < 8):
+        if isinstance(dtype, np.dtype):
+            return np.asarray(values.to_numpy(), dtype=np.int64)
+        return np.asarray(values.to_numpy(dtype=np.int64, na_value=False if dtype.kind == "b" else 0))
+    if dtype.kind == "f":
+        array = _doubles(values)
+        finite = np.isfinite(array)
+        if (np.abs(array[finite]) < 2.0**63).all() and (finite | np.isnan(array)).all():
+            return np.where(finite, array, 0.0).astype(np.int64)
+    return None
+
+
+def _python_integers(values: pd.Series[Any]) -> tuple[NDArray[Any], Mask]:
+    cells = [_integer(cell) for cell in values]
+    null = np.array([cell is None for cell in cells], dtype=bool)
+    held = [0 if cell is None else cell for cell in cells]
+    fits = all(INTEGERS[0] <= cell <= INTEGERS[1] for cell in held)
+    return np.array(held, dtype=np.int64 if fits else object), null
+
+
+def _integer(cell: Any) -> int | None:
+    if not isinstance(cell, numbers.Real | Decimal | np.bool_):
+        return None
+    try:
+        return int(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError, ArithmeticError):  # a null, or a number in name only
+        return None
+
+
+def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.Index[Any]) -> pd.Series[Any]:
+    """An array as a column of the declared kind.
+
+    float64 with NaN for floats; int64 and bool, or Int64 and boolean where nulls are declared.
+    """
+    values: Any = array
+    if column.kind == "float":
+        values = np.asarray(array, dtype=np.float64)
+        if null is not None and null.any():
+            values = np.where(null, np.nan, values)
+    elif array.dtype == object:
+        values = array.copy()
+        values[null if null is not None else []] = None
+    elif column.nullable or (null is not None and bool(null.any())):
+        null = np.zeros(len(array), dtype=bool) if null is None else null
+        masked = pd.arrays.BooleanArray if column.kind == "boolean" else pd.arrays.IntegerArray
+        values = masked(np.asarray(array), null.copy())
+    return pd.Series(values, index=index)
+
+
+def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
+    values = dense(values)
+    places = places_of(labels)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        found, uniques = values.cat.codes.to_numpy(), values.cat.categories
+    else:
+        try:
+            found, uniques = pd.factorize(values)
+        except Exception:  # cells without a hash, or that raise when compared
+            cells = values.to_numpy(dtype=object)
+            return np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
+    table = np.array([*(place_of(label, places) for label in uniques), -1], dtype=np.int64)
+    return np.asarray(table[found])
+
+
+def places_of(labels: Sequence[Any]) -> dict[Any, int]:
+    """The place of each label, for `place_of`."""
+    return {_of_pandas(label): place for place, label in enumerate(labels)}
+
+
+def place_of(cell: Any, places: dict[Any, int]) -> int:
+    """The place of the label that a cell is, by hash and equality; -1 where it is no label."""
+    try:
+        return places.get(_of_pandas(cell), -1)
+    except Exception:
+        return -1
+
+
+def _of_pandas(cell: Any) -> Any:
+    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
+    if isinstance(cell, np.datetime64):
+        return pd.Timestamp(cell)
+    return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
+
+
+def labelled(
+    places: NDArray[np.integer[Any]], labels: Sequence[Any], index: pd.Index[Any], *, ordered: bool = False
+) -> pd.Series[Any]:
+    """A category column from places among the labels; -1 is null."""
+    texts = all(type(label) is str for label in labels)
+    dtype = None if texts else object
+    categories: pd.Index[Any] = pd.Index(list(labels), dtype=dtype, tupleize_cols=False)
+    return pd.Series(pd.Categorical.from_codes(places, categories=categories, ordered=ordered), index=index)
+
+
+# ---------------------------------------------------------------- dates
+
+NO_DATE = ""
+"""What stands for a cell that is no date, so that the check of a column of numbers finds it."""
+
+
+def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """The numbers of a column of dates, rounded down to its unit; numbers stay as they are.
+
+    A date before the lower bound has the number before it, one after the upper bound the number after it. A
+    cell of objects that is no date becomes a text, which no number is.
+
+    >>> days = Column("day", "integer", lower=0, upper=9, timeline=Timeline(18262, "D"))
+    >>> counted(pd.Series(pd.to_datetime(["2020-01-03", "1999-01-01"])), days).tolist()
+    [2, -1]
+    """
+    timeline, dtype = column.timeline, values.dtype
+    if timeline is None or dtype.kind in "iu":
+        return values
+    values = dense(values)
+    if isinstance(dtype, pd.CategoricalDtype):
+        values = values.astype(dtype.categories.dtype)
+    if values.dtype == object or values.dtype.kind == "O":
+        return _of_objects(values.astype(object), column, timeline)
+    return _of_index(_index(values), column, timeline, values.index)
+
+
+def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
+    """A column of times, or of days of Arrow, as an index."""
+    if isinstance(values.dtype, pd.ArrowDtype) and str(values.dtype).startswith("date"):
+        values = values.astype("timestamp[ms][pyarrow]")  # which also holds days of no year of Python
+    return pd.DatetimeIndex(values.array)
+
+
+def _of_index(
+    dates: pd.DatetimeIndex, column: Column, timeline: Timeline, index: pd.Index[Any]
+) -> pd.Series[Any]:
+    null = np.asarray(dates.isna())
+    stored = np.where(null, 0, dates.asi8)
+    numbers = timeline.counted(stored, dates.unit, *_ends(column))
+    return column_of(np.where(null, 0, numbers), null, column, index)
+
+
+def _ends(column: Column) -> tuple[int, int]:
+    return int(column.lower or 0), int(column.upper or 0)
+
+
+def _of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> pd.Series[Any]:
+    """The numbers of cells that are dates or times of Python or pandas."""
+    null = values.isna().to_numpy(dtype=bool)
+    if timeline.zone is None and pd.api.types.infer_dtype(values, skipna=True) == "date":
+        days = np.array(values.where(~null, None).tolist(), dtype="datetime64[D]").astype("datetime64[s]")
+        return _of_index(pd.DatetimeIndex(days), column, timeline, values.index)
+    found = [
+        None if missing else _number(cell, timeline, *_ends(column))
+        for cell, missing in zip(values.tolist(), null.tolist(), strict=True)
+    ]
+    if NO_DATE in found:
+        return pd.Series(found, index=values.index, dtype=object)
+    numbers = np.array([0 if number is None else number for number in found], dtype=np.int64)
+    return column_of(numbers, null, column, values.index)
+
+
+def _number(cell: Any, timeline: Timeline, lower: int, upper: int) -> int | str:
+    if not isinstance(cell, datetime.date | np.datetime64):
+        return NO_DATE
+    try:
+        instant: Any = pd.Timestamp(cell)
+        if (instant.tzinfo is None) != (timeline.zone is None):
+            return NO_DATE
+        number = nanoseconds(instant) // DATE_UNITS[timeline.unit] - timeline.origin
+    except Exception:  # a date in name only
+        return NO_DATE
+    return min(max(number, lower - 1), upper + 1)
+
+
+def counted_columns(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[Any]]:
+    """The columns of dates of a frame, or of a piece of one, as the numbers that they are read as."""
+    return {
+        column.name: counted(frame[column.name], column)
+        for column in domain.columns
+        if column.timeline is not None
+    }
+
+
+def moved_within(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """A column of dates, those outside its bounds moved to the nearest bound."""
+    timeline = column.timeline
+    assert timeline is not None
+    numbers, (lower, upper) = counted(values, column), _ends(column)
+    outside = np.asarray(((numbers < lower) | (numbers > upper)).fillna(False), dtype=bool)
+    if not outside.any():
+        return values
+    known = numbers.fillna(0).to_numpy(dtype=np.int64).clip(lower, upper)
+    dates = timeline.instants(known[outside])
+    found = dense(values)
+    if isinstance(found.dtype, pd.CategoricalDtype):
+        found = found.astype(found.dtype.categories.dtype)
+    if found.dtype.kind != "M":
+        cells = found.to_numpy(dtype=object, copy=True)
+        old = cells[outside]
+        cells[outside] = [
+            date if isinstance(cell, datetime.datetime) or timeline.unit != "D" else date.date()
+            for date, cell in zip(dates, old, strict=True)
+        ]
+        return pd.Series(cells, index=values.index, dtype=found.dtype)
+    index = _index(found)
+    moved: Any = index.array.copy()
+    moved[outside] = dates.as_unit(index.unit).array
+    series: Any = pd.Series(moved, index=values.index)
+    return series.astype(found.dtype) if isinstance(found.dtype, pd.ArrowDtype) else series  # type: ignore[no-any-return]

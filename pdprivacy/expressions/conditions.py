@@ -1,0 +1,300 @@
+"""Conditions once they are read: frozen trees over declared columns and constants.
+
+A condition is walked with regions, which gives the declaration of the records that meet it, and with arrays,
+which gives those records, row by row and alike for every dtype.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Container, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from pdprivacy.domain import Column, Domain
+from pdprivacy.expressions.cells import Mask, Read, dense, nulls
+from pdprivacy.expressions.intervals import Region, declared_in
+
+__all__ = [
+    "ORDERINGS",
+    "Comparison",
+    "Condition",
+    "Joined",
+    "Negated",
+    "narrow",
+    "narrowed",
+    "possible",
+    "truths",
+]
+
+Condition: TypeAlias = "Comparison | Negated | Joined"
+Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
+
+
+ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``name symbol constants``; the symbol is an ordering, ``in`` or ``null``.
+
+    False for a null cell, except ``null``.
+    """
+
+    name: Hashable
+    symbol: str
+    constants: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """The negation of a condition."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Conditions joined by ``and`` (``every``) or by ``or``."""
+
+    parts: tuple[Condition, ...]
+    every: bool
+
+
+# ---------------------------------------------------------------- declarations
+
+
+def possible(condition: Condition, domain: Domain) -> tuple[bool, ...]:
+    """Return the truth values that the condition may have for declared records: False, True, or both."""
+    return tuple(value for value in (False, True) if narrow(condition, not value, domain) is not None)
+
+
+def narrowed(condition: Condition, domain: Domain) -> Domain | None:
+    """The declaration of the records that meet the condition; None if no declared record can."""
+    regions = narrow(condition, False, domain)
+    if regions is None:
+        return None
+    columns = []
+    for name, region in regions.items():
+        column = domain[name]
+        if column.categories is not None and region.labels is not None:
+            held = region.labels
+            region = replace(
+                region, labels=dict.fromkeys(label for label in column.categories if label in held)
+            )
+        columns.append(declared_in(column, region))
+    return domain.replace(*columns)
+
+
+def narrow(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
+    """What the records hold for which the condition is true (false, if negated); None if there are none."""
+    if isinstance(condition, Negated):
+        return narrow(condition.part, not negated, domain)
+    if isinstance(condition, Comparison):
+        region = _compared(condition, negated, domain[condition.name])
+        return {condition.name: region} if region.values or region.null else None
+    parts = [narrow(part, negated, domain) for part in condition.parts]
+    met = [part for part in parts if part is not None]
+    if condition.every != negated:
+        return _all(met) if len(met) == len(parts) else None
+    return _any(met) if met else None
+
+
+def _all(parts: list[Regions]) -> Regions | None:
+    met: Regions = {}
+    for part in parts:
+        for name, region in part.items():
+            met[name] = met[name].intersected(region) if name in met else region
+            if not (met[name].values or met[name].null):
+                return None
+    return met
+
+
+def _any(parts: list[Regions]) -> Regions:
+    met, *rest = parts
+    for part in rest:
+        met = {name: region.joined(part[name]) for name, region in met.items() if name in part}
+    return met
+
+
+def _compared(comparison: Comparison, negated: bool, column: Column) -> Region:
+    null = column.nullable and negated != (comparison.symbol == "null")
+    declared = replace(Region.of(column), null=null)
+    if comparison.symbol == "null":
+        return replace(declared, values=negated)
+    if comparison.symbol == "in":
+        limit = _without if negated else _among
+        return limit(declared, comparison.constants, column)
+    symbol = COMPLEMENT[comparison.symbol] if negated else comparison.symbol
+    return _beyond(declared, symbol, comparison.constants[0], column)
+
+
+def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Region:
+    """The declared values on one side of a constant."""
+    compare = ORDERINGS[symbol]
+    below = symbol in ("<", "<=")
+    end = constant
+    if column.kind == "integer":
+        below_end = math.ceil(constant) - 1 if symbol == "<" else math.floor(constant)
+        above_end = math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)
+        end = below_end if below else above_end
+    labels = None
+    if column.categories is not None:
+        labels = dict.fromkeys(label for label in column.categories if compare(label, constant))
+    lower, upper = (None, end) if below else (end, None)
+    region = declared.intersected(Region(True, declared.null, lower, upper, labels))
+    # no declared value is on the right side of the constant if the nearest bound is not
+    nearest = column.lower if below else column.upper
+    return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
+
+
+def _among(declared: Region, constants: Iterable[Any], column: Column) -> Region:
+    """The declared values among the constants; the constants are declared labels where any are declared."""
+    labelled = column.kind in ("category", "boolean")
+    held = [
+        constant
+        for constant in dict.fromkeys(constants)
+        if labelled
+        or (
+            (declared.lower is None or constant >= declared.lower)
+            and (declared.upper is None or constant <= declared.upper)
+            and not (column.kind == "integer" and constant != math.floor(constant))
+        )
+    ]
+    if not held:
+        return replace(declared, values=False)
+    labels = dict.fromkeys(held) if labelled or column.categories is not None else None
+    lower, upper = (None, None) if column.kind == "category" else (min(held), max(held))
+    return replace(declared, labels=None).intersected(Region(True, declared.null, lower, upper, labels))
+
+
+def _without(declared: Region, constants: Container[Any], column: Column) -> Region:
+    """The declared values except the constants."""
+    if declared.labels is not None:
+        labels = {label: None for label in declared.labels if label not in constants}
+        return replace(declared, values=bool(labels), labels=labels)
+    lower, upper = declared.lower, declared.upper
+    if column.kind != "integer":
+        return replace(declared, values=lower is None or lower != upper or lower not in constants)
+    while lower is not None and lower in constants and (upper is None or lower <= upper):
+        lower += 1
+    while upper is not None and upper in constants and (lower is None or lower <= upper):
+        upper -= 1
+    return replace(
+        declared, values=lower is None or upper is None or lower <= upper, lower=lower, upper=upper
+    )
+
+
+# ---------------------------------------------------------------- records
+
+
+def truths(condition: Condition, read: Read) -> Mask:
+    """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
+    if isinstance(condition, Negated):
+        return ~truths(condition.part, read)
+    if isinstance(condition, Comparison):
+        values = dense(read[condition.name])
+        if condition.symbol == "null":
+            return nulls(values)
+        if condition.symbol == "in":
+            return _equal(values, condition.constants)
+        return _ordering(values, condition.symbol, condition.constants[0])
+    join = np.logical_and if condition.every else np.logical_or
+    first, *rest = condition.parts
+    met = truths(first, read)
+    for part in rest:
+        met = join(met, truths(part, read))
+    return met
+
+
+def _by_category(values: pd.Series[Any], compare: Callable[[pd.Series[Any]], Mask]) -> Mask:
+    """The comparison made once per category of the dtype; a null has the code -1, the last place."""
+    of_categories = compare(pd.Series(values.cat.categories))
+    return np.append(of_categories, False)[values.cat.codes.to_numpy()]
+
+
+def _plain(result: Any) -> Mask:
+    """A pandas truth column as an array; nulls are False."""
+    if isinstance(result.dtype, np.dtype):
+        return np.asarray(result, dtype=bool)
+    return np.asarray(result.to_numpy(dtype=bool, na_value=False), dtype=bool)
+
+
+def _cell_by_cell(values: pd.Series[Any], met: Callable[[Any], Any]) -> Mask:
+    """The slow path, for cells that pandas refuses to compare as a whole: such a cell is False."""
+
+    def outcome(cell: Any) -> bool:
+        try:
+            return bool(met(cell))
+        except Exception:
+            return False
+
+    null = nulls(values)
+    cells = values.to_numpy(dtype=object)
+    return np.fromiter(
+        (not missing and outcome(cell) for cell, missing in zip(cells, null, strict=True)),
+        dtype=bool,
+        count=len(cells),
+    )
+
+
+def _ordering(values: pd.Series[Any], symbol: str, constant: float) -> Mask:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return _by_category(values, lambda categories: _ordering(categories, symbol, constant))
+    if types.is_integer_dtype(values.dtype) and constant != int(constant):
+        # Exact for integers beyond 2**53, which a comparison with a float would round.
+        constant = math.floor(constant) if symbol in ("<", "<=") else math.ceil(constant)
+        symbol = "<=" if symbol in ("<", "<=") else ">="
+    elif types.is_integer_dtype(values.dtype):
+        constant = int(constant)
+    compare = ORDERINGS[symbol]
+    try:
+        return _plain(compare(values, constant))
+    except Exception:
+        return _cell_by_cell(values, lambda cell: compare(cell, constant))
+
+
+def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> Mask:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _by_category(values, lambda categories: _equal(categories, constants))
+    if types.is_integer_dtype(dtype):
+        limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        constants = tuple(
+            int(constant)
+            for constant in constants
+            if isinstance(constant, int | float)
+            and constant == math.floor(constant)
+            and limits.min <= constant <= limits.max
+        )
+    met = np.zeros(len(values), dtype=bool)
+    try:
+        if types.is_object_dtype(dtype):
+            return _plain(values.isin(np.fromiter(constants, dtype=object)))
+        if len(constants) > 8 and types.is_integer_dtype(dtype):
+            # Of the dtype of the column: large integers take no detour over floats.
+            return _plain(values.isin(np.array(constants, dtype=limits.dtype)))
+        if len(constants) > 8 and types.is_float_dtype(dtype):
+            # As numpy numbers, since Arrow tells 0.0 from -0.0 here; of the width that == compares in.
+            arrow = isinstance(dtype, pd.ArrowDtype)
+            width: Any = np.float64 if arrow else getattr(dtype, "numpy_dtype", dtype)
+            numbers = pd.Series(values.to_numpy(dtype=width, na_value=np.nan))
+            return _plain(numbers.isin(np.array(constants, dtype=width)))
+        if len(constants) > 8 and types.is_string_dtype(dtype):
+            return _plain(values.isin(list(constants)))
+        for constant in constants:
+            met |= _plain(values == constant)
+    except Exception:
+        return _cell_by_cell(values, lambda cell: any(bool(cell == constant) for constant in constants))
+    return met
