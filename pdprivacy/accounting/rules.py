@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
+from pdprivacy.accounting.events import Events
 from pdprivacy.checks import instance, items
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
-from pdprivacy.exact import float_down, root_down
+from pdprivacy.exact import float_down, root_down, rounded_up
 from pdprivacy.privacy import (
     LOSSES,
     ZCDP,
@@ -41,6 +42,7 @@ Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
 
 ZERO = Fraction(0)
 HELD = "'losses' must hold"
+RHO_DIGITS = 12
 
 
 def counted(losses: Losses) -> Counter[Loss]:
@@ -187,6 +189,24 @@ class Rule:
     __slots__ = ()
 
     total: Loss
+    in_rho: ClassVar[bool] = True
+    """Whether losses count by their rho, or squares, and not by what was asked."""
+
+    def counted(self, asked: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
+        """The losses that count, each with how often: the loss as ``asked``, or the rho of the noise.
+
+        Raises BudgetError for events of a group, which add up by sums alone.
+        """
+        if not self.in_rho:
+            return ((asked, count),)
+        if any(event.group is not None for event, _ in events):
+            raise BudgetError(
+                "The losses of one secret part add up by sums alone, and this budget counts otherwise."
+            )
+        return tuple(
+            (event.loss if event.noise is None else ZCDP(_rho(event.noise.multiplier)), number)
+            for event, number in events
+        )
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
@@ -237,6 +257,7 @@ class Basic(Rule):
     """
 
     total: Pure | Approx
+    in_rho: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx):
@@ -419,6 +440,14 @@ def rule(name: Accounting, total: Loss) -> Rule:
             'epsilon=1, delta=1e-6; or accounting="basic".',
         )
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
+
+
+def _rho(multiplier: Fraction) -> Fraction:
+    """Return the rho of Gaussian noise, rounded up to few digits, so that sums stay short.
+
+    Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
+    """
+    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)
 
 
 def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:

@@ -15,9 +15,8 @@ from pdprivacy.command.output import written
 from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
-from pdprivacy.ledger.chain import Chain, altered, parse
 from pdprivacy.ledger.ledger import Ledger
-from pdprivacy.ledger.store import Row
+from pdprivacy.ledger.store import Chain, Row, altered, parse
 from pdprivacy.privacy import show
 from pdprivacy.show import budget_text
 from pdprivacy.show.markup import aligned

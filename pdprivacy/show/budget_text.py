@@ -1,23 +1,27 @@
-"""A budget, and the budgets of a ledger, as text and as HTML."""
+"""A budget, and the budgets of a ledger, as text, as HTML and as tables."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import LedgerError, MissingLedgerError
+from pdprivacy.exact import near
 from pdprivacy.privacy import show
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import percent
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
+    from pdprivacy.ledger.book import Book
 
 __all__ = ["MOST_ROWS", "block", "heading", "html", "ledger_html", "page", "plain", "reached"]
-__all__ += ["shelf", "text"]
+__all__ += ["read_table", "shelf", "table", "text"]
 
 MOST_ROWS = 1000
 """Charges that are shown one by one."""
@@ -145,3 +149,40 @@ def _listed(budget: Budget) -> tuple[Account, list[Entry]]:
     """Return the account, and the charges if they are few enough to be shown."""
     account = budget.account
     return budget._book.entries() if account.charges <= MOST_ROWS else (account, [])
+
+
+# ---------------------------------------------------------------- as tables
+
+
+ENTRY_TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float}
+ENTRY_TYPES |= {"rho": float, "time": "datetime64[us, UTC]", "release_id": object}
+
+
+def _cells(entry: Entry) -> tuple[Any, ...]:
+    """Return the cells of a charge; equal texts are kept once."""
+    epsilon, delta, rho = entry.amounts
+    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
+
+
+def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
+    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
+    index = pd.RangeIndex(first, first + len(rows), name="charge")
+    frame = pd.DataFrame(rows, index, columns=list(ENTRY_TYPES), dtype=object).astype(ENTRY_TYPES)
+    frame.insert(6, "answered", np.array(answered, dtype=bool))
+    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    return frame
+
+
+def read_table(book: Book, pick: slice = slice(None)) -> tuple[Account, pd.DataFrame]:
+    """Return the account, and one row per picked charge; see `Budget.entries`."""
+    rows: list[tuple[Any, ...]] = []
+    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
+    first = pick.indices(account.charges)[0] + 1
+    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
+
+
+def table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return one row per charge; see `Budget.entries`."""
+    rows = [_cells(entry) for entry in entries]
+    return _frame(rows, 1, [entry.answered for entry in entries], reached(entries))

@@ -21,7 +21,7 @@ import pdprivacy
 from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.command import ledger_command as tool
 from pdprivacy.command.main import COMMANDS, main
-from pdprivacy.ledger import chain, files, store
+from pdprivacy.ledger import files, store
 from pdprivacy.show import budget_text
 from pdprivacy.show.report import costs, inputs
 
@@ -423,7 +423,7 @@ def test_errors_hint_at_command_lines(run, path, tmp_path):
 def test_every_hint_that_becomes_a_command_line_is_a_hint_of_the_package():
     package = Path(pdprivacy.__file__).parent
     texts = "".join(file.read_text() for file in package.rglob("*.py") if file.name != "main.py")
-    imported = {store.AUDIT, chain.RESTORE, files.RESTORE, files.RESTORE_ALONE, costs.TRY, inputs.TRY}
+    imported = {store.AUDIT, store.RESTORE, files.RESTORE, files.RESTORE_ALONE, costs.TRY, inputs.TRY}
     assert imported <= set(COMMANDS)
     for hint, command in COMMANDS.items():
         assert hint in imported or f'"{hint}"' in texts or f"'{hint}'" in texts, hint

@@ -153,15 +153,15 @@ FAULTS = (
     PlantedFault(
         "discrete Laplace noise drawn at 0.9 of its scale",
         "noise/discrete.py",
-        "    return _draw(_Discrete(1, Fraction(scale)), size, source)",
-        "    return _draw(_Discrete(1, Fraction(scale) * 9 / 10), size, source)",
+        "    scale = Fraction(scale)\n    if whole",
+        "    scale = Fraction(scale) * 9 / 10\n    if whole",
         ("tests/noise/test_noise.py::test_the_public_functions_draw_what_they_say",),
     ),
     PlantedFault(
         "discrete Gaussian drawn with half the variance",
         "noise/discrete.py",
-        "    return _draw(_Discrete(2, 2 * Fraction(variance)), size, source)",
-        "    return _draw(_Discrete(2, Fraction(variance)), size, source)",
+        "    variance = Fraction(variance)\n",
+        "    variance = Fraction(variance) / 2\n",
         ("tests/noise/test_noise.py::test_the_public_functions_draw_what_they_say",),
     ),
     PlantedFault(
@@ -421,15 +421,15 @@ FAULTS = (
     PlantedFault(
         "charges of other processes forgotten",
         "ledger/book.py",
-        "(last[0], last[1].terms) == (row, terms):",
-        "last[1].terms == terms:",
+        '            if later.budget == self.name and later.kind != "answer":',
+        '            if later.budget == self.name and later.kind == "redeclare":',
         ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
         "declaration anew forgotten by who charged before",
         "ledger/book.py",
-        "(last[0], last[1].terms) == (row, terms):",
-        "last[0] == row:",
+        '            if later.budget == self.name and later.kind != "answer":',
+        '            if later.budget == self.name and later.kind == "charge":',
         ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
@@ -448,7 +448,7 @@ FAULTS = (
     ),
     PlantedFault(
         "added trigger not looked for",
-        "ledger/database.py",
+        "ledger/files.py",
         '    if any(kind == "trigger" and name not in SCHEMA for name, kind, _ in objects):',
         "    if False:",
         ("tests/ledger/test_budgets.py::test_an_audit_finds_what_no_longer_guards_the_records",),
@@ -689,8 +689,8 @@ FAULTS = (
     PlantedFault(
         "cut at the wrong side of an edge",
         "expressions/conversion.py",
-        "pd.cut(numbers, ends, right=right,",
-        "pd.cut(numbers, ends, right=not right,",
+        "pd.cut(numbers, edges, right=right,",
+        "pd.cut(numbers, edges, right=not right,",
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
@@ -1127,8 +1127,8 @@ FAULTS = (
     PlantedFault(
         "number of records of a group taken to be public",
         "protection/frame.py",
-        ("            scope=protected.scope.narrowed(),\n            budget=budget,"),
-        "            budget=budget,",
+        ("                scope=protected.scope.narrowed(),\n                budget=budget,"),
+        "                budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
@@ -1237,7 +1237,7 @@ FAULTS = (
     ),
     PlantedFault(
         "older copy of a ledger taken for the ledger",
-        "ledger/chain.py",
+        "ledger/store.py",
         "    if seen is not None and (row is None or row.hash != seen.hash):",
         "    if False:",
         ("tests/ledger/test_budgets.py::test_an_older_copy_is_told_by_the_head",),
@@ -1300,7 +1300,7 @@ FAULTS = (
     ),
     PlantedFault(
         "rho of Gaussian noise rounded down",
-        "ledger/account.py",
+        "accounting/rules.py",
         "    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)",
         "    return -rounded_up(-1 / (2 * multiplier**2), RHO_DIGITS)",
         ("tests/releases/test_spending.py::test_gaussian_noise_counts_by_its_rho",),
@@ -1577,7 +1577,7 @@ FAULTS = (
     ),
     PlantedFault(
         "journal that a killed process cleared used before it is durable",
-        "ledger/chain.py",
+        "ledger/store.py",
         "                reader.settle()\n",
         "",
         (
@@ -1642,7 +1642,7 @@ FAULTS = (
     ),
     PlantedFault(
         "first records in a sample in place of any",
-        "noise/coins.py",
+        "noise/decisions.py",
         "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
         "        found[:size] = True",
         ("tests/releases/test_parts.py::test_all_parts_of_a_size_are_drawn_alike",),

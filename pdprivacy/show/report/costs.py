@@ -16,7 +16,7 @@ from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, g
 from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
 from pdprivacy.ledger.book import StoredBook
-from pdprivacy.ledger.chain import Chain
+from pdprivacy.ledger.store import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.show.markup import Table

@@ -204,7 +204,7 @@ def budget_picture(charges: Charges) -> Picture | None:
     if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
         return None
     from pdprivacy.ledger.account import doubles
-    from pdprivacy.ledger.book import table
+    from pdprivacy.show.budget_text import table
 
     rest, total, entries = doubles(account.left), account.terms.total, table(charges.entries)
     words = (
