@@ -183,8 +183,11 @@ def combine(
 
     Limits. For several releases and "known" the normal law stands in for that of the noise. Standard errors
     of ratios (means and shares with a private number of rows) are first-order. The normal law of a
-    proportion wants some ten records of each kind. Releases drawn with one seed share one noise,
-    which `combine` cannot tell.
+    proportion wants some ten records of each kind: a share released as 0 has the sampling variance 0, so
+    intervals for the population cover rare kinds too seldom where the noise is small (of 1,000 equally likely
+    cells with 100 records in all, 83 % at epsilon 20 and 13 % at epsilon 1,000). Intervals for these data,
+    ``within=0``, do not depend on it. Releases drawn with one seed share one noise, which `combine` cannot
+    tell.
 
     Raises
     ------
