@@ -54,6 +54,7 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
     from pdprivacy.domain import Column, Domain
+    from pdprivacy.inference import combine
     from pdprivacy.ledger import Budget, Ledger
     from pdprivacy.metadata import Metadata
     from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
@@ -66,7 +67,6 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
     from pdprivacy.storage import read_release
-    from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
         **dict.fromkeys(("ZCDP", "Approx", "Pure", "Unit"), "privacy"),
@@ -76,7 +76,7 @@ else:  # a type checker would take any name for one that is there
         **dict.fromkeys(("ProtectedFrame", "protect"), "accessor"),  # which puts dp on protected frames
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
-        "combine": "synthesis",
+        "combine": "inference",
         "load_ipython_extension": "show.pages",
         "pearsonr": "significance",
         "read_release": "storage",

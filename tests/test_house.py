@@ -33,14 +33,14 @@ LAYERS = (
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
     {"mechanism"},
-    {"cell_types", "statistic", "expressions", "request", "utility"},
-    {"metadata", "pooling"},
+    {"cell_types", "statistic", "expressions", "request"},
+    {"metadata"},
     {"show.view"},
     {"storage"},
     {"show.pages", "show.plots", "show.export"},
     {"schema", "conform", "engine", "ledger"},
     {"engine_narwhals"},
-    {"secret", "significance", "synthesis"},
+    {"inference", "secret", "significance"},
     {"protection"},
     {"release"},
     {"releases"},
@@ -52,7 +52,7 @@ LAYERS = (
 )
 THIRD_PARTIES = {
     "pandera": {"schema"},
-    "scipy": {"distributions", "mechanism", "noise", "pooling", "risk", "statistic", "suppression"},
+    "scipy": {"distributions", "inference", "mechanism", "noise", "risk", "statistic", "suppression"},
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
     "openpyxl": {"show.export"},
     "matplotlib": {"show.plots", "show.report"},
@@ -75,6 +75,7 @@ THIRD_PARTIES = {
         "engine_narwhals",
         "expressions",
         "ledger",
+        "inference",
         "metadata",
         "protection",
         "release",
@@ -90,7 +91,6 @@ THIRD_PARTIES = {
         "significance",
         "step",
         "storage",
-        "synthesis",
         "timeline",
     },
 }
@@ -208,11 +208,11 @@ def test_only_the_gate_may_know_both_data_and_noise():
 # Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
 # of a secret part, of which nothing is shown.
 LOOKS_AT_CELLS = {
-    "pdprivacy.releases.disclosure.asked",
-    "pdprivacy.releases.disclosure.repeated",
-    "pdprivacy.releases.disclosure.worth",
-    "pdprivacy.releases.omission_errors",
+    "pdprivacy.releases.disclosure_risk",
+    "pdprivacy.releases.omission",
     "pdprivacy.releases.parts",
+    "pdprivacy.releases.table_risk",
+    "pdprivacy.releases.table_utility",
 }
 
 
@@ -285,9 +285,9 @@ LATE = {
     "command",
     "engine",
     "engine_narwhals",
+    "inference",
     "ledger.postgres",
     "ledger.sqlite",
-    "pooling",
     "release",
     "risk",
     "show.export",
@@ -298,8 +298,6 @@ LATE = {
     "significance",
     "step",
     "storage",
-    "synthesis",
-    "utility",
     *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
 }
 """What a session that releases a mean does not import, but for what the mean itself needs."""
@@ -507,18 +505,14 @@ MARKS = {
     "accessor",
     "metadata",
     "releases.curator",
-    "releases.disclosure.homogeneous_cells",
-    "releases.disclosure.curves",
-    "releases.disclosure.worth",
-    "releases.omission",
     "releases.planning",
+    "releases.table_risk",
     "show.pages",
     "show.report",
     "show.view",
     "step.keeper",
     "storage.file_formats",
     "storage.shapes",
-    "synthesis",
 }
 ESCAPES = {"show.markup", "show.report"}
 ROUNDS_OUTWARDS = {
@@ -526,7 +520,7 @@ ROUNDS_OUTWARDS = {
     "exact",
     "expressions.intervals",
     "releases.batches",
-    "risk.reading",
+    "risk.compositions",
     "sensitivity",
     "show.report.costs",
     "suppression.scores",

@@ -1013,14 +1013,14 @@ FAULTS = (
         "releases/curator.py",
         '            found.attrs[KEY] = {"confidential": function.__name__}',
         "            pass",
-        ("tests/releases/test_disclosure.py::test_nothing_is_charged_and_nothing_is_stored",),
+        ("tests/releases/test_disclosure_risk.py::test_nothing_is_charged_and_nothing_is_stored",),
     ),
     PlantedFault(
         "confidential number printed as a plain one",
         "privacy.py",
         '        return f"{float.__repr__(self)} (confidential)"',
         "        return float.__repr__(self)",
-        ("tests/releases/test_disclosure.py::test_a_confidential_number_says_so_and_is_a_number",),
+        ("tests/releases/test_disclosure_risk.py::test_a_confidential_number_says_so_and_is_a_number",),
     ),
     PlantedFault(
         "confidential number taken as a public constant",
@@ -1349,7 +1349,7 @@ FAULTS = (
         "privacy.py",
         ("    if isinstance(value, Confidential):\n        rounded"),
         ("    if False:\n        rounded"),
-        ("tests/releases/test_disclosure.py::test_a_confidential_number_says_so_and_is_a_number",),
+        ("tests/releases/test_disclosure_risk.py::test_a_confidential_number_says_so_and_is_a_number",),
     ),
     PlantedFault(
         "public report lists every charge",
@@ -1439,24 +1439,24 @@ FAULTS = (
     ),
     PlantedFault(
         "sample amplified by the square of its rate",
-        "suppression/sampling.py",
+        "suppression/amplification.py",
         ("in (epsilon, rate, 1 - rate))\n    inner = context.add("),
         ("in (epsilon, rate * rate, 1 - rate))\n    inner = context.add("),
         ("tests/suppression/test_sampling.py::test_amplified_epsilons_are_the_formula_rounded_up",),
     ),
     PlantedFault(
         "suppressed outliers cost what a sample does",
-        "suppression/outliers.py",
+        "suppression/amplification.py",
         ("    if low == high:\n        return amplified(epsilon, 1 - low)"),
         ("    if True:\n        return amplified(epsilon, 1 - low)"),
         ("tests/suppression/test_outliers.py::test_epsilons_are_the_maximum_over_p",),
     ),
     PlantedFault(
         "interval of combined releases without the noise",
-        "synthesis.py",
+        "inference.py",
         "    total = np.hypot(half(within, known), noise)",
         "    total = half(within, known)",
-        ("tests/test_synthesis.py::test_one_release_adds_the_known_noise",),
+        ("tests/test_inference.py::test_one_release_adds_the_known_noise",),
     ),
     PlantedFault(
         "mean rounded to a finer unit for free",
@@ -1524,7 +1524,7 @@ FAULTS = (
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
         "    return own, None if entry is None else float(min(by_records[0], 1.0))",
         (
-            "tests/releases/test_disclosure.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
+            "tests/releases/test_disclosure_risk.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),
     ),
     PlantedFault(

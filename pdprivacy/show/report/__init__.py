@@ -24,7 +24,7 @@ from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page

@@ -19,7 +19,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Confidential
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
