@@ -28,9 +28,7 @@ from pdprivacy.mechanism.grid import (
     Integers,
     Whole,
     check_drawable,
-    check_fine,
     check_grid,
-    check_size,
     first_step,
     grid_units,
     in_steps,
@@ -122,6 +120,18 @@ def remembered(function: F) -> F:
     return cast("F", called)
 
 
+def _width(part: Part) -> Fraction | None:
+    """Return the distance of fixed bounds, which is all that the scale of truncated noise depends on.
+
+    Calibrated for one bound (None), truncated noise keeps its loss within any two.
+    """
+    if part.limits is not None or part.lower is None or part.upper is None:
+        return None
+    if part.lower == part.upper:
+        raise ParameterError(f"The {part.name} can be one number only, which is public.")
+    return part.upper - part.lower
+
+
 @dataclass(frozen=True, init=False)
 class Additive:
     """Noise of a `Distribution`, added on a grid and kept within `Bounds`.
@@ -187,54 +197,74 @@ class Additive:
         """
         raise NotImplementedError
 
-    @classmethod
-    def _stated(
-        cls, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any
-    ) -> dict[str, Any]:
-        """Return the fields that a user states for any mechanism, checked."""
+    def _state(
+        self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
+    ) -> None:
+        """Set what a user states, checked."""
         if l0_sensitivity is not None:
             hint = "l0_sensitivity=1 for cells that share no record."
             l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
-        limits = Bounds.of(bounds, bounding)
-        cls._check_bounds(limits, sensitivity, l0_sensitivity)
-        limits = limits.whole() if cls.integer else limits
-        return {"sensitivity": sensitivity, "limits": limits, "l0_sensitivity": l0_sensitivity}
+        self._bound(Bounds.of(bounds, bounding), sensitivity, l0_sensitivity, **fields)
 
     @classmethod
-    def _check_bounds(cls, limits: Bounds, sensitivity: Fraction, l0_sensitivity: int | None) -> None:
-        """Refuse a truncation that is not offered, and a sensitivity beyond the range of the bounds."""
-        if limits.bounding == "truncated" and not cls.truncatable:
-            raise ParameterError(
-                f"bounding='truncated' is not offered for {cls.title}: what truncation adds to its loss is "
-                "not known.",
-                'bounding="clamp", or mechanism="laplace".',
-            )
-        limits.check_sensitivity(sensitivity, l0_sensitivity)
+    def _for_part(cls, part: Part, request: Request, sensitivity: Fraction, **fields: Any) -> Self:
+        """Return a mechanism without its scale, with all bounds of a part that the scale depends on.
 
-    @classmethod
-    def _part_limits(cls, part: Part, request: Request, sensitivity: Fraction) -> Bounds:
-        """Return the bounds that the scale for a part depends on; clamped noise need not know its bounds.
-
-        Raises ParameterError where the part has no bounds to keep, or the mechanism cannot be truncated.
+        Clamped noise need not know its bounds. Raises ParameterError where the part has no bounds to keep.
         """
-        if request.bounding is None:
-            return NO_BOUNDS
-        if part.limits is None and part.lower is None and part.upper is None:
-            raise ParameterError(
-                f"Nothing bounds the {part.name}: it can be any number.", "pass bounds=(lower, upper)."
-            )
-        if request.bounding != "truncated":
-            return NO_BOUNDS
-        width = None
-        # calibrated for one bound, truncated noise keeps its loss within any two; the distance of bounds that
-        # are fixed is all that the scale depends on
-        if part.limits is None and part.lower is not None and part.upper is not None:
-            width = part.upper - part.lower
-            if width == 0:
-                raise ParameterError(f"The {part.name} can be one number only, which is public.")
-        limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
-        cls._check_bounds(limits, sensitivity, part.moves)
-        return limits
+        limits = NO_BOUNDS
+        if request.bounding is not None:
+            if part.limits is None and part.lower is None and part.upper is None:
+                raise ParameterError(
+                    f"Nothing bounds the {part.name}: it can be any number.", "pass bounds=(lower, upper)."
+                )
+            if request.bounding == "truncated":
+                width = _width(part)
+                limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
+        mechanism = cls.__new__(cls)
+        mechanism._bound(limits, sensitivity, part.moves, **fields)
+        return mechanism
+
+    def _bound(
+        self, limits: Bounds, sensitivity: Fraction, l0_sensitivity: int | None, **fields: Any
+    ) -> None:
+        """Set fields that are checked but for bounds that the mechanism or its sensitivity do not fit."""
+        if limits.bounding is not None:
+            if limits.bounding == "truncated" and not self.truncatable:
+                raise ParameterError(
+                    f"bounding='truncated' is not offered for {self.title}: what truncation adds to its loss "
+                    "is not known.",
+                    'bounding="clamp", or mechanism="laplace".',
+                )
+            limits.check_sensitivity(sensitivity, l0_sensitivity)
+            limits = limits.whole() if self.integer else limits
+        vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0_sensitivity)
+
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
+        """Return the scale that noise needs for a sensitivity and a range (None: open), in their unit."""
+        raise NotImplementedError
+
+    def _width(self, grid: Fraction) -> Fraction | int | None:
+        """Return the range within the bounds in grid steps; None where a side is open."""
+        return self.limits.steps(grid)
+
+    def _settle(self, grid: Fraction, exact: bool = True) -> Self:
+        """Set the grid, and the scale on it; return the mechanism."""
+        vars(self).update(grid=grid, exact=exact)
+        width = None if self.limits.bounding is None else self._width(grid)
+        steps = self._scale(self.moved_steps, width)
+        check_drawable(steps, grid, self.integer)
+        vars(self).update(steps=steps)
+        return self
+
+    @property
+    def moved_steps(self) -> Fraction:
+        """The distance of neighbours in grid steps, rounding included."""
+        return self.sensitivity / self.grid + (0 if self.exact else self._rounding_steps())
+
+    def _rounding_steps(self) -> int:
+        """Return by how many steps rounding to a default grid may move two neighbours further apart."""
+        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else ROUNDING_STEPS
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
@@ -245,7 +275,7 @@ class Additive:
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
         twin = copy.copy(self)
-        vars(twin).update(self._stated(self.sensitivity, bounds, bounding, l0_sensitivity))
+        twin._state(self.sensitivity, bounds, bounding, l0_sensitivity)
         return twin
 
     @functools.cached_property
@@ -381,40 +411,17 @@ class Continuous(Additive):
     whole_on_grid: ClassVar[bool] = True
     """Whether the sensitivity must be a whole number of steps of a grid that is given."""
 
-    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
-        """Return the scale that noise needs for a sensitivity and a range (None: open), in their unit."""
-        raise NotImplementedError
-
-    def _place(self, grid: Rational | None, **fields: Any) -> None:
-        """Set checked fields, and the scale on a grid that is given or found."""
-        vars(self).update(fields)
+    def _place(self, grid: Rational | None) -> None:
+        """Set the scale on a grid that is given or found."""
         if grid is None:
             step = self._default_grid(self._scale(self.sensitivity, self.limits.width))
         else:
             step = check_grid(grid, self.sensitivity if self.whole_on_grid else None)
         self._settle(step, exact=grid is not None)
 
-    def _settle(self, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
-        """Set checked fields, and the scale on this grid; return the mechanism."""
-        vars(self).update(fields, grid=grid, exact=exact)
-        steps = self._scale(self.moved_steps, self.limits.steps(grid))
-        check_fine(steps)
-        check_drawable(steps, grid)
-        vars(self).update(steps=steps)
-        return self
-
     def _default_grid(self, plain: Fraction) -> Fraction:
         """Return the grid where none is given, for noise of this scale."""
         return power_below(min(self.sensitivity, plain)) / ((1 << GRID_BITS) * ROUNDING_STEPS)
-
-    @property
-    def moved_steps(self) -> Fraction:
-        """The distance of neighbours in grid steps, rounding included."""
-        return self.sensitivity / self.grid + (0 if self.exact else self._rounding_steps())
-
-    def _rounding_steps(self) -> int:
-        """Return by how many steps rounding to a default grid may move two neighbours further apart."""
-        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else ROUNDING_STEPS
 
     def pdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Density of the noise, or of the number released for the statistic ``s``.
@@ -468,12 +475,17 @@ class Continuous(Additive):
     def _check_size(self, size: int) -> None:
         """Refuse also more values than the calibration allows to be rounded."""
         super()._check_size(size)
-        if not (self.exact or self.takes_one):
-            self._check_rounding(size)
+        most = None if self.exact else self._most_rounded()
+        if most is not None and size > most:
+            raise ParameterError(
+                f"Rounding to the grid is accounted for up to {most} values (got {size}).",
+                "pass grid=, a power of two of which all values are multiples.",
+            )
 
-    def _check_rounding(self, size: int) -> None:
-        if self.limits.bounding != "truncated":
-            check_size(min(size, self.l0_sensitivity or size), ROUNDING_STEPS)
+    def _most_rounded(self) -> int | None:
+        """Return how many values may be rounded; None for any number."""
+        few = self.l0_sensitivity is not None and self.l0_sensitivity <= ROUNDING_STEPS
+        return None if few or self.limits.bounding == "truncated" else ROUNDING_STEPS
 
 
 class Discrete(Additive):
@@ -482,6 +494,9 @@ class Discrete(Additive):
     integer = True
     grid = Fraction(1)
     exact = True
+
+    def _width(self, grid: Fraction) -> int | None:  # noqa: ARG002
+        return None if self.limits.width is None else int(self.limits.width)
 
     @classmethod
     def _check_counts(cls, part: Part, instead: str) -> None:
@@ -541,8 +556,9 @@ def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Fl
         # both terms are exact doubles; their sum is rounded once, after the noise
         if _largest_size(steps) < EXACT:
             return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
-    sums = [number + step for number, step in zip(in_steps(whole, unit, grid), steps.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
+    numbers = in_steps(whole, unit, grid)
+    sums = [float(number + step) for number, step in zip(numbers, steps.tolist(), strict=True)]
+    return np.array(sums) * float(grid)
 
 
 def add_within(
@@ -574,8 +590,8 @@ def add_within(
         below.append(UNBOUNDED if least is None else min(center - least, UNBOUNDED))
         above.append(UNBOUNDED if most is None else min(most - center, UNBOUNDED))
     drawn = mechanism.draw_within(np.array(below, np.int64), np.array(above, np.int64), source)
-    sums = [center + step for center, step in zip(centers, drawn.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
+    sums = [float(center + step) for center, step in zip(centers, drawn.tolist(), strict=True)]
+    return np.array(sums) * float(grid)
 
 
 def _add_within_static(

@@ -174,8 +174,6 @@ class Bounds:
 
         Raises ParameterError for a range of too few of them.
         """
-        if self.bounding is None:
-            return None
         first, last = self.on_grid(grid)
         if first is None or last is None:
             return None
@@ -188,8 +186,6 @@ class Bounds:
 
     def whole(self) -> Bounds:
         """The whole numbers within the bounds."""
-        if self.bounding is None:
-            return self
         ends = self.on_grid(Fraction(1))
         first, last = (None if end is None else Fraction(end) for end in ends)
         if first is not None and last is not None and first >= last:

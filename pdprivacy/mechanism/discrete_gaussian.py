@@ -21,7 +21,7 @@ from pdprivacy.exact import bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
-from pdprivacy.mechanism.grid import LEAST_STEPS, Floats, Integers, check_drawable
+from pdprivacy.mechanism.grid import Floats, Integers
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
 
@@ -199,22 +199,22 @@ class DiscreteGaussian(Discrete):
     ) -> None:
         loss = Approx(epsilon, delta)
         check_one_of("calibration", calibration, ("exact", "zcdp"))
-        stated = self._stated(positive(sensitivity, "sensitivity"), bounds, bounding, l0_sensitivity)
-        if calibration == "exact" and l0_sensitivity in (None, 1):
+        sens = positive(sensitivity, "sensitivity")
+        fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
+        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        if calibration == "exact" and self.l0_sensitivity in (None, 1):
             whole_sensitivity(sensitivity)
-        self._settle(epsilon=loss.epsilon, delta=loss.delta, calibration=calibration, **stated)
+        self._settle(self.grid)
 
-    def _settle(self, **fields: Any) -> Self:
-        """Set checked fields, and the scale; return the mechanism."""
-        vars(self).update(fields)
-        sens, moves, exact = self.sensitivity, self.l0_sensitivity or 1, self.calibration == "exact"
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
+        moves, exact = self.l0_sensitivity or 1, self.calibration == "exact"
         whole_only = exact and moves == 1
         # the squared norm of whole numbers is whole, and a root as a double may be too small
-        squared = math.floor(sens**2 * (1 if whole_only else 1 + Fraction(1, 2**40)))
+        squared = math.floor(moved**2 * (1 if whole_only else 1 + Fraction(1, 2**40)))
         if exact and not (moves == 1 or 1 <= squared <= MOST_SQUARED):
             raise ParameterError(
                 "calibration='exact' is for an l2 sensitivity from 1 to 4 of several numbers "
-                f"(got {float(sens):g}).",
+                f"(got {float(moved):g}).",
                 'calibration="zcdp", which is for any.',
             )
         found = []
@@ -222,11 +222,8 @@ class DiscreteGaussian(Discrete):
             found.append(_discrete_sigma(self.epsilon, self.delta, squared, moves))
         if not whole_only:
             rho = zcdp_rho(self.epsilon, self.delta)
-            found.append(root_above(max(sens**2, Fraction(squared)) / (2 * rho)))
-        steps = min(found)
-        check_drawable(max(steps, LEAST_STEPS), self.grid)
-        vars(self).update(steps=steps)
-        return self
+            found.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
+        return min(found)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
@@ -240,14 +237,8 @@ class DiscreteGaussian(Discrete):
         cost, exact = request.each, _exact(part)
         share = root_above(part.l2_squared / part.weight)
         moved = Fraction(part.l1) if exact and part.moves == 1 else share
-        return cls.__new__(cls)._settle(
-            epsilon=cost.epsilon,
-            delta=cost.delta,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved),
-            l0_sensitivity=part.moves,
-            calibration="exact" if exact else "zcdp",
-        )
+        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": "exact" if exact else "zcdp"}
+        return cls._for_part(part, request, moved, **fields)._settle(cls.grid)
 
     @property
     def multiplier(self) -> Fraction:

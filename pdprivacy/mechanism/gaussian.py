@@ -21,7 +21,6 @@ from pdprivacy.mechanism.grid import (
     ROUNDING_STEPS,
     Integers,
     check_drawable,
-    check_size,
     release_grid,
 )
 from pdprivacy.noise import Source
@@ -76,6 +75,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
 
+    >>> from fractions import Fraction
     >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
     4.225
     """
@@ -181,14 +181,15 @@ class Gaussian(Continuous):
     ) -> None:
         loss, sens = Approx(epsilon, delta), positive(sensitivity, "sensitivity")
         noise_multiplier(loss.epsilon, loss.delta, calibration)
-        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
-        self._place(grid, epsilon=loss.epsilon, delta=loss.delta, calibration=calibration, **stated)
+        fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
+        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         return moved * self.multiplier
 
-    def _settle(self, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
-        super()._settle(grid, exact=exact, **fields)
+    def _settle(self, grid: Fraction, exact: bool = True) -> Self:
+        super()._settle(grid, exact)
         if self.limits.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
             check_drawable(self.steps * Fraction(3, 2), grid)
         return self
@@ -225,17 +226,8 @@ class Gaussian(Continuous):
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
         # rounding to a grid coarser than the unit moves each number that a record moves by a step
         rounding = part.moves * grid * root_above(1 / part.weight) if grid > part.unit else 0
-        moved = share + rounding
-        return cls.__new__(cls)._settle(
-            grid,
-            exact=True,
-            epsilon=cost.epsilon,
-            delta=cost.delta,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved),
-            l0_sensitivity=part.moves,
-            calibration=calibration,
-        )
+        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration}
+        return cls._for_part(part, request, share + rounding, **fields)._settle(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
@@ -256,5 +248,5 @@ class Gaussian(Continuous):
     def _rounding_steps(self) -> int:
         return ROUNDING_STEPS
 
-    def _check_rounding(self, size: int) -> None:
-        check_size(size, ROUNDING_STEPS**2)
+    def _most_rounded(self) -> int:
+        return ROUNDING_STEPS**2

@@ -70,6 +70,7 @@ def generalized_gaussian_scale(
     ------
     ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290.
 
+    >>> from fractions import Fraction
     >>> b = generalized_gaussian_scale(Fraction(1), Fraction(1, 10**5), Fraction(1), Fraction(2))
     >>> round(float(b) / 2**0.5, 4)
     4.5276
@@ -173,8 +174,9 @@ class GeneralizedGaussian(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         cost, sens, order = Approx(epsilon, delta), positive(sensitivity, "sensitivity"), _order(p)
-        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
-        self._place(grid, epsilon=cost.epsilon, delta=cost.delta, p=order, **stated)
+        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "p": order}
+        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         moves, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
@@ -197,24 +199,12 @@ class GeneralizedGaussian(Continuous):
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Generalized Gaussian noise for a part of a release."""
         assert request.p is not None
-        epsilon, delta, p = (
-            request.each.epsilon * part.weight,
-            request.each.delta * part.weight,
-            _order(request.p),
-        )
+        cost, p = request.each, _order(request.p)
+        epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
         scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.moves)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = moved_on_grid(part, grid, request.bounding == "truncated")
-        return cls.__new__(cls)._settle(
-            grid,
-            exact=True,
-            epsilon=epsilon,
-            delta=delta,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved),
-            l0_sensitivity=part.moves,
-            p=p,
-        )
+        return cls._for_part(part, request, moved, epsilon=epsilon, delta=delta, p=p)._settle(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
@@ -226,9 +216,8 @@ class GeneralizedGaussian(Continuous):
         """Whether `sample` takes one number: the loss depends on ``l0_sensitivity``, which is not stated."""
         return self.l0_sensitivity is None and (self.p > 1 or self.limits.bounding == "truncated")
 
-    def _check_rounding(self, size: int) -> None:
-        if self.p == 1:
-            super()._check_rounding(size)
+    def _most_rounded(self) -> int | None:
+        return super()._most_rounded() if self.p == 1 else None
 
     def _noise(self, size: int, source: Source) -> Integers:
         if self.p == 1:

@@ -14,7 +14,7 @@ from pdprivacy.distributions import DiscreteLaplace
 from pdprivacy.exact import smallest
 from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensitivity
 from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import LEAST_STEPS, Integers, check_drawable
+from pdprivacy.mechanism.grid import Integers, check_drawable
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
@@ -35,6 +35,8 @@ def truncated_geometric_scale(
     See the notes of `Geometric`. Beyond the middle of the range the continuous bound is used
     (`truncated_laplace_scale`), which is larger.
 
+    >>> import math
+    >>> from fractions import Fraction
     >>> b = truncated_geometric_scale(Fraction(1), 1)  # one open side: (1 + r) / r - r = e
     >>> r = math.exp(-1 / b)
     >>> round((1 + r) / r - r, 6)
@@ -111,32 +113,22 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), whole_sensitivity(sensitivity)
-        self._settle(epsilon=eps, **self._stated(sens, bounds, bounding, l0_sensitivity))
+        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
+        self._settle(self.grid)
 
-    def _settle(self, **fields: Any) -> Self:
-        """Set checked fields, and the scale; return the mechanism."""
-        vars(self).update(fields)
-        steps = self.sensitivity / self.epsilon
-        check_drawable(max(steps, LEAST_STEPS), self.grid)
-        if self.limits.bounding == "truncated":
-            width = None if self.limits.width is None else int(self.limits.width)
-            moved, moves = int(self.sensitivity), self.l0_sensitivity or 1
-            steps = truncated_geometric_scale(self.epsilon, moved, width, moves)
-            check_drawable(max(steps, LEAST_STEPS), self.grid)
-        vars(self).update(steps=steps)
-        return self
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
+        if self.limits.bounding != "truncated":
+            return moved / self.epsilon
+        check_drawable(moved / self.epsilon, self.grid, integer=True)
+        width = None if width is None else int(width)
+        return truncated_geometric_scale(self.epsilon, int(moved), width, self.l0_sensitivity or 1)
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Geometric noise for a part of a release that counts records."""
         cls._check_counts(part, "laplace")
-        moved = Fraction(part.l1)
-        return cls.__new__(cls)._settle(
-            epsilon=request.each.epsilon * part.weight,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved).whole(),
-            l0_sensitivity=part.moves,
-        )
+        epsilon = request.each.epsilon * part.weight
+        return cls._for_part(part, request, Fraction(part.l1), epsilon=epsilon)._settle(cls.grid)
 
     @functools.cached_property
     def distribution(self) -> DiscreteLaplace:

@@ -29,9 +29,8 @@ from pdprivacy.privacy import Rational, rational
 if TYPE_CHECKING:
     from pdprivacy.statistic import Part
 
-__all__ = ["DRAWN_BITS", "GRID_BITS", "INVERTED_BITS", "LEAST_STEPS", "ROUNDING_STEPS", "check_drawable"]
-__all__ += ["check_fine", "check_grid", "check_size", "first_step", "grid_units", "in_steps", "last_step"]
-__all__ += ["moved_on_grid", "release_grid"]
+__all__ = ["DRAWN_BITS", "GRID_BITS", "INVERTED_BITS", "ROUNDING_STEPS", "check_drawable", "check_grid"]
+__all__ += ["first_step", "grid_units", "in_steps", "last_step", "moved_on_grid", "release_grid"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -74,15 +73,6 @@ def moved_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
     return coarse
 
 
-def check_size(size: int, most: int) -> None:
-    """Refuse more values than the rounding of ``ROUNDING_STEPS`` accounts for."""
-    if size > most:
-        raise ParameterError(
-            f"Rounding to the grid is accounted for up to {most} values (got {size}).",
-            "pass grid=, a power of two of which all values are multiples.",
-        )
-
-
 def check_grid(grid: Rational, sensitivity: Fraction | None) -> Fraction:
     """Return a grid that is a power of two and divides the sensitivity."""
     # a float that is a power of two is one exactly, whatever its shortest decimal form
@@ -96,18 +86,19 @@ def check_grid(grid: Rational, sensitivity: Fraction | None) -> Fraction:
     return step
 
 
-def check_fine(steps: Fraction) -> None:
-    """Refuse a scale of so few grid steps that the grid shows in the noise."""
-    if steps < 1 << GRID_BITS:
+def check_drawable(steps: Fraction, grid: Fraction, integer: bool = False) -> None:
+    """Refuse noise that cannot be drawn, or whose scale no double holds, before anything is charged.
+
+    ``integer``: whether the noise is on the integers, where a scale may be below a step; else the grid must
+    not show in the noise.
+    """
+    if integer:
+        steps = max(steps, LEAST_STEPS)
+    elif steps < 1 << GRID_BITS:
         raise ParameterError("'grid' must be at most 2**-20 of the scale.")
-
-
-def check_drawable(steps: Fraction, grid: Fraction) -> None:
-    """Refuse noise that cannot be drawn, or whose scale no double holds, before anything is charged."""
-    fits = steps.denominator <= steps.numerator << 10 and steps.numerator <= steps.denominator << 52
     scale = steps.numerator.bit_length() - steps.denominator.bit_length()
     scale += grid.numerator.bit_length() - grid.denominator.bit_length()
-    if not fits or abs(scale) > MOST_SCALE_BITS:
+    if steps > 1 << 52 or abs(scale) > MOST_SCALE_BITS:
         raise ParameterError(
             "The noise cannot be drawn: its scale must be between 1e-290 and 1e290 "
             "and at most 2**52 grid steps.",

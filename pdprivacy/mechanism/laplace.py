@@ -40,6 +40,7 @@ def truncated_laplace_loss(
     ``sensitivity / scale + k * ln(C(lower + d) / C(lower))``, k the l0 sensitivity, d = sensitivity / k; see
     the notes of `Laplace`. ``width``: the range within the bounds, None for an open side.
 
+    >>> from fractions import Fraction
     >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
     1.49
     """
@@ -65,6 +66,7 @@ def truncated_laplace_scale(
     ``sensitivity / (k * ln((1 + exp(epsilon / k)) / 2))``. ``sensitivity`` and ``width`` are in one unit,
     which is that of the result.
 
+    >>> from fractions import Fraction
     >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
     1.61
     """
@@ -168,14 +170,14 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
         check_one_of("calibration", calibration, ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
                 "calibration='published' is for bounding='truncated'.",
                 "leave calibration out: without truncation the plain scale is right.",
             )
-        self._place(grid, epsilon=eps, calibration=calibration, **stated)
+        self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated" or self.calibration == "published":
@@ -196,15 +198,8 @@ class Laplace(Continuous):
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
         moved = moved_on_grid(part, grid, request.bounding == "truncated")
-        return cls.__new__(cls)._settle(
-            grid,
-            exact=True,
-            epsilon=epsilon,
-            sensitivity=moved,
-            limits=cls._part_limits(part, request, moved),
-            l0_sensitivity=part.moves,
-            calibration=request.calibration,
-        )
+        fields = {"epsilon": epsilon, "calibration": request.calibration}
+        return cls._for_part(part, request, moved, **fields)._settle(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -14,7 +14,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
 from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_fine, check_grid, moved_on_grid
+from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_drawable, check_grid, moved_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
 
@@ -97,7 +97,7 @@ class Staircase(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        stated = self._stated(sens, bounds, bounding, l0_sensitivity)
+        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
         if l0_sensitivity is not None and l0_sensitivity > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
@@ -108,18 +108,18 @@ class Staircase(Continuous):
         if not 0 < share < 1:
             raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
         unit = power_below(share * sens) / (1 << GRID_BITS) if grid is None else check_grid(grid, sens)
-        self._break(share, unit, exact=grid is not None, epsilon=eps, **stated)
+        self._break(share, unit, exact=grid is not None)
 
-    def _break(self, share: Fraction, grid: Fraction, *, exact: bool, **fields: Any) -> Self:
-        """Set checked fields, and stairs that break at this share of their width; return the mechanism."""
-        vars(self).update(fields, grid=grid, exact=exact)
-        check_fine(share * self.sensitivity / grid)
+    def _break(self, share: Fraction, grid: Fraction, exact: bool = True) -> Self:
+        """Set the grid, and stairs that break at this share of their width; return the mechanism."""
+        vars(self).update(grid=grid, exact=exact)
         stair = math.ceil(self.sensitivity / grid) + (0 if exact else 1)
         if stair > WIDEST or stair > WIDEST * self.epsilon:
             raise ParameterError(
                 "Staircase noise cannot be drawn: its stairs would be too many grid steps.",
                 "'epsilon' from 1e-5 on is always possible at the default gamma.",
             )
+        check_drawable(share * self.sensitivity / grid, grid)
         step = min(max(round(share * stair), 1), stair)
         vars(self).update(stair=stair, steps=Fraction(stair), step=step)
         return self
@@ -140,16 +140,7 @@ class Staircase(Continuous):
         drawable = power_below(moved / min(epsilon, Fraction(1))) / 2**50
         grid = max(min(part.unit, fine), drawable)
         moved = moved_on_grid(part, grid, truncated=False)
-        limits = cls._part_limits(part, request, moved)
-        return cls.__new__(cls)._break(
-            share,
-            grid,
-            exact=True,
-            epsilon=epsilon,
-            sensitivity=moved,
-            limits=limits,
-            l0_sensitivity=part.moves,
-        )
+        return cls._for_part(part, request, moved, epsilon=epsilon)._break(share, grid)
 
     @property
     def gamma(self) -> float:
@@ -166,8 +157,8 @@ class Staircase(Continuous):
         """Whether `sample` takes one number only: ``l0_sensitivity`` is not stated."""
         return self.l0_sensitivity is None
 
-    def _check_rounding(self, size: int) -> None:
-        """Accept any size: one number moves, for which a step of rounding is allowed."""
+    def _most_rounded(self) -> None:
+        """Return None: one number moves, for which a step of rounding is allowed."""
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.staircase(self.epsilon, self.stair, self.step, size, source)

@@ -26,13 +26,11 @@ release nothing.
 
 from __future__ import annotations
 
-from pdprivacy.noise.bits import RandomState, Source, source
-from pdprivacy.noise.bounded import UNBOUNDED, truncated_laplace
-from pdprivacy.noise.coins import coins, draw_without_replacement, shuffled_keys, weighted_coins
+from pdprivacy.noise.bits import RandomState, Source, simulator, source
+from pdprivacy.noise.decisions import coins, draw_without_replacement, shuffled_keys, weighted_coins
 from pdprivacy.noise.discrete import discrete_gaussian, discrete_laplace
+from pdprivacy.noise.folding import UNBOUNDED, staircase, truncated_laplace
 from pdprivacy.noise.inverse import generalized_normal
-from pdprivacy.noise.simulation import simulator
-from pdprivacy.noise.stairs import staircase
 
 __all__ = [
     "UNBOUNDED",

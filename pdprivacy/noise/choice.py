@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Source
-from pdprivacy.noise.decisions import coins, heads
+from pdprivacy.noise.decisions import heads, lazy_coins
 
 __all__ = ["Rest", "Weights", "flips", "pick"]
 
@@ -240,4 +240,4 @@ def flips(gaps: Integers, rate: Fraction, source: Source) -> NDArray[np.bool_]:
 
         return heads(odds, value, source)
 
-    return coins(probability, decide, source)
+    return lazy_coins(probability, decide, source)

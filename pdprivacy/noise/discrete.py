@@ -44,7 +44,14 @@ def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.i
     """
     if not 0 < scale <= WIDEST:
         raise ParameterError(f"'scale' must be positive and at most 2**52 (got {scale}).")
-    return _draw(_Discrete(1, Fraction(scale)), size, source)
+    scale = Fraction(scale)
+    if whole(size, "size", 0) > FEW:
+        return _many(_Discrete(1, scale), size, source)
+    pool, (t, s) = Pool(source), scale.as_integer_ratio()
+    drawn = np.empty(size, np.int64)
+    for i in range(size):
+        drawn[i] = pool.laplace(t, s)
+    return drawn
 
 
 def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
@@ -67,7 +74,14 @@ def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[
     """
     if not 0 < variance <= WIDEST**2:
         raise ParameterError(f"'variance' must be positive and at most 2**104 (got {variance}).")
-    return _draw(_Discrete(2, 2 * Fraction(variance)), size, source)
+    variance = Fraction(variance)
+    if whole(size, "size", 0) > FEW:
+        return _many(_Discrete(2, 2 * variance), size, source)
+    pool, (p, q) = Pool(source), variance.as_integer_ratio()
+    drawn = np.empty(size, np.int64)
+    for i in range(size):
+        drawn[i] = pool.gaussian(p, q)
+    return drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +107,6 @@ class _Discrete:
         if self.power == 2:
             gamma *= 2.0 * start + step
         return gamma
-
-
-def _draw(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
-    size = whole(size, "size", 0)
-    if size <= FEW:
-        return _few(law, size, source)
-    return _many(law, size, source)
-
-
-# One by one, in Python integers.
-
-
-def _few(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
-    pool = Pool(source)
-    if law.power == 1:
-        t, s = law.divisor.as_integer_ratio()
-        return np.array([pool.laplace(t, s) for _ in range(size)], np.int64)
-    p, q = (law.divisor / 2).as_integer_ratio()
-    return np.array([pool.gaussian(p, q) for _ in range(size)], np.int64)
 
 
 # The distribution function to any number of bits, in integers.
