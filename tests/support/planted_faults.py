@@ -1405,7 +1405,7 @@ FAULTS = (
     PlantedFault(
         "more public_rows believed than there are rows",
         "protection/protect.py",
-        "        if rows < public_rows:",
+        "        if rows < public:",
         "        if False:",
         ("tests/test_bad_input.py::test_a_bad_protection_is_refused",),
     ),
