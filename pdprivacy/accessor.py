@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn
 
 import pandas as pd
 
@@ -24,7 +24,9 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
 from pdprivacy.protection.protect import protect
-from pdprivacy.show.tracebacks import short_tracebacks, shorten
+from pdprivacy.release import execute as gate
+from pdprivacy.release.spec import Asked
+from pdprivacy.show.tracebacks import short_traceback, short_tracebacks, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +41,6 @@ else:  # attached below
 
 __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
 
-R = TypeVar("R")
-
 RELEASING = {"aggregates", "clustering", "moments", "regression", "selection", "tables"}
 """The modules of `pdprivacy.releases` whose functions make a release that is executed."""
 
@@ -51,16 +51,25 @@ PLANNED = tuple(
 
 
 def _method(
-    function: Callable[..., R], given: Callable[[Any], Any], prefix: str = "private.dp"
-) -> Callable[Concatenate[Any, ...], R]:
-    """The method of an accessor that forwards to a function, with what it is given in the first place."""
+    function: Callable[..., Any],
+    given: Callable[[Any], Any],
+    prefix: str = "private.dp",
+    *,
+    executed: bool = False,
+) -> Callable[Concatenate[Any, ...], Any]:
+    """The method of an accessor that forwards to a function, with what it is given in the first place.
+
+    ``executed``: the function makes a release, and the method executes it.
+    """
 
     @functools.wraps(function)
-    def method(self: Any, /, *args: Any, **kwargs: Any) -> R:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = _rich_traceback_omit = True
         handled = sys.exc_info()[1]
         try:
-            return function(given(self), *args, **kwargs)
+            first = given(self)
+            answer = function(first, *args, **kwargs)
+            return gate.execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
         except (PrivacyError, TypeError) as error:
             wrong = None
             if isinstance(error, TypeError):
@@ -95,13 +104,13 @@ def _public(kind: type) -> list[str]:
     return [name for name in dir(kind) if not name.startswith("_")]
 
 
-@short_tracebacks
 class _Accessor:
     """What the accessors of all kinds of frames share."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
+    @short_traceback
     def __repr__(self) -> str:
         from pdprivacy.show import pages
 
@@ -123,7 +132,7 @@ class _Result(_Accessor):
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
-        from pdprivacy.show.recognition import recognized
+        from pdprivacy.show.view import recognized
 
         what, own = recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
@@ -391,7 +400,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
         ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
         """
-        from pdprivacy.show.recognition import LINEAGE
+        from pdprivacy.show.view import LINEAGE
 
         found = protection.lineage(self._protected())
         found.attrs[KEY] = dict(LINEAGE)
@@ -466,12 +475,9 @@ class PlanDP(PlanMethods):
 
 def _of_releases(name: str) -> Callable[..., Any]:
     """The method that forwards to a function of `pdprivacy.releases`, and executes a release."""
+    executed = releases.HOMES[name] in RELEASING
     function = getattr(releases, name)
-    if releases.HOMES[name] in RELEASING:
-        from pdprivacy.release.execute import executed
-
-        function = executed(function)
-    return _method(function, lambda accessor: accessor._protected().admitted(name))
+    return _method(function, lambda dp: protection.find(dp._frame).admitted(name), executed=executed)
 
 
 def _of_steps(name: str) -> Callable[..., Any]:

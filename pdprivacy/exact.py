@@ -34,6 +34,7 @@ __all__ += [
     "log_up",
     "moved_down",
     "moved_up",
+    "near",
     "next_up",
     "power_below",
 ]
@@ -145,6 +146,18 @@ def float_down(number: Fraction) -> float:
     (0.1, 0.3333333333333333)
     """
     return -float_up(-number)
+
+
+def near(number: Fraction) -> float:
+    """Return the nearest double; infinity beyond the largest.
+
+    >>> near(Fraction(1, 10)), near(Fraction(10**400))
+    (0.1, inf)
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 # Functions.

@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.concentrated import Conversion, check_slack, zcdp_epsilon, zcdp_rho
+from pdprivacy.accounting.events import Events
 from pdprivacy.checks import instance, items
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
-from pdprivacy.exact import float_down, root_down
+from pdprivacy.exact import float_down, root_down, rounded_up
 from pdprivacy.privacy import (
     LOSSES,
     ZCDP,
@@ -41,12 +42,13 @@ Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
 
 ZERO = Fraction(0)
 HELD = "'losses' must hold"
+RHO_DIGITS = 12
 
 
 def counted(losses: Losses) -> Counter[Loss]:
     """Return how often each loss is charged.
 
-    Raises ParameterError for what is no loss and for a count that is no positive whole number.
+    Raises ParameterError for anything but losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
         found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
@@ -65,7 +67,7 @@ def counted(losses: Losses) -> Counter[Loss]:
 
 
 def compose(losses: Losses) -> Loss | None:
-    """The loss of all ``losses`` together: epsilons, deltas and rhos add up; None where there are none.
+    """Return the loss of all ``losses`` together: epsilons, deltas and rhos add up; None for no losses.
 
     Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; adaptive choice
     allowed (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
@@ -92,10 +94,10 @@ def compose(losses: Losses) -> Loss | None:
 
 
 def times(item: Loss, count: int) -> Loss:
-    """The loss of ``count`` releases of loss ``item``, by sums: that of `compose` on ``count`` of them.
+    """Return the loss of ``count`` releases of loss ``item``, by sums, as `compose`.
 
-    A sum forgets how many it is of: to a `Filter` ten losses of 0.1 cost less than one of 1. What is
-    charged ``count`` times is charged as such: `Spent.add`.
+    A sum forgets the number of its losses: under a `Filter` ten losses of 0.1 cost less than one of 1. Charge
+    several releases by their count: `Spent.add`.
 
     >>> from pdprivacy import Approx
     >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
@@ -106,7 +108,7 @@ def times(item: Loss, count: int) -> Loss:
 
 
 class Spent(NamedTuple):
-    """All that the rules of `rule` ask of the losses so far: four exact sums.
+    """The four exact sums of the losses so far that the rules of `rule` need.
 
     They are the same for every rule and in every order. A rule is chosen before the first answer: whoever
     changes it after seeing some may exceed the cap of either.
@@ -144,7 +146,7 @@ class Spent(NamedTuple):
 
     @classmethod
     def of(cls, losses: Losses) -> Spent:
-        """The sums of ``losses``."""
+        """Return the sums of ``losses``."""
         return summed(cls(), counted(losses).items())
 
     @property
@@ -157,7 +159,7 @@ class Spent(NamedTuple):
 
 
 def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, ...]:
-    """Positive ``weights`` as exact shares that sum to one.
+    """Return positive ``weights`` as exact shares that sum to one.
 
     Raises ParameterError where a weight is not a positive number.
 
@@ -182,11 +184,29 @@ class Amount(NamedTuple):
 
 
 class Rule:
-    """What may be charged under a cap, ``total``. A rule holds no state: what was spent is a `Spent`."""
+    """A rule that enforces a cap, ``total``. It holds no state: the sums so far are a `Spent`."""
 
     __slots__ = ()
 
     total: Loss
+    in_rho: ClassVar[bool] = True
+    """Whether losses count by their rho, or squares, and not by what was asked."""
+
+    def counted(self, asked: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
+        """Return the losses that count, each with how often: the loss as ``asked``, or the rho of the noise.
+
+        Raises BudgetError for events of a group, which add up by sums alone.
+        """
+        if not self.in_rho:
+            return ((asked, count),)
+        if any(event.group is not None for event, _ in events):
+            raise BudgetError(
+                "The losses of one secret part add up by sums alone, and this budget counts otherwise."
+            )
+        return tuple(
+            (event.loss if event.noise is None else ZCDP(_rho(event.noise.multiplier)), number)
+            for event, number in events
+        )
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
@@ -237,6 +257,7 @@ class Basic(Rule):
     """
 
     total: Pure | Approx
+    in_rho: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.total, Pure | Approx):
@@ -421,6 +442,14 @@ def rule(name: Accounting, total: Loss) -> Rule:
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
 
 
+def _rho(multiplier: Fraction) -> Fraction:
+    """Return the rho of Gaussian noise, rounded up to few digits, so that sums stay short.
+
+    Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
+    """
+    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)
+
+
 def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
     """Return the error for losses that do not fit: what is asked and left, in the currency of the cap."""
     listed = list(losses)
@@ -442,7 +471,7 @@ def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) 
 
 
 def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
-    """The sums with these losses."""
+    """Return the sums with these losses added."""
     instance(so_far, Spent, "so_far")
     for item, count in losses:
         check_counted(item)

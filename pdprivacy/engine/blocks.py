@@ -406,12 +406,6 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
     return estimate
 
 
-def _sorted_counts(piece: Floats, inner: Floats) -> Integers:
-    """Numbers per bin by sorting, which is quick where many are equal."""
-    reached = np.searchsorted(np.sort(piece), inner, side="left")
-    return np.diff(np.concatenate([[0], reached, [len(piece)]]))
-
-
 def count_bins(
     read: Callable[[int, int], Any], rows: int, edges: Floats, lower: float, upper: float
 ) -> tuple[Integers, int]:
@@ -447,7 +441,9 @@ def count_bins(
         if not few:
             found, near = (None, None) if estimate is None else estimate(piece)
             if found is None or near is not None:
-                counts += _sorted_counts(piece, edges[1:-1])
+                # by sorting, which is quick where many are equal
+                ends = np.searchsorted(np.sort(piece), edges[1:-1], side="left")
+                counts += np.diff(np.concatenate([[0], ends, [len(piece)]]))
             else:
                 counts += np.bincount(found, minlength=count)
             continue

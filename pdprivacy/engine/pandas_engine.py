@@ -181,7 +181,7 @@ class PandasEngine:
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
         coders = [coder(self._frame[column.name].array, column, method) for column in columns]
-        return count_cells(coders, [column.cells(method) for column in columns], self.rows)
+        return count_cells(coders, [column.cells(method) for column in columns], len(self._frame))
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""

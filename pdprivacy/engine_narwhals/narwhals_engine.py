@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine.ranks import SortedRanks, bin_shift, bins_around
+from pdprivacy.engine.ranks import bin_shift, bins_around
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_numbers, each_of_polars, streamed
@@ -32,6 +33,18 @@ SLICE = 1 << 20
 
 STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
 """Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
+
+
+def _answered(
+    make: Callable[Concatenate[Queries, P], Query[Found]],
+) -> Callable[Concatenate[NarwhalsEngine, P], Found]:
+    """The method of the engine that answers a query."""
+
+    @functools.wraps(make)
+    def method(self: NarwhalsEngine, /, *args: P.args, **kwargs: P.kwargs) -> Found:
+        return self._answer(make(self._queries, *args, **kwargs))
+
+    return method
 
 
 class NarwhalsEngine:
@@ -97,9 +110,11 @@ class NarwhalsEngine:
             return guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
         return self._answer(self._queries.rows())
 
-    def present(self, column: Column) -> int:
-        """Records without null in ``column``."""
-        return self._answer(self._queries.present(column))
+    present = _answered(Queries.present)
+    grouped = _answered(Queries.grouped)
+    grouped_ranks = _answered(Queries.grouped_ranks)
+    table = _answered(Queries.table)
+    bins = _answered(Queries.bins)
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
@@ -122,20 +137,6 @@ class NarwhalsEngine:
             )
         return self._answer(self._queries.moments(quantities))
 
-    def grouped(
-        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
-    ) -> GroupedSums:
-        """Records complete in all ``quantities``, per declared group of ``keys``."""
-        return self._answer(self._queries.grouped(quantities, keys, method, products=products))
-
-    def table(self, columns: Sequence[Column], method: str) -> Integers:
-        """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
-        return self._answer(self._queries.table(columns, method))
-
-    def bins(self, column: Column, edges: Sequence[float]) -> Integers:
-        """Records per bin of ``edges``, then the null cell where nulls are declared."""
-        return self._answer(self._queries.bins(column, edges))
-
     def codes(self, column: Column, method: str) -> Integers:
         """The declared cell of each record, nulls after the last; -1 where it has none.
 
@@ -157,10 +158,6 @@ class NarwhalsEngine:
             return self._results("the ranks of a number", names, [plan])[0]
 
         return HistogramRanks(results, number, quantity, self._name, weighing)
-
-    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
-        """The records per declared group of ``keys`` in the order of their steps, by one query."""
-        return self._answer(self._queries.grouped_ranks(quantity, keys, method))
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:  # noqa: ARG002
         """Refused: records around centres are read from pandas frames only."""
@@ -467,3 +464,4 @@ def _merged(keys: Integers, counts: Integers) -> tuple[Integers, Integers]:
 
 
 Found = TypeVar("Found")
+P = ParamSpec("P")

@@ -358,13 +358,10 @@ class Queries:
             self.column(quantity.column, f"q{place}").number(quantity)
             for place, quantity in enumerate(quantities)
         ]
-        if (
-            len(numbers) == 1
-            and not products
-            and numbers[0].whole
-            and _largest(quantities[0]) * MANY_ROWS < 2**63
-        ):
-            return self._whole_sums(quantities[0], numbers[0], groups)
+        if len(numbers) == 1 and not products and numbers[0].whole:
+            largest = int(max(abs(quantities[0].lower), abs(quantities[0].upper)))
+            if largest * MANY_ROWS < 2**63:
+                return self._whole_sums(quantities[0], numbers[0], groups)
         size = len(quantities)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
         terms = self._terms(quantities, pairs)
@@ -429,11 +426,6 @@ def _names(readings: Sequence[DeclaredCells | BoundedNumber]) -> tuple[Any, ...]
 def _counts(result: Any) -> Integers:
     """How many records each group has."""
     return np.asarray(result["n"].to_numpy().astype(np.int64))
-
-
-def _largest(quantity: Quantity) -> int:
-    """The largest whole number that is added."""
-    return int(max(abs(quantity.lower), abs(quantity.upper)))
 
 
 def _cut(reach: int, rows: int | None) -> int:

@@ -276,10 +276,6 @@ def _cancel(one: Term, other: Term, same: int) -> bool:
     return any(_infinite(one, sign) and _infinite(other, same * sign) for sign in (1, -1))
 
 
-def _zero_times_infinity(one: Term, other: Term) -> bool:
-    return (not one.finite and holds_zero(other.within)) or (not other.finite and holds_zero(one.within))
-
-
 def _zeros(one: Term, other: Term) -> bool:
     return holds_zero(one.within) and holds_zero(other.within)
 
@@ -287,7 +283,12 @@ def _zeros(one: Term, other: Term) -> bool:
 OPERATIONS: dict[type[ast.operator], _Operation] = {
     ast.Add: _Operation(np.add, intervals.add, intervals.add, lambda x, y: _cancel(x, y, -1)),
     ast.Sub: _Operation(np.subtract, intervals.subtract, intervals.subtract, lambda x, y: _cancel(x, y, 1)),
-    ast.Mult: _Operation(np.multiply, intervals.multiply, intervals.multiply, _zero_times_infinity),
+    ast.Mult: _Operation(
+        np.multiply,
+        intervals.multiply,
+        intervals.multiply,
+        lambda x, y: (not x.finite and holds_zero(y.within)) or (not y.finite and holds_zero(x.within)),
+    ),
     ast.Div: _Operation(
         np.divide, intervals.divide, None, lambda x, y: _zeros(x, y) or not (x.finite or y.finite)
     ),

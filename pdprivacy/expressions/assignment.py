@@ -16,10 +16,20 @@ from pdprivacy.checks import plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.expressions.arithmetic import numbers
-from pdprivacy.expressions.cells import BLOCK, Read, column_of, whole
+from pdprivacy.expressions.cells import BLOCK, Read, column_of
 from pdprivacy.expressions.conditions import Condition, possible, truths
 from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, ExpressionReader
-from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, clip, clipped_column, fillna, number, own
+from pdprivacy.expressions.steps import (
+    NUMERIC,
+    Cells,
+    Transform,
+    clip,
+    clipped_column,
+    fillna,
+    mapped,
+    number,
+    own,
+)
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.timeline import FIELDS
 
@@ -215,12 +225,7 @@ def date_field(reader: ExpressionReader, node: ast.Attribute) -> tuple[Column, C
     ends = np.array([column.lower, column.upper], dtype=np.int64)
     lower, upper = take(ends).tolist() if field == "year" else FIELDS[field]
     made = replace(column, lower=lower, upper=upper, timeline=None)
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        numbers, null = whole(read[column.name], column)
-        return column_of(take(numbers), null, made, index)
-
-    return made, cells
+    return made, mapped(column, made, take)
 
 
 def _moved(column: Column, cells: Cells, method: str, constants: dict[str, Any]) -> tuple[Column, Cells]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
-from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, own, shown
+from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
 
 __all__ = ["astype", "cut", "recode", "rename"]
 
@@ -73,7 +74,7 @@ def cut(
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
     given, edges = _edges(bins)
     texts = _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(labels, edges)
-    place = _placing(edges, bool(right), bool(include_lowest))
+    place = functools.partial(_placed, edges=edges, right=bool(right), include_lowest=bool(include_lowest))
     renewed = Column(
         declared.name,
         "category",
@@ -180,22 +181,17 @@ def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
     return found
 
 
-def _placing(
-    edges: NDArray[np.float64], right: bool, include_lowest: bool
-) -> Callable[[NDArray[np.float64]], NDArray[np.int64]]:
-    """From numbers to the interval of each, -1 for none."""
-    ends: Any = edges
+def _placed(
+    numbers: NDArray[np.float64], edges: Any, *, right: bool, include_lowest: bool
+) -> NDArray[np.int64]:
+    """The interval of each number, -1 for none."""
     # an infinite edge that belongs to no interval is never reached: columns hold finite numbers
-
-    def place(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        found: Any = pd.cut(numbers, ends, right=right, include_lowest=include_lowest, labels=False)
-        return np.where(np.isnan(found), -1, found).astype(np.int64)
-
-    return place
+    found: Any = pd.cut(numbers, edges, right=right, include_lowest=include_lowest, labels=False)
+    return np.where(np.isnan(found), -1, found).astype(np.int64)
 
 
 def _extremes(column: Column) -> NDArray[np.float64]:
-    """The declared numbers that lie in no interval if any does."""
+    """Declared numbers of which one is outside all intervals if any declared number is."""
     if column.categories is not None:
         return np.array([float(value) for value in column.categories])
     most = np.finfo(np.float64).max
@@ -474,10 +470,5 @@ def _converted(column: Column, target: Any) -> Column:
 
 
 def _conversion(column: Column, renewed: Column) -> Cells:
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        numbers, null = whole(read[column.name], column)
-        return column_of(
-            numbers.astype(np.float64 if renewed.kind == "float" else np.int64), null, renewed, index
-        )
-
-    return cells
+    dtype: Any = np.float64 if renewed.kind == "float" else np.int64
+    return mapped(column, renewed, lambda numbers: numbers.astype(dtype))

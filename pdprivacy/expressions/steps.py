@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy.checks import finite, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
@@ -35,6 +36,7 @@ __all__ = [
     "dropna",
     "fillna",
     "label",
+    "mapped",
     "names",
     "number",
     "own",
@@ -85,14 +87,27 @@ class Transform:
         >>> query(domain, "age < 30").apply(pd.DataFrame({"age": [20, 40]}))["age"].tolist()
         [20]
         """
-        new = self.made(frame)
-        columns = {name: new[name] if name in new else frame[name] for name in self.domain}
-        # columns are put side by side by position: an index may hold a label twice
-        result = pd.concat([values.set_axis(frame.index) for values in columns.values()], axis=1)
-        result.columns = pd.Index(list(columns), tupleize_cols=False)
-        if self.keep is not None:
-            result = result.take(np.flatnonzero(self.keep(frame)))
-        return result
+        made = self.assigned(frame)
+        return made if self.keep is None else made.take(np.flatnonzero(self.keep(frame)))
+
+    def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The declared columns of the result, of all records."""
+        found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
+        for name, values in self.made(frame).items():
+            found[name] = values.set_axis(frame.index)  # which may hold a label twice
+        return found[list(self.domain)]
+
+
+def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:
+    """The cells that a function makes of the numbers of a column, one by one; nulls stay."""
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        if column.kind == "float":
+            return column_of(function(floats(read[column.name], column)), None, renewed, index)
+        numbers, null = whole(read[column.name], column)
+        return column_of(function(numbers), null, renewed, index)
+
+    return cells
 
 
 def call(method: str, *given: object, **options: object) -> str:
@@ -356,15 +371,7 @@ def clipped_column(column: Column, low: int | float | None, high: int | float | 
 def _clipping(column: Column, renewed: Column, low: Any, high: Any) -> Cells:
     if column.timeline is not None:  # of dates, either may be beyond 64 bits
         low, high = int(renewed.lower or 0), int(renewed.upper or 0)
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        values = read[column.name]
-        if column.kind == "float":
-            return column_of(np.clip(floats(values, column), low, high), None, renewed, index)
-        whole_numbers, null = whole(values, column)
-        return column_of(np.clip(whole_numbers, low, high), null, renewed, index)
-
-    return cells
+    return mapped(column, renewed, lambda numbers: np.clip(numbers, low, high))
 
 
 # ---------------------------------------------------------------- fillna

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pdprivacy.ledger.account import Account, Entry, counted_by
+from pdprivacy.ledger.account import Account, Entry
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.ledger import Ledger
 
-__all__ = ["Account", "Audit", "Budget", "Entry", "Ledger", "counted_by"]
+__all__ = ["Account", "Audit", "Budget", "Entry", "Ledger"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,13 +15,12 @@ from pdprivacy.accounting.events import loss_json, number_of
 from pdprivacy.accounting.rules import exceeded, summed
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
-from pdprivacy.exact import rounded_up
-from pdprivacy.ledger.chain import altered, parse
-from pdprivacy.ledger.store import Row
+from pdprivacy.exact import near
+from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
-__all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_body", "answer_of"]
-__all__ += ["charge_of", "counted_by", "doubles", "entry_of", "near", "terms_of"]
+__all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_of"]
+__all__ += ["charge_of", "doubles", "entry_of", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses, each with how often it is charged."""
@@ -35,8 +33,6 @@ MOST_SUM = MOST**2
 MOST_SQUARED = 10**140
 MOST_BITS = 12_000
 """The largest denominator of a sum, in bits: Python writes no number of more than 4300 digits."""
-
-RHO_DIGITS = 12
 
 
 _rule = lru_cache(maxsize=64)(rule)
@@ -59,8 +55,6 @@ class Terms:
     """The currency of the cap: "rho", or "epsilon" with a delta."""
     rule: Rule = field(init=False, repr=False, compare=False)
     """The rule that enforces the cap."""
-    in_rho: bool = field(init=False, repr=False, compare=False)
-    """Whether the rule counts losses by their rho, or squares, and not by what was asked."""
 
     def __post_init__(self) -> None:
         check_loss(self.total, "'total' must be", "Pure(2).")
@@ -79,8 +73,7 @@ class Terms:
             raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
         # raises for an accounting that has no meaning for the cap
         rule = _rule(self.accounting, total)
-        in_rho = self.accounting != "basic" or name == "rho"
-        for field_name, value in (("cap", cap), ("currency", name), ("rule", rule), ("in_rho", in_rho)):
+        for field_name, value in (("cap", cap), ("currency", name), ("rule", rule)):
             object.__setattr__(self, field_name, value)
 
     def to_json(self, time: datetime) -> dict[str, Any]:
@@ -123,36 +116,6 @@ class Terms:
                 f"they do not add up with {str(unit)!r} ones.",
                 "use the same neighbors= and unit= for every protection that shares a budget.",
             )
-
-
-def counted_by(terms: Terms, cost: Loss, count: int, events: Events) -> Losses:
-    """Return the losses that the rule counts: the loss as asked for, or the rho of the noise."""
-    if not terms.in_rho:
-        return ((cost, count),)
-    if any(event.group is not None for event, _ in events):
-        raise BudgetError(
-            "The losses of one secret part add up by sums alone, and this budget counts otherwise."
-        )
-    return tuple(
-        (event.loss if event.noise is None else ZCDP(_rho(event.noise.multiplier)), number)
-        for event, number in events
-    )
-
-
-def _rho(multiplier: Fraction) -> Fraction:
-    """Return the rho of Gaussian noise, rounded up to few digits, so that sums stay short.
-
-    Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
-    """
-    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)
-
-
-def near(number: Fraction) -> float:
-    """Return the nearest double; infinity beyond the largest."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
 
 
 def doubles(amount: Amount) -> tuple[float, float]:
@@ -205,14 +168,13 @@ class Account:
         terms, cost, count, before = self.terms, asked.loss, asked.times, self.spent
         if asked.unit is not None and asked.unit != terms.unit:
             terms.check_unit(asked.unit)
-        alone = ((cost, count),)
-        counted = counted_by(terms, cost, count, asked.events) if terms.in_rho else alone
+        counted = terms.rule.counted(cost, count, asked.events)
         spent = before
         for item, times in counted:
             spent = spent.add(item, times)
         if not terms.rule.holds(spent):
             raise exceeded(terms.rule, before, counted)
-        alike = counted == alone and self.asked == (before.epsilon, before.delta)
+        alike = counted == ((cost, count),) and self.asked == (before.epsilon, before.delta)
         # a loss in rho adds nothing to the epsilons and deltas
         sums = (spent if alike else Spent(*self.asked).add(cost, count))[:2]
         for total in (*spent, *(() if alike else sums)):
@@ -254,8 +216,7 @@ class Account:
         ``accounting`` is left out if it is "basic". Under a cap in rho, ``currency`` is "rho", and total and
         spent are [rho, 0].
         """
-        terms = self.terms
-        spent = terms.rule.spent(self.spent)
+        terms, spent = self.terms, self.terms.rule.spent(self.spent)
         budget: dict[str, Any] = {"total": [*doubles(terms.cap)], "spent": [*doubles(spent)]}
         if terms.accounting != "basic":
             budget["accounting"] = terms.accounting
@@ -320,14 +281,9 @@ class Entry:
     dr_ha: float | None = None
 
     @property
-    def so_far(self) -> Pure | Approx | None:
-        """The sum of this and all earlier losses as asked for; see `Account.composed`."""
-        return self.after.composed
-
-    @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Epsilon and delta as asked for, of all ``count``; and the rho that was counted, where rho is."""
-        rho = summed(Spent(), self.counted).concentrated if self.after.terms.in_rho else ZERO
+        rho = summed(Spent(), self.counted).concentrated if self.after.terms.rule.in_rho else ZERO
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho
@@ -414,12 +370,6 @@ def _stamp(time: datetime) -> str:
             "set the clock right: a ledger tells when each charge was made.",
         )
     return time.isoformat()
-
-
-def answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
-    """Return the body of a record for an answered charge; ``stored``: the digest of a stored answer."""
-    body = {"charge": number, "dr_ha": risk, "answer": stored}
-    return {name: value for name, value in body.items() if value is not None}
 
 
 def answer_of(row: Row) -> tuple[int, float | None]:

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 from pdprivacy.accounting import Spent
 from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger.account import Terms, answer_of, charge_of, counted_by, entry_of, terms_of
-from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.store import ROOT, Row, digest
+from pdprivacy.ledger.account import Terms, answer_of, charge_of, entry_of, terms_of
+from pdprivacy.ledger.store import ROOT, Chain, Row, altered, digest, parse
 from pdprivacy.privacy import Loss
 from pdprivacy.show.progress import shown
 
@@ -154,7 +153,7 @@ class _Walk:
         if kind in self.kinds:
             return self.kinds[kind]
         entry = entry_of(row, terms)
-        if entry.counted != counted_by(terms, entry.loss, entry.count, entry.events):
+        if entry.counted != terms.rule.counted(entry.loss, entry.count, entry.events):
             raise altered(row)
         epsilon, delta, _ = entry.amounts
         sums = enumerate((*summed(Spent(), entry.counted), epsilon, delta))

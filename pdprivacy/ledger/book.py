@@ -6,47 +6,29 @@ import json
 import math
 import os
 import re
-import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import (
-    AlreadyCharged,
-    BudgetError,
-    ChangedStepError,
-    LedgerError,
-    ParameterError,
-    TamperedLedgerError,
-)
-from pdprivacy.ledger.account import (
-    Account,
-    Charge,
-    Entry,
-    Terms,
-    answer_body,
-    answer_of,
-    entry_of,
-    near,
-    terms_of,
-)
-from pdprivacy.ledger.chain import Chain, altered, parse
-from pdprivacy.ledger.store import AUDIT, SPAN, Reader, Row, Writer, canonical
-from pdprivacy.show import budget_text
+from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
+from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, terms_of
+from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 
-__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge", "read_table", "table"]
+__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge"]
 
 Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
 
 ALL = slice(None)
+FEW = 20
+"""Records after the last charge that was entered here, among which a later one is looked for."""
 
 ANSWERED = "\nanswer"
 """The end of the release of a record for a stored answer. No release id holds a line break."""
@@ -192,7 +174,7 @@ class StoredBook:
 
     def __init__(self, chain: Chain, name: str) -> None:
         self.chain, self.name = chain, name
-        self._last: tuple[Row | None, Account] | None = None  # the last charge that was entered here
+        self._last: tuple[Row, Account] | None = None  # the last charge that was entered here
 
     def __reduce__(self) -> Any:
         return StoredBook, (self.chain, self.name)
@@ -228,11 +210,10 @@ class StoredBook:
 
         def add(writer: Writer) -> Entry:
             account, release = self.account_in(writer, decides=True), asked.release
-            if release is not None and (row := self._find(writer, "charge", release)) is not None:
+            if release is not None and (row := writer.find(self.name, "charge", release)) is not None:
                 _refuse_again(self._answered(writer, row, account.terms))
             entry = account.charge(asked)
-            writer.add(self.name, "charge", release, entry.to_json())
-            self._last = writer.head, entry.after
+            self._last = writer.add(self.name, "charge", release, entry.to_json()), entry.after
             return entry
 
         return self.chain.write(add)
@@ -243,7 +224,7 @@ class StoredBook:
         def add(writer: Writer) -> None:
             if number > self.account_in(writer, decides=True).charges:
                 raise no_such_charge()
-            writer.add(self.name, "answer", None, answer_body(number, risk))
+            writer.add(self.name, "answer", None, _answer_body(number, risk))
 
         self.chain.write(add)
 
@@ -252,10 +233,10 @@ class StoredBook:
 
         def add(writer: Writer) -> int:
             terms = self.account_in(writer, decides=True).terms
-            row = self._find(writer, "charge", release)
+            row = writer.find(self.name, "charge", release)
             if row is None:
                 raise no_such_charge()
-            if self._find(writer, "answer", release + ANSWERED) is not None:
+            if writer.find(self.name, "answer", release + ANSWERED) is not None:
                 raise BudgetError(
                     f"The answer to the release {release!r} is stored already. Nothing was stored."
                 )
@@ -263,7 +244,7 @@ class StoredBook:
             body = canonical(_facts(request, terms)).encode() + b"\n" + answer
             mark = _mark(body)
             writer.store(mark, body)
-            writer.add(self.name, "answer", release + ANSWERED, answer_body(number, risk, mark))
+            writer.add(self.name, "answer", release + ANSWERED, _answer_body(number, risk, mark))
             return number
 
         return self.chain.write(add)
@@ -273,10 +254,10 @@ class StoredBook:
 
         def look(reader: Reader) -> bytes | None:
             terms = self._terms(reader)[1]
-            row = self._find(reader, "charge", release)
+            row = reader.find(self.name, "charge", release)
             if row is None:
                 return None
-            answer = self._find(reader, "answer", release + ANSWERED)
+            answer = reader.find(self.name, "answer", release + ANSWERED)
             if answer is None:
                 _refuse_again(self._answered(reader, row, terms))
             mark = parse(answer).get("answer")
@@ -324,13 +305,8 @@ class StoredBook:
                 if risk is not None:
                     risks[number - 1] = np.fmax(risks[number - 1], risk)
         if charges != account.charges:
-            raise self._disagree()
+            raise hidden(self.name)
         return account, answered, risks
-
-    def _disagree(self) -> TamperedLedgerError:
-        return TamperedLedgerError(
-            f"The table of records and its index disagree on the last charge of {self.name!r}.", AUDIT
-        )
 
     def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
         """Return the sums that the last charge holds.
@@ -338,18 +314,35 @@ class StoredBook:
         ``decides``: also refuse a table of records in which another charge is the last, so that a damaged
         table or index cannot hide a charge.
         """
+        known = self._known(reader)
+        if known is not None:
+            return known
         opened, terms = self._terms(reader)
-        row = self._find(reader, "charge")
+        row = reader.find(self.name, "charge")
         if decides and reader.last_charge(self.name, (row or opened).number) is not None:
-            raise self._disagree()
-        last = self._last
-        if last is not None and (last[0], last[1].terms) == (row, terms):
-            return last[1]
+            raise hidden(self.name)
         return Account(terms) if row is None else entry_of(row, terms).after
+
+    def _known(self, reader: Reader) -> Account | None:
+        """Return the account after the last charge that was entered here, if it still holds.
+
+        None unless the table, from that charge to its end, holds a few answers and charges of other budgets.
+        """
+        if self._last is None or reader.head is None:
+            return None
+        (row, account), head = self._last, reader.head
+        rows = reader.span(row.number - 1, head.number) if head.number - row.number < FEW else []
+        if not rows or (rows[0], rows[-1]) != (row, head):
+            return None
+        for before, later in pairwise(rows):
+            check(later, before)
+            if later.budget == self.name and later.kind != "answer":
+                return None
+        return account
 
     def _terms(self, reader: Reader) -> tuple[Row, Terms]:
         """Return the record that opened the budget, and the terms that hold now."""
-        opened, declared = self._find(reader, "open"), self._find(reader, "redeclare")
+        opened, declared = reader.find(self.name, "open"), reader.find(self.name, "redeclare")
         if opened is None:
             raise LedgerError(
                 f"The ledger holds no budget {self.name!r}.",
@@ -361,16 +354,6 @@ class StoredBook:
             raise altered(row)
         return opened, terms
 
-    def _find(self, reader: Reader, kind: str, release: str | None = None) -> Row | None:
-        """Return the last record of a kind, or that of a release, which an index finds.
-
-        Refuses a record of other columns.
-        """
-        row = reader.latest(self.name, kind) if release is None else reader.released(self.name, release)
-        if row is not None and row[1:4] != (self.name, kind, row.release if release is None else release):
-            raise altered(row)
-        return row
-
 
 Book: TypeAlias = MemoryBook | StoredBook
 """The charges of one budget, in order. Each method is one transaction: whole or not at all."""
@@ -381,6 +364,12 @@ def _noted(entry: Entry, risk: float | None) -> Entry:
     if risk is None or (entry.dr_ha is not None and entry.dr_ha > risk):
         risk = entry.dr_ha
     return replace(entry, answered=True, dr_ha=risk)
+
+
+def _answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
+    """Return the body of a record for an answered charge; ``stored``: the digest of a stored answer."""
+    body = {"charge": number, "dr_ha": risk, "answer": stored}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def no_such_charge() -> ParameterError:
@@ -396,40 +385,3 @@ def _refuse_again(entry: Entry) -> NoReturn:
         f"{entry.time:%Y-%m-%d %H:%M} UTC), and its answer {answered}. Nothing was charged again.",
         "take the answer from where it was stored; for another answer, another release_id.",
     )
-
-
-# ---------------------------------------------------------------- as a table
-
-
-TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float, "rho": float}
-TYPES |= {"time": "datetime64[us, UTC]", "release_id": object}
-
-
-def _cells(entry: Entry) -> tuple[Any, ...]:
-    """Return the cells of a charge; equal texts are kept once."""
-    epsilon, delta, rho = entry.amounts
-    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
-    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
-
-
-def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
-    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
-    index = pd.RangeIndex(first, first + len(rows), name="charge")
-    frame = pd.DataFrame(rows, index, columns=list(TYPES), dtype=object).astype(TYPES)
-    frame.insert(6, "answered", np.array(answered, dtype=bool))
-    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
-    return frame
-
-
-def read_table(book: Book, pick: slice = ALL) -> tuple[Account, pd.DataFrame]:
-    """Return the account, and one row per picked charge; see `Budget.entries`."""
-    rows: list[tuple[Any, ...]] = []
-    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
-    first = pick.indices(account.charges)[0] + 1
-    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
-
-
-def table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Return one row per charge; see `Budget.entries`."""
-    rows = [_cells(entry) for entry in entries]
-    return _frame(rows, 1, [entry.answered for entry in entries], budget_text.reached(entries))

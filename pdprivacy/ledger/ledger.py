@@ -15,12 +15,10 @@ from pdprivacy.errors import MissingLedgerError, ParameterError
 from pdprivacy.ledger import audit
 from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
-from pdprivacy.ledger.book import StoredBook, read_table
+from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.chain import Chain, altered
-from pdprivacy.ledger.store import Reader, Row, Store, Writer, check
+from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check
 from pdprivacy.privacy import Loss, Unit
-from pdprivacy.show import budget_text
 from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["Ledger"]
@@ -74,7 +72,9 @@ class Ledger:
         return f"Ledger({self.address!r})"
 
     def _repr_html_(self) -> str:
-        return budget_text.ledger_html(self)
+        from pdprivacy.show import pages
+
+        return pages.ledger_html(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.address == other.address
@@ -136,7 +136,7 @@ class Ledger:
         def add(writer: Writer) -> None:
             if writer.head is None:
                 writer.add("", "ledger", None, {"format": FORMAT, "time": body["time"]})
-            if writer.latest(name, "open") is None:
+            if writer.find(name, "open") is None:
                 charged = writer.last_charge(name, 0)
                 if charged is not None:  # by the table, where its index finds nothing
                     raise altered(charged)
@@ -146,7 +146,7 @@ class Ledger:
 
     def _is_open(self, name: str) -> bool:
         try:
-            return self.chain.read(lambda reader: reader.latest(name, "open") is not None)
+            return self.chain.read(lambda reader: reader.find(name, "open") is not None)
         except MissingLedgerError:
             return False  # writing makes it
 
@@ -166,7 +166,9 @@ class Ledger:
         """
         ends = {"start": start, "stop": stop}
         pick = slice(*(None if end is None else whole(end, argument) for argument, end in ends.items()))
-        return read_table(StoredBook(self.chain, check_name(name, "name")), pick)[1]
+        from pdprivacy.show import pages
+
+        return pages.read_table(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
         """Return the releases of the data of this name as an event of dp-accounting (extra ``pld``)."""
@@ -175,14 +177,13 @@ class Ledger:
     @property
     def budgets(self) -> pd.DataFrame:
         """One row per budget: total, spent and left (in epsilon, or rho, and delta), accounting, charges."""
-        names = ("left", "spent", "total")
         rows = {}
         for name, account in self.accounts()[1].items():
-            terms, unit = account.terms, account.terms.unit
+            terms = account.terms
             amounts, deltas = zip(*map(doubles, (account.left, account.used, account.total)), strict=True)
-            facts = (terms.accounting, None if unit is None else str(unit), account.charges)
-            rows[name] = (*amounts, terms.currency, *deltas, *facts)
-        columns = [*names, "currency", *(f"{name}_delta" for name in names)]
+            unit = None if terms.unit is None else str(terms.unit)
+            rows[name] = (*amounts, terms.currency, *deltas, terms.accounting, unit, account.charges)
+        columns = ["left", "spent", "total", "currency", "left_delta", "spent_delta", "total_delta"]
         columns += ["accounting", "neighbors", "charges"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(index="name")
 

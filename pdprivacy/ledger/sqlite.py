@@ -23,7 +23,7 @@ from typing import Any
 
 from pdprivacy import checks, disk
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger import database, files
+from pdprivacy.ledger import files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
 from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
@@ -96,7 +96,7 @@ class SQLiteStore(Store):
         try:
             if os.path.lexists(copy.path) or copy.status() is not None:
                 raise FileExistsError(copy.path)
-            database.make(copy.path, rows, _GUARD)
+            files.make(copy.path, rows, _GUARD)
         except FileExistsError:
             raise LedgerError(
                 f"{copy.path!r} exists already. No copy was made.", "name a new file for the copy."
@@ -173,14 +173,14 @@ class _Transaction(LedgerFiles, Writer):
             if not create:
                 raise self._missing()
             disk.sweep(self.path)
-            database.make(self.path, (), _GUARD)
+            files.make(self.path, (), _GUARD)
             self._opened = os.stat(self.path)
         if (self._opened.st_dev, self._opened.st_ino) in _FORKED or os.getpid() != self.process:
             raise self.forked()
         journaled = self.plain("-journal") is not None
         if journaled and self.is_hot():
             self._mark("")
-        self.connection = database.connect(self.path)
+        self.connection = files.connect(self.path)
         self._check_format()
         self._set_up()
         if journaled and not os.path.exists(self.journal):  # rolled back, or SQLite could not open it
@@ -221,14 +221,14 @@ class _Transaction(LedgerFiles, Writer):
         self.execute("BEGIN")  # so that SQLite locks the file, and looks for a journal, once for both
         application, version = self._setting("application_id"), self._setting("user_version")
         self.execute("END")
-        if application != database.APPLICATION:
+        if application != files.APPLICATION:
             hint = "name a file that does not exist to start a new ledger."
             raise self.refused("is a database, but not a ledger", hint)
         if version == 1:
             self._migrate()
-        elif version != database.FORMAT:
-            fact = f"uses format {version}, and this pdprivacy reads format {database.FORMAT}"
-            hint = "pip install --upgrade pdprivacy" if version > database.FORMAT else RESTORE
+        elif version != files.FORMAT:
+            fact = f"uses format {version}, and this pdprivacy reads format {files.FORMAT}"
+            hint = "pip install --upgrade pdprivacy" if version > files.FORMAT else RESTORE
             raise self.refused(fact, hint)
 
     def _migrate(self) -> None:
@@ -240,8 +240,8 @@ class _Transaction(LedgerFiles, Writer):
         self.execute("BEGIN EXCLUSIVE")
         if self._setting("user_version") == 1:  # not yet migrated by another process
             self._identity(new=True)
-            self.execute(database.new_identity())
-            self.execute(f"PRAGMA user_version={database.FORMAT}")
+            self.execute(files.new_identity())
+            self.execute(f"PRAGMA user_version={files.FORMAT}")
         self.execute("COMMIT")
 
     def _set_up(self) -> None:
@@ -276,7 +276,7 @@ class _Transaction(LedgerFiles, Writer):
 
     def _identity(self, *, new: bool) -> str:
         """Check tables, indexes and triggers; return the id of the ledger, which a ``new`` one lacks."""
-        identity, problems = database.identity(tuple(self.execute(database.OBJECTS)), new=new)
+        identity, problems = files.identity(tuple(self.execute(files.OBJECTS)), new=new)
         if problems:
             raise self._tampered("; ".join(problems))
         return identity
@@ -326,12 +326,12 @@ class _Transaction(LedgerFiles, Writer):
         try:
             return self.execute(query, *values)
         except FAULTS as error:
-            if isinstance(error, UnicodeEncodeError) and query is not database.APPEND:
+            if isinstance(error, UnicodeEncodeError) and query is not files.APPEND:
                 return []  # no database holds a text with half a surrogate pair
             raise self._failure(error) from None
 
     def rows(self, condition: str, *values: object) -> list[Row]:
-        rows = self._ask(f"SELECT {database.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
+        rows = self._ask(f"SELECT {files.COLUMNS} FROM records NOT INDEXED WHERE {condition}", *values)
         if not are_rows(rows):
             raise TamperedLedgerError(f"A record of the ledger {self.path!r} is not what was entered.", AUDIT)
         return list(map(Row._make, rows))
@@ -348,12 +348,12 @@ class _Transaction(LedgerFiles, Writer):
             names += self._ask(query, names[-1])[0]
         if names.pop() is not None:
             raise self._tampered("the name of a budget is not a text")
-        opened = ((name, self.latest(name, "open")) for name in names[1:])
+        opened = ((name, self.find(name, "open")) for name in names[1:])
         numbers = {name: row.number for name, row in opened if row is not None}
         return sorted(numbers, key=numbers.__getitem__)
 
     def append(self, row: Row) -> None:
-        self._ask(database.APPEND, *row)
+        self._ask(files.APPEND, *row)
 
     def settle(self) -> None:
         """Make durable that the journal is cleared, before it is used again."""

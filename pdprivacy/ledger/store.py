@@ -1,17 +1,20 @@
-"""Records, and the interface of a store, which keeps them as one append-only chain for all budgets."""
+"""The chain of records of a ledger, and the interface of a store, which keeps it for all budgets.
+
+Each record holds a hash of all before it, which is checked where the record is used.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pdprivacy.errors import ParameterError, TamperedLedgerError
+from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, TamperedLedgerError
 
-__all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Reader", "Row", "Store", "T", "Writer"]
-__all__ += ["are_rows", "canonical", "check", "digest", "link"]
+__all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Chain", "Reader", "Row", "Store", "T"]
+__all__ += ["Writer", "altered", "are_rows", "canonical", "check", "digest", "hidden", "link", "parse"]
 
 T = TypeVar("T")
 
@@ -26,6 +29,7 @@ ROOT = bytes(32)
 SPAN = 500
 """Records that one transaction reads at most, so that no reader keeps a charge waiting."""
 
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -56,9 +60,9 @@ TYPES: tuple[set[type], ...] = ({int}, {str}, {str}, {str, type(None)}, {str}, {
 
 def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     """Return whether rows, as a database returns them, have the types of records."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(TYPES)
-    typed = all(set(map(type, column)) <= types for column, types in zip(columns, TYPES, strict=True))
-    return typed and set(map(len, columns[-1])) <= {32}
+    columns = list(zip(*rows, strict=True))
+    typed = all(types.issuperset(map(type, column)) for column, types in zip(columns, TYPES, strict=False))
+    return typed and (not rows or set(map(len, columns[-1])) == {32})
 
 
 def canonical(body: Mapping[str, Any] | list[Any]) -> str:
@@ -87,10 +91,38 @@ def check(row: Row, before: Row | None) -> None:
         )
 
 
+def parse(row: Row) -> dict[str, Any]:
+    """Return the body of a record.
+
+    Raises TamperedLedgerError where it is not a JSON object, or contradicts the columns beside it.
+    """
+    try:
+        body, end = _DECODER.raw_decode(row.body)
+    except (ValueError, RecursionError):
+        raise altered(row) from None
+    if not isinstance(body, dict) or end != len(row.body):
+        raise altered(row)
+    if (body.get("budget", ""), body.get("kind", ""), body.get("release", "")) != row[1:4]:
+        raise altered(row)
+    return body
+
+
+def altered(row: Row) -> TamperedLedgerError:
+    """Return the error for a record that is not what was entered."""
+    return TamperedLedgerError(f"Record {row.number} of the ledger is not what was entered.", AUDIT)
+
+
+def hidden(budget: str) -> TamperedLedgerError:
+    """Return the error for a charge that the table of records holds and its index does not find."""
+    return TamperedLedgerError(
+        f"The table of records and its index disagree on the last charge of {budget!r}.", AUDIT
+    )
+
+
 class Reader(Protocol):
     """The records within one transaction.
 
-    ``head``: the last record, which `pdprivacy.ledger.chain.Chain` sets.
+    ``head``: the last record, which `Chain` sets.
     """
 
     head: Row | None
@@ -119,17 +151,19 @@ class Reader(Protocol):
         """Return the last charge of a budget above the number ``after``, by the table alone."""
         return self.last_row("number > ? AND budget = ? AND kind = 'charge'", after, budget)
 
-    def latest(self, budget: str, kind: str) -> Row | None:
-        """Return the last record of a kind of a budget, found by an index, and checked in its place."""
-        return self._checked_last("records_by_kind", "budget = ? AND kind = ?", budget, kind)
+    def find(self, budget: str, kind: str, release: str | None = None) -> Row | None:
+        """Return the last record of a kind of a budget, or that of a release, which an index finds.
 
-    def released(self, budget: str, release: str) -> Row | None:
-        """Return the record with a release id, found by an index, and checked in its place."""
-        return self._checked_last("records_by_release", 'budget = ? AND "release" = ?', budget, release)
-
-    def _checked_last(self, index: str, condition: str, *values: object) -> Row | None:
-        number = self.indexed(index, condition, *values)
-        return None if number is None else self.checked(number)
+        Refuses a record of other columns, and as `checked`.
+        """
+        if release is None:
+            number = self.indexed("records_by_kind", "budget = ? AND kind = ?", budget, kind)
+        else:
+            number = self.indexed("records_by_release", 'budget = ? AND "release" = ?', budget, release)
+        row = None if number is None else self.checked(number)
+        if row is not None and row[1:4] != (budget, kind, row.release if release is None else release):
+            raise altered(row)
+        return row
 
     def indexed(self, index: str, condition: str, *values: object) -> int | None:  # noqa: ARG002
         """Return the number of the last record that an index finds; a server chooses the index itself."""
@@ -177,11 +211,12 @@ class Writer(Reader, Protocol):
 
     head: Row | None
 
-    def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> None:
-        """Add the next record of the chain; its ``body`` as `link` takes it."""
+    def add(self, budget: str, kind: str, release: str | None, body: Mapping[str, Any]) -> Row:
+        """Add the next record of the chain, and return it; its ``body`` as `link` takes it."""
         row = link(self.head, budget, kind, release, body)
         self.append(row)
         self.head = row
+        return row
 
     def append(self, row: Row) -> None:
         """Append a record."""
@@ -230,3 +265,96 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release connections; a later use opens them again."""
+
+
+_seen: dict[str, dict[int, Row]] = {}
+"""The last record of each ledger that this process has seen, by its number: it detects an older copy.
+
+There is no lock, which a signal handler or a forked process would find held. While threads add records, a
+ledger may have several records here: the last record counts, and no earlier record replaces it.
+"""
+
+
+class Chain:
+    """The chain of a ledger: what is read and added, checked against what was seen before."""
+
+    def __init__(self, store: Store, seen: Row | None = None) -> None:
+        self.store = store
+        self._see(seen)
+
+    def __reduce__(self) -> Any:
+        return Chain, (self.store, self.seen)  # what was seen goes along to another process
+
+    @property
+    def seen(self) -> Row | None:
+        """The last record that this process has seen."""
+        return max(list(_seen.get(self.store.address, {}).values()), default=None)
+
+    def _see(self, head: Row | None) -> None:
+        """Remember the record in the place of earlier ones."""
+        if head is not None:
+            heads = _seen.setdefault(self.store.address, {})
+            heads.setdefault(head.number, head)
+            for number in [number for number in list(heads) if number < max(list(heads))]:
+                heads.pop(number, None)
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Return what ``work`` makes of the records and the head of one moment."""
+        return self._run(work, writes=False)
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        """Run ``work``, which adds to the chain; what it added is durable, and remembered, on return."""
+        return self._run(work, writes=True)
+
+    def _run(self, work: Callable[[Any], T], *, writes: bool) -> T:
+        def checked(reader: Reader) -> tuple[T, Row | None]:
+            reader.head = reader.last()
+            if reader.head != seen:
+                reader.settle()
+                _check_seen(reader, seen)
+                if writes and reader.head is not None:
+                    reader.checked(reader.head.number)
+            return work(reader), reader.head
+
+        seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
+        try:
+            if writes:
+                result, head = self.store.write(checked, create=seen is None)
+            else:
+                result, head = self.store.read(checked)
+        except MissingLedgerError:
+            if seen is None and not writes:
+                raise
+            raise LedgerError(
+                f"The ledger {self.store.address!r} was here, and is gone. {NOTHING}",
+                "restore it: a new one knows nothing of what was spent on the data.",
+            ) from None
+        self._see(head)
+        return result
+
+    def rows(self, until: Row | None) -> Iterator[Row]:
+        """Yield all records up to ``until``, in short transactions, so that a long reading delays nobody."""
+        for rows in self.spans(until, Reader.span):
+            yield from rows
+
+    def spans(self, until: Row | None, look: Callable[[Reader, int, int], T]) -> Iterator[T]:
+        """Yield what ``look`` reads of the records above a number and up to another; each a transaction."""
+        last = 0 if until is None else until.number
+        for after in range(0, last, SPAN):
+            span = after, min(after + SPAN, last)
+            yield self.read(lambda reader, span=span: look(reader, *span))  # type: ignore[misc]
+
+    def head(self) -> Row | None:
+        """The last record."""
+        return self.read(lambda reader: reader.head)
+
+
+def _check_seen(reader: Reader, seen: Row | None) -> None:
+    """Refuse a ledger without a record that this process has seen in it."""
+    row = None if seen is None else reader.at(seen.number)
+    if seen is not None and (row is None or row.hash != seen.hash):
+        raise TamperedLedgerError(
+            "The ledger does not hold what it held before: an older copy, or another ledger, was put in "
+            "its place. It is not used.",
+            RESTORE,
+        )

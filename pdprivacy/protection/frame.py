@@ -392,24 +392,14 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
     if protected.source is not None:
         return replace(facts, records=_then(protected.source, transform))
-    made = transform.made(protected.snapshot)
-    places = None if transform.keep is None else np.flatnonzero(transform.keep(protected.snapshot))
-    facts = replace(facts, records=_assigned(protected.snapshot, made)[list(transform.domain)])
-    return facts if places is None else _taken(facts, places)
+    facts = replace(facts, records=transform.assigned(protected.snapshot))
+    return facts if transform.keep is None else _taken(facts, transform.keep(protected.snapshot))
 
 
-def _taken(facts: Protected, places: Integers) -> Protected:
-    """The facts of the records at these places."""
-    units = None if facts.units is None else facts.units[places]
-    return replace(facts, records=facts.snapshot.take(places), units=units)
-
-
-def _assigned(frame: pd.DataFrame, made: dict[Hashable, pd.Series[Any]]) -> pd.DataFrame:
-    """The frame with these columns, by position: an index may hold a label twice."""
-    found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
-    for name, values in made.items():
-        found[name] = values.array
-    return found
+def _taken(facts: Protected, held: Mask) -> Protected:
+    """The facts of the records that are held."""
+    units = None if facts.units is None else facts.units[held]
+    return replace(facts, records=facts.snapshot.take(np.flatnonzero(held)), units=units)
 
 
 def _then(source: EngineFrame, transform: Transform) -> EngineFrame:
@@ -447,7 +437,7 @@ def draw(
         seeded=protected.seeded or seeded,
         lineage=(*protected.lineage, step),
     )
-    return ProtectedFrame(_taken(facts, np.flatnonzero(held)))
+    return ProtectedFrame(_taken(facts, held))
 
 
 def divide(
@@ -457,42 +447,44 @@ def divide(
     labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
     parts = _parts(protected, column, len(labels))
     groups = {}
-    for part, label in zip(parts, labels, strict=True):
+    for (records, units), label in zip(parts, labels, strict=True):
         budget = purse()
         budget.bind(protected.unit)
         condition = f"{column.name} is {label!r}"
-        facts = replace(
-            protected,
-            scope=protected.scope.narrowed(),
-            budget=budget,
-            secret=None,  # paid for as a whole
-            lineage=(*protected.lineage, Step(condition, condition=condition)),
+        groups[label] = ProtectedFrame(
+            replace(
+                protected,
+                records=records,
+                units=units,
+                scope=protected.scope.narrowed(),
+                budget=budget,
+                secret=None,  # paid for as a whole
+                lineage=(*protected.lineage, Step(condition, condition=condition)),
+            )
         )
-        groups[label] = ProtectedFrame(part(facts))
     return groups
 
 
-def _parts(protected: Protected, column: Column, count: int) -> list[Callable[[Protected], Protected]]:
-    """How the records of each cell of a column are chosen."""
+def _parts(
+    protected: Protected, column: Column, count: int
+) -> list[tuple[pd.DataFrame | EngineFrame, Integers | None]]:
+    """The records of each cell of a column, and the unit of each."""
     from pdprivacy.engine import PandasEngine
 
     source = protected.source
     if source is not None:
         from pdprivacy.engine_narwhals import Piecewise
 
-        def part_of(code: int) -> Callable[[Protected], Protected]:
+        def part(code: int) -> EngineFrame:
             def keep(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
                 return {}, PandasEngine(frame).codes(column, "partition") == code
 
-            found = source.then(Piecewise((column.name,), (), keep))
-            return lambda facts: replace(facts, records=found)
+            return source.then(Piecewise((column.name,), (), keep))
 
-        return [part_of(code) for code in range(count)]
+        return [(part(code), None) for code in range(count)]
     codes = PandasEngine(protected.snapshot).codes(column, "partition")
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(count + 1))
-
-    def taking(places: Integers) -> Callable[[Protected], Protected]:
-        return lambda facts: _taken(facts, places)
-
-    return [taking(order[start:stop]) for start, stop in pairwise(ends)]
+    places = [order[start:stop] for start, stop in pairwise(ends)]
+    units = protected.units
+    return [(protected.snapshot.take(held), None if units is None else units[held]) for held in places]

@@ -42,10 +42,6 @@ class Opaque:
     def _declared(self) -> Domain:
         raise NotImplementedError
 
-    def _offered(self) -> list[str]:
-        """The public names of the object, and those of releases."""
-        return [*(name for name in dir(type(self)) if not name.startswith("_")), *EXAMPLES]
-
     def _refused(self, what: str, instead: str) -> OpaqueFrameError:
         return OpaqueFrameError(f"{what} reads cells, and {self._kind} shows none.", instead)
 
@@ -76,7 +72,8 @@ class Opaque:
             return self._refused(repr(name), f"a column is private[{name!r}], and {release} releases it")
         if hasattr(pd.DataFrame, name) or hasattr(pd.Series, name):
             return self._refused(repr(name), _SAVE.format(release))
-        return unknown(type(self).__name__, name, self._offered())
+        public = (known for known in dir(type(self)) if not known.startswith("_"))
+        return unknown(type(self).__name__, name, [*public, *EXAMPLES])
 
     def __len__(self) -> int:
         raise self._refused("len()", EXAMPLES["count"])

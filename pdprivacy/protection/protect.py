@@ -30,7 +30,6 @@ from pdprivacy.errors import (
 )
 from pdprivacy.expressions.cells import counted_columns
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import total_of
 from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.protection.frame import ProtectedFrame
@@ -39,7 +38,7 @@ from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
 
 if TYPE_CHECKING:
-    from pdprivacy.engine_narwhals import EngineFrame, Piecewise
+    from pdprivacy.engine_narwhals import EngineFrame
 
 __all__ = ["protect", "refuse_no_frame"]
 
@@ -370,7 +369,11 @@ def _of_engine(
         source = source.bounded(asked.unit, asked.most).select(names)
     outside = [column for column in domain.columns if found.columns[column.name].outside]
     if asked.on_invalid == "clip" and outside:
-        source = source.then(_clipping(Domain(tuple(outside))))
+        # before anything is made of them
+        moved = Domain(tuple(outside))
+        source = source.then(
+            Piecewise(tuple(moved), moved.columns, lambda piece: (clipped(piece, moved), None))
+        )
     _warn_of_touching(found.touching(domain))
     omitted = dropped, found.rows
     purse = wanted.open(asked.whose, domain.fingerprint())
@@ -391,13 +394,6 @@ def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
     )
     found.check(domain.counted)
     return found
-
-
-def _clipping(domain: Domain) -> Piecewise:
-    """Numbers moved into their bounds before anything is made of them."""
-    from pdprivacy.engine_narwhals import Piecewise
-
-    return Piecewise(tuple(domain), domain.columns, lambda piece: (clipped(piece, domain), None))
 
 
 def _warn_of_unchecked(engine: str, schema: Any) -> None:
@@ -530,13 +526,6 @@ class _BudgetRequest:
             budget.account.terms.check_same(total, accounting)
         named = None if name is None else check_name(name, "name")
         return cls(total, accounting, budget, named, redeclare)
-
-    def serves(self, budget: Budget) -> bool:
-        """Whether the request is for this budget."""
-        if isinstance(self.budget, Ledger):
-            assert self.name is not None
-            return budget == Budget.of(StoredBook(self.budget.chain, self.name))
-        return budget == self.budget
 
     def open(self, unit: Unit, declaration: str) -> Budget:
         """The budget, for the data of this unit, declared so.

@@ -23,7 +23,6 @@ from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
 from pdprivacy.hints import told
-from pdprivacy.ledger import counted_by
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
@@ -103,7 +102,7 @@ class ReleasePlan:
             for what, cost in (("together", self.cost), ("one by one", self.apart))
         ]
         terms = self._facts.budget.account.terms
-        if terms.in_rho:
+        if terms.rule.in_rho:
             totals[0] = [f"counted one by one in the budget, by its accounting ({terms.accounting})"]
         return totals
 
@@ -477,7 +476,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     """
     slack = check_delta(delta)
     account = protected.budget.account
-    terms, rule, spent = account.terms, account.terms.rule, account.spent
+    rule, spent = account.terms.rule, account.spent
     secret = protected.secret
     inward = secret is not None and secret.spend == "epsilon"
 
@@ -487,11 +486,11 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
         cost = loss(Fraction(repr(epsilon)), slack)
         if secret is not None and inward:
             cost = secret.costing(cost)
-        noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and terms.in_rho else None
-        ((counted, count),) = counted_by(terms, cost, 1, [(Event(cost, noise), 1)])
+        noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
+        ((counted, count),) = rule.counted(cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)
 
-    if not slack or not terms.in_rho:
+    if not slack or not rule.in_rho:
         left = rule.left(spent)
         if secret is not None and left.amount:
             return _largest(fits, secret.room(left.amount))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -20,6 +21,9 @@ from pdprivacy.protection import Protected, declared
 from pdprivacy.release.spec import MAX_CELLS, Call
 
 Split: TypeAlias = Mapping[Hashable, Rational] | None
+
+FEW_LABELS = 1000
+"""Labels of which an index is kept for the next release."""
 
 
 def columns_of(
@@ -123,8 +127,7 @@ def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:
         labels = list(column.labels(method))
         levels.append([*labels, None] if column.nullable else labels)
     if len(columns) == 1:
-        single: pd.Index[Any] = pd.Index(levels[0], name=columns[0].name, tupleize_cols=False)
-        return single
+        return _index_of(levels[0], columns[0].name)
     return pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
 
 
@@ -159,4 +162,17 @@ def refuse_bounds(call: Call) -> None:
 
 def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
     """The labels of the columns as an index."""
-    return pd.Index([column.name for column in columns], tupleize_cols=False)
+    return _index_of([column.name for column in columns])
+
+
+def _index_of(labels: Sequence[Hashable], name: Hashable = None) -> pd.Index[Any]:
+    """These labels as an index of that name."""
+    if len(labels) <= FEW_LABELS and {str}.issuperset(map(type, labels)):
+        return _index_of_texts(tuple(labels)).rename(name)  # a copy, which its holder may name anew
+    return pd.Index(labels, name=name, tupleize_cols=False)
+
+
+@lru_cache(maxsize=256)
+def _index_of_texts(labels: tuple[str, ...]) -> pd.Index[Any]:
+    """The index of these texts, which takes pandas longer to find the kind of than a release its numbers."""
+    return pd.Index(labels, tupleize_cols=False)

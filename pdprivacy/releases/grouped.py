@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 import pandas as pd
 
-from pdprivacy import accounting
 from pdprivacy.domain import Column
 from pdprivacy.errors import OpaqueFrameError, ParameterError
 from pdprivacy.expressions import Transform, cut
@@ -244,7 +243,7 @@ def proportion(
         raise ParameterError("'proportion' takes one column and one label.")
     refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
     quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
-    shares = accounting.shares([1])
+    shares = weights_of(chosen, None)
     statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, keys, facts.scope)
     if weight is not None:
         statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
@@ -363,15 +362,21 @@ def value_counts(
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `df.dp.value_counts`.
     """
-    asked = groups._asked(columns)
-    if asked is None:
-        raise ParameterError(
-            "'value_counts' needs a column.", f'{_GROUPS}.value_counts("health", epsilon=0.1)'
-        )
-    chosen = columns_of(groups._protected, asked, "value_counts")
-    refuse_shared(chosen, groups.keys, "value_counts")
+    chosen = _columns(groups, columns, "value_counts", needed=True)
     call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
     return labels_counted(groups._protected, call, normalize, sort, dropna)
+
+
+def _columns(
+    groups: DeclaredGroups, columns: Labels | None, method: str, *, needed: bool = False
+) -> tuple[Column, ...]:
+    """The columns of a release, none of which is a key; where they are not ``needed``, all numeric ones."""
+    asked = groups._asked(columns)
+    if needed and asked is None:
+        raise ParameterError(f"{method!r} needs a column.", f'{_GROUPS}.{method}("health", epsilon=0.1)')
+    chosen = columns_of(groups._protected, asked, method, groups.keys)
+    refuse_shared(chosen, groups.keys, method)
+    return chosen
 
 
 @of_labels
@@ -389,11 +394,7 @@ def mode(
     group without records any label is equally likely. Returns a DataFrame of keys by columns.
     """
     facts, keys = groups._protected, groups.keys
-    asked = groups._asked(columns)
-    if asked is None:
-        raise ParameterError("'mode' needs a column.", f'{_GROUPS}.mode("health", epsilon=0.1)')
-    chosen = columns_of(facts, asked, "mode")
-    refuse_shared(chosen, keys, "mode")
+    chosen = _columns(groups, columns, "mode", needed=True)
     choices = label_choices(facts, "mode", chosen, split, keys=keys)
     for column in chosen:
         check_cells((*keys, column), "mode")
@@ -454,8 +455,7 @@ def _ranked(
     options: QuantileOptions,
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
-    chosen = columns_of(groups._protected, groups._asked(columns), statistic, groups.keys)
-    refuse_shared(chosen, groups.keys, statistic)
+    chosen = _columns(groups, columns, statistic)
     return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
 
 

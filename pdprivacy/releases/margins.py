@@ -180,9 +180,14 @@ def constrained(
     constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
     axis = None if normalize is None else AXES[normalize]
     checks.whole(branching, "branching", 2)
-    _check_constraint(call, total)
+    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
+        raise ParameterError(
+            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
+            "leave bounds out.",
+        )
     if constraint is None:
         return cells, partial(_shares_of, axis=axis, total=None) if normalize else _unchanged
+    _check_constraint(constraint, call, total)
     if constraint == "nonnegative":
         return cells, partial(_nonnegative, whole=call.weights is None)
     if constraint == "hierarchy":
@@ -201,16 +206,9 @@ def constrained(
     return cells, shape_of
 
 
-def _check_constraint(call: Call, total: int | None) -> None:
+def _check_constraint(constraint: str, call: Call, total: int | None) -> None:
     """Refuse an unknown constraint, or one that cannot be met, before anything is charged."""
-    constraint, normalize = call.constraint, call.normalize
-    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
-        raise ParameterError(
-            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
-            "leave bounds out.",
-        )
-    if constraint is None:
-        return
+    normalize = call.normalize
     if call.margins and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
     if not isinstance(constraint, str) or constraint not in CONSTRAINTS:

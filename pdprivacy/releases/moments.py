@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -282,10 +283,12 @@ def _series(
     index: pd.Index[Any] | None = None,
     transform: Callable[[Answer], Answer] | None = None,
 ) -> Release[pd.Series[Any]]:
-    labels = name_index(call.columns) if index is None else index
+    index = name_index(call.columns) if index is None else index
+    if transform is None:
+        return release_of(protected, call, statistic, partial(series, index=index))
 
     def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result if transform is None else result.transformed(transform), labels)
+        return series(result.transformed(transform), index)
 
     return release_of(protected, call, statistic, make)
 

@@ -190,12 +190,10 @@ def sample(
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
         held = by_unit(protected, lambda size: noise.coins(size, rate, source))
     else:
-        size = _sample_size(protected, n)
-        whole = protected.scope.rows
-        assert whole is not None
-        rate = Fraction(size, whole)
+        size, total = _sample_size(protected, n)
+        rate = Fraction(size, total)
         law, text, rows = WithoutReplacement(rate), f"sample(n={size})", size
-        held = noise.draw_without_replacement(whole, size, source)
+        held = noise.draw_without_replacement(total, size, source)
     if rate < 1:
         _warn_of_sampling(rate)
     step = Step(text, None, law=str(law))
@@ -282,7 +280,7 @@ def _check_part(protected: Protected, method: str) -> None:
             f"{method!r} cannot be used on what is a secret part already.",
             "draw one part, from the whole frame.",
         )
-    if protected.budget.account.terms.in_rho:
+    if protected.budget.account.terms.rule.in_rho:
         raise BudgetError(
             "The losses of one secret part add up by sums alone, and this budget counts otherwise.",
             'a budget in epsilon with accounting="basic".',
@@ -296,7 +294,8 @@ def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
     return throw(int(protected.units.max(initial=-1)) + 1)[protected.units]
 
 
-def _sample_size(protected: Protected, n: Any) -> int:
+def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
+    """How many records are sampled, and of how many."""
     size = whole(n, "n", 1)
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:
@@ -306,7 +305,7 @@ def _sample_size(protected: Protected, n: Any) -> int:
         )
     if size > scope.rows:
         raise ParameterError(f"'n' must be at most the number of records (got {got(n)}).")
-    return size
+    return size, scope.rows
 
 
 def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:

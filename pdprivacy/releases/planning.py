@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.checks import real, whole
+from pdprivacy.errors import ParameterError
 from pdprivacy.hints import told, unknown
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Rational
@@ -23,9 +24,8 @@ from pdprivacy.releases import aggregates, moments, regression, tables
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
-from pdprivacy.show.recognition import PLAN
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.show.view import View
+from pdprivacy.show.view import PLAN, View
 from pdprivacy.timeline import times
 
 if TYPE_CHECKING:
@@ -109,16 +109,16 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
     held = _rows(facts, rows)
-    if at is not None and statistic in SEVERAL:
+    if at is None:
+        return Assumption(held)
+    if statistic in SEVERAL:
         raise ParameterError(f"'at' is for one statistic, not for {statistic!r}.", "leave at out.")
-    value = _value(at, least_zero=statistic in COUNTED or statistic in SQUARED)
-    if value is not None and shares:
+    if shares:
         raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
-    if value is not None and statistic in ("std", "describe"):
+    value = real(at, "at", 0 if statistic in COUNTED | SQUARED else -MOST, MOST)
+    if statistic in ("std", "describe"):
         value *= value
-    if value is not None and statistic == "count":
-        held = round(value)
-    return Assumption(held, value)
+    return Assumption(round(value) if statistic == "count" else held, value)
 
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
@@ -141,17 +141,15 @@ def _list(name: str, value: Any) -> list[Any]:
 
 def _rows(protected: Protected, rows: Any) -> int:
     """The public number of rows, or the guess of the caller."""
-    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1):
-        raise ParameterError(f"'rows' must be a positive whole number (got {got(rows)}).")
     public = protected.scope.held()[1]
-    if public is not None and rows not in (None, public):
+    held = public if rows is None else whole(rows, "rows", 1)
+    if public not in (None, held):
         raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
-    held = public if rows is None else rows
     if held is None:
         raise ParameterError(
             "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
         )
-    return max(int(held), 1)
+    return max(held, 1)
 
 
 def _fits(name: str, given: Any, bounding: str | None) -> bool:
@@ -160,16 +158,6 @@ def _fits(name: str, given: Any, bounding: str | None) -> bool:
         return bounding is not None
     published = name == "calibration" and isinstance(given, str) and given == "published"
     return not published or bounding == "truncated"
-
-
-def _value(at: Any, *, least_zero: bool) -> float | None:
-    if at is None:
-        return None
-    number = isinstance(at, int | float | np.integer | np.floating) and not isinstance(at, bool)
-    if not number or not abs(at) <= MOST or (least_zero and at < 0):
-        kind = "a finite number, not negative" if least_zero else "a finite number"
-        raise ParameterError(f"'at' must be {kind} (got {got(at)}).")
-    return float(at)
 
 
 def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
@@ -186,24 +174,26 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
         # one noise per number, or several that no single scale stands for
         scale = math.nan if several else [*scale.values()]
     made = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
-    unbounded = {"bias": 0.0, "rmse": error["standard_error"]}
-    here = unbounded if stored["bounding"] is None else error
-    worst = error.get("worst_case")
-    if stored["bounding"] is None and not made:
-        worst = unbounded
-    fields = {"scale": scale, "bias": here["bias"], "rmse": here["rmse"]}
-    for name in ("bias", "rmse"):
-        fields[f"worst_{name}"] = math.nan if worst is None else worst[name]
-    fields["plus_minus"] = error["plus_minus"]
-    index = _labels(released)
-    columns = {
+    unknown: dict[str, Any] = {"bias": math.nan, "rmse": math.nan}
+    here, worst = error, error.get("worst_case") or unknown
+    if stored["bounding"] is None:
+        here = {"bias": 0.0, "rmse": error["standard_error"]}
+        worst = unknown if made else here
+    fields = {
+        "scale": scale,
+        "bias": here["bias"],
+        "rmse": here["rmse"],
+        "worst_bias": worst["bias"],
+        "worst_rmse": worst["rmse"],
+        "plus_minus": error["plus_minus"],
+    }
+    columns: dict[str, Any] = {
         name: np.broadcast_to(np.array(value, np.float64), released.shape).ravel()
         for name, value in fields.items()
     }
     if "unit" in error:  # dates, with errors that are times
-        spread = {name: times(value) for name, value in columns.items() if name != "scale"}
-        return pd.DataFrame({"scale": columns["scale"], **spread}, index=index)
-    return pd.DataFrame(columns, index=index)
+        columns |= {name: times(value) for name, value in columns.items() if name != "scale"}
+    return pd.DataFrame(columns, index=_labels(released))
 
 
 def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:

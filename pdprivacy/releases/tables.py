@@ -473,7 +473,7 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
     Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
     no such noise is known: for truncated and generalized Gaussian noise.
     """
-    so_far = entry.so_far
+    so_far = entry.after.composed
     known = request.p is None and request.bounding != "truncated"
     if not known or so_far is None or so_far == price.cost:
         return []

@@ -336,7 +336,7 @@ def date_column(
     if not all(ends) or any(instant is None for side in ends for instant, _ in side):
         return None
     zone = _zone(name, dtype, [instant for side in ends for instant, _ in side])
-    stored = [[(_stored(instant, zone), closed) for instant, closed in side] for side in ends]
+    stored = [[(nanoseconds(instant), closed) for instant, closed in side] for side in ends]
     lower, upper = max(stored[0]), min(stored[1])  # of equal upper ends the open one is the narrower
     days = _holds_days(dtype) or (dtype is None and all(_is_day(value) for value, _ in (*lows, *highs)))
     unit = _unit(name, resolution, days, zone, (lower[0], upper[0]))
@@ -367,10 +367,6 @@ def _zone(name: Hashable, dtype: Any, instants: Sequence[pd.Timestamp]) -> str |
     except PrivacyError as error:
         found = DeclarationError(f"column {name!r}: {error.args[0]}")
     raise found
-
-
-def _stored(instant: pd.Timestamp, zone: str | None) -> int:
-    return nanoseconds(instant if zone is None else instant.tz_convert("UTC"))
 
 
 def _unit(name: Hashable, resolution: Any, days: bool, zone: str | None, ends: tuple[int, int]) -> TimeUnit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -59,7 +59,8 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         if not failures:
             return validated
     # Raised here, outside every except block, so that no pandera error is its context.
-    named = "; ".join(f"{where}: {', '.join(what)}" for where, what in _named(failures))
+    places = {name: f"column {name!r}" for name in failures} | {_WHOLE: "schema", _INDEX: "index"}
+    named = "; ".join(f"{places[where]}: {', '.join(what)}" for where, what in failures.items())
     count = len(failures)
     raise InvalidDataError(
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
@@ -169,11 +170,6 @@ _WHOLE, _INDEX = object(), object()
 _Fates: TypeAlias = frozenset[str]
 _Failures: TypeAlias = dict[Any, dict[str, _Fates]]
 _NO_FATE: _Fates = frozenset()
-
-
-def _named(failures: _Failures) -> Iterator[tuple[str, Iterable[str]]]:
-    for where, what in failures.items():
-        yield "schema" if where is _WHOLE else "index" if where is _INDEX else f"column {where!r}", what
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -260,6 +261,7 @@ class Scope:
         least, most = self.held(nullable=any(column.nullable for column in columns))
         return most if least == most else None
 
+    @lru_cache(maxsize=1024)  # noqa: B019  (a scope is a value, and the same for all releases of a frame)
     def term(self, low: int, high: int, *, nullable: bool) -> int:
         """How far a sum moves whose terms lie in [low, high]; at least one step."""
         if low == high:
@@ -269,6 +271,7 @@ class Scope:
         )
         return int(moved) * self.contribution
 
+    @lru_cache(maxsize=1024)  # noqa: B019
     def count(self) -> int:
         """How far a number of records moves."""
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
@@ -278,6 +281,7 @@ class Scope:
         l1, l2_squared = sensitivity.disjoint_sums(low, high, neighbors=self.neighbors)
         return l1 * self.contribution, l2_squared * self.contribution**2
 
+    @lru_cache(maxsize=1024)  # noqa: B019
     def cells(self) -> tuple[int, int]:
         """How far a table of counts moves: l1, and squared l2."""
         l1 = sensitivity.histogram(neighbors=self.neighbors)

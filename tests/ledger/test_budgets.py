@@ -486,7 +486,7 @@ def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
         # the last one is known by its hash
         with pytest.raises(TamperedLedgerError, match=rf"record {number}\b|what it held before"):
             Ledger(filled).audit()
-        monkeypatch.setattr("pdprivacy.ledger.chain._seen", {})
+        monkeypatch.setattr("pdprivacy.ledger.store._seen", {})
         altered(filled, ("UPDATE records SET hash = ? WHERE number = ?", (held, number)))
     Ledger(filled).audit()
 
@@ -566,7 +566,7 @@ def test_charges_above_the_cap_are_found_in_a_whole_new_chain(filled):
 
 def test_only_a_head_kept_elsewhere_tells_a_whole_new_chain(filled, monkeypatch):
     head = Ledger(filled).audit().head
-    monkeypatch.setattr("pdprivacy.ledger.chain._seen", {})  # as another process
+    monkeypatch.setattr("pdprivacy.ledger.store._seen", {})  # as another process
     rewritten(filled, lambda _, body: {**body, "label": "x"} if "label" in body else body)
     Ledger(filled).audit()
     with pytest.raises(TamperedLedgerError, match="record 15 is not the one that was remembered"):

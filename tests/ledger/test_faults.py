@@ -312,8 +312,8 @@ def check_rows(path: Path, rows: list[Row]) -> None:
     """Read all that can be looked up; all records that are read must be those that were entered."""
 
     def look(reader):
-        reader.latest("b", "charge")
-        reader.released("b", "r")
+        reader.find("b", "charge")
+        reader.find("b", "charge", "r")
         reader.budgets()
         return reader.span(0, 10**6)
 

@@ -259,21 +259,21 @@ def test_the_ledger_cannot_be_changed_through_what_it_hands_out():
 def test_what_all_charges_cost_is_exact_and_noted_with_each():
     budget = Budget(epsilon=2, delta=1e-5)
     entries = [budget.charge(cost, "x") for cost in (Pure("1/3"), Approx(0.1, 1e-6), Pure("1/3"))]
-    assert [entry.so_far for entry in entries] == [
+    assert [entry.after.composed for entry in entries] == [
         Pure("1/3"),
         Approx(Fraction(13, 30), 1e-6),
         Approx(Fraction(23, 30), 1e-6),
     ]
-    assert budget.composed == entries[-1].so_far
+    assert budget.composed == entries[-1].after.composed
 
 
 def test_what_was_asked_for_is_summed_up_where_the_noise_is_counted():
     budget = Budget(1, delta="1e-5", accounting="zcdp")
     cost, noise = Approx("0.1", "1e-6"), GaussianNoise(Fraction(50), moves=1, steps=2**20)
     entry = budget.charge(cost, "means", count=3, events=[(Event(cost, noise), 3)])
-    assert entry.so_far == Approx("0.3", "3e-6")
+    assert entry.after.composed == Approx("0.3", "3e-6")
     assert budget.account.spent.rho == 3 / (2 * Fraction(50) ** 2)
-    assert budget.charge(Pure("0.02"), "count").so_far == Approx("0.32", "3e-6")
+    assert budget.charge(Pure("0.02"), "count").after.composed == Approx("0.32", "3e-6")
 
 
 def test_the_risk_reached_is_the_largest_so_far():

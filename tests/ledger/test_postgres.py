@@ -280,12 +280,12 @@ def test_records_come_back_as_they_were_entered(store):
         assert reader.last() == entered[-1]
         assert reader.at(3) == entered[2]
         assert [reader.at(number) for number in (-1, 0, 11, LAST, 10**30)] == [None] * 5
-        assert reader.latest("a", "charge") == entered[5]
-        assert reader.latest("b", "charge") is None
+        assert reader.find("a", "charge") == entered[5]
+        assert reader.find("b", "charge") is None
         assert [reader.last_charge("a", after) for after in (0, 5, 6)] == [entered[5], entered[5], None]
         assert reader.last_charge("A", 0) is None
-        assert reader.released("B", "r1") == entered[6]
-        assert reader.released("B", "r2") is None
+        assert reader.find("B", "charge", "r1") == entered[6]
+        assert reader.find("B", "charge", "r2") is None
         assert reader.budgets() == ["B", "a", long, odd]
         assert reader.damage(10) == []
         assert reader.unindexed(0, 10) == []
@@ -306,7 +306,9 @@ def test_values_that_the_server_cannot_store(records):
     for number, name in ((2, "nul \0"), (2, "surrogate \ud800"), (LAST + 1, "b")):
         row = Row(number, name, "charge", None, "{}", bytes(32))
         _refused("cannot store this value", records.write, lambda writer, row=row: writer.append(row))
-    _refused("cannot store this value", records.read, lambda reader: reader.released("b", "nul \0"), fate="")
+    _refused(
+        "cannot store this value", records.read, lambda reader: reader.find("b", "charge", "nul \0"), fate=""
+    )
     assert len(_whole(records)) == 1
 
 

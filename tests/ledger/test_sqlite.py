@@ -190,11 +190,11 @@ def test_records_come_back_as_they_were_entered(path):
         assert [reader.at(number) for number in (0, 1, 7, 8, -1, 10**40)] == [
             None, rows[1], rows[7], None, None, None
         ]  # fmt: skip
-        assert reader.latest("b", "charge") == rows[6]
-        assert reader.latest("a", "answer") is None
+        assert reader.find("b", "charge") == rows[6]
+        assert reader.find("a", "answer") is None
         assert [reader.last_charge("b", after) for after in (0, 4, 6)] == [rows[6], rows[6], None]
-        assert reader.released("a", "r1") == rows[5]
-        assert reader.released("a", "r2") is reader.released("\ud800", "\ud800") is None
+        assert reader.find("a", "charge", "r1") == rows[5]
+        assert reader.find("a", "charge", "r2") is reader.find("\ud800", "charge", "\ud800") is None
         assert reader.budgets() == ["b", "a"]
         assert reader.damage(7) == []
         assert reader.unindexed(0, 7) == []
