@@ -79,7 +79,7 @@ def main() -> None:
     plain = Laplace(epsilon, sensitivity, COARSE)
     coarse = np.rint(values / COARSE) * COARSE
     for bounding in ("truncated", "clamp"):
-        limits = {"grid": COARSE, "bounds": bounds, "bounding": bounding, "moves": 1}
+        limits = {"grid": COARSE, "bounds": bounds, "bounding": bounding, "l0_sensitivity": 1}
         others = {
             "Gaussian": Gaussian(epsilon, DELTA, sensitivity, **limits),
             "GeneralizedGaussian 1.5": GeneralizedGaussian(epsilon, DELTA, sensitivity, 1.5, **limits),
