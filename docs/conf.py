@@ -37,7 +37,7 @@ autodoc_member_order = "bysource"
 # types that signatures call by name, and where the reference has them
 WORDS = {
     "Accounting": "pdprivacy.accounting.Accounting",
-    "Alpha": "pdprivacy.releases.disclosure.options.Alpha",
+    "Alpha": "pdprivacy.releases.table_risk.Alpha",
     "ArrayLike": "numpy.typing.ArrayLike",
     "Bounding": "pdprivacy.mechanism.Bounding",
     "Calibration": "pdprivacy.mechanism.Calibration",
@@ -57,7 +57,7 @@ WORDS = {
     "Neighbors": "pdprivacy.privacy.Neighbors",
     "Norm": "pdprivacy.sensitivity.Norm",
     "Normalize": "pdprivacy.releases.tables.Normalize",
-    "Overall": "pdprivacy.releases.disclosure.options.Overall",
+    "Overall": "pdprivacy.releases.table_risk.Overall",
     "RandomState": "pdprivacy.noise.RandomState",
     "Rational": "pdprivacy.privacy.Rational",
     "RoundNoise": "pdprivacy.releases.clustering.RoundNoise",

@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from pdprivacy import noise, postprocess, sensitivity, synthesis
+from pdprivacy import inference, noise, postprocess, sensitivity
 from pdprivacy.mechanism import Laplace
 
 # "published" is truncation as the paper has it. Its scale is too small for the epsilon it is said to
@@ -254,7 +254,7 @@ def measures(procedure: str, sets: Floats, n: int, mechanism: Laplace | None) ->
     """Bias, root mean squared error and coverage of estimates of shape (sets, repetitions, targets)."""
     within = np.clip(sets * (1 - sets), 0, None) / n
     if len(sets) > 1:
-        pooled = synthesis.pool(sets, within)
+        pooled = inference.pool(sets, within)
         estimates = pooled.estimate
         low, high = pooled.interval(0.95)
         plain = with_noise = (low <= TRUTHS) & (high >= TRUTHS)  # the noise shows between the sets

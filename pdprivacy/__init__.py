@@ -54,6 +54,7 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
     from pdprivacy.domain import Column, Domain
+    from pdprivacy.inference import combine
     from pdprivacy.ledger import Budget, Ledger
     from pdprivacy.metadata import Metadata
     from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
@@ -61,12 +62,11 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.protection.protect import protect
     from pdprivacy.releases.declaration_check import check
     from pdprivacy.schema import read_schema
-    from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
+    from pdprivacy.show.pages import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
     from pdprivacy.storage import read_release
-    from pdprivacy.synthesis import combine
 else:  # a type checker would take any name for one that is there
     _HOMES = {
         **dict.fromkeys(("ZCDP", "Approx", "Pure", "Unit"), "privacy"),
@@ -76,15 +76,15 @@ else:  # a type checker would take any name for one that is there
         **dict.fromkeys(("ProtectedFrame", "protect"), "accessor"),  # which puts dp on protected frames
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
-        "combine": "synthesis",
-        "load_ipython_extension": "show.notebook",
+        "combine": "inference",
+        "load_ipython_extension": "show.pages",
         "pearsonr": "significance",
         "read_release": "storage",
         "read_schema": "schema",
         "release_step": "step",
         "report": "show.report",
         "ttest_ind": "significance",
-        "unload_ipython_extension": "show.notebook",
+        "unload_ipython_extension": "show.pages",
     }
 
     def __getattr__(name):
@@ -114,6 +114,6 @@ class _FirstUse:
 for _kind in (_pd.DataFrame, _pd.Series, _pd.api.typing.DataFrameGroupBy, _pd.api.typing.SeriesGroupBy):
     setattr(_kind, "dp", _FirstUse())  # noqa: B010  (it has no such attribute yet)
 if "IPython" in _sys.modules:
-    from pdprivacy.show.notebook import register_where_running as _show
+    from pdprivacy.show.pages import register_where_running as _show
 
     _show()

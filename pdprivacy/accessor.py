@@ -132,7 +132,7 @@ class _Result(_Accessor):
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
-        from pdprivacy.show.recognition import recognized
+        from pdprivacy.show.view import recognized
 
         what, own = recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
@@ -400,7 +400,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
         ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
         """
-        from pdprivacy.show.recognition import LINEAGE
+        from pdprivacy.show.view import LINEAGE
 
         found = protection.lineage(self._protected())
         found.attrs[KEY] = dict(LINEAGE)

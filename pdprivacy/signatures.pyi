@@ -37,14 +37,14 @@ from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split
 from pdprivacy.releases.curator import CuratorFrame
-from pdprivacy.releases.disclosure.homogeneous_cells import Homogeneity
-from pdprivacy.releases.disclosure.options import Alpha
-from pdprivacy.releases.disclosure.options import Overall
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.margins import Constraint
 from pdprivacy.releases.moments import MatrixConstraint
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
+from pdprivacy.releases.table_risk import Alpha
+from pdprivacy.releases.table_risk import Overall
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
 from pdprivacy.secret import Spend

@@ -26,8 +26,7 @@ from pdprivacy import metadata
 from pdprivacy.checks import doubles, has_hash, whole
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata
-from pdprivacy.noise import RandomState, simulator
-from pdprivacy.utility import LAWS, noise_sums
+from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 
 __all__ = ["Significance", "chi2_contingency", "pearsonr", "ttest_ind"]
 
@@ -310,7 +309,7 @@ def _noises(
         )
     if facts.statistic not in statistics:
         raise MetadataError(f"{test!r} does not test a released {facts.statistic!r}.", example)
-    if facts.mechanism not in LAWS or facts.bounding is not None or facts.constraint is not None:
+    if facts.mechanism not in SUMMED_NOISE or facts.bounding is not None or facts.constraint is not None:
         raise ParameterError(
             f"{test!r} simulates Laplace, geometric and Gaussian noise without bounding or constraint.",
             'mechanism="laplace".',

@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
-    Long tests of the files of a ledger run with the newest pandas alone: Python and SQLite are the same there.
+    Long tests of the files of a ledger run with the newest pandas alone: Python and SQLite stay the same.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.

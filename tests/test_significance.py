@@ -14,7 +14,7 @@ from scipy import stats
 import pdprivacy
 from pdprivacy import Column, Domain, significance
 from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError
-from pdprivacy.utility import noise_sums
+from pdprivacy.noise import noise_sums
 from tests.support.statistics import accepts_share
 
 DOMAIN = Domain(

@@ -26,13 +26,14 @@ release nothing.
 
 from __future__ import annotations
 
-from pdprivacy.noise.bits import RandomState, Source, simulator, source
+from pdprivacy.noise.bits import SUMMED_NOISE, RandomState, Source, noise_sums, simulator, source
 from pdprivacy.noise.decisions import coins, draw_without_replacement, shuffled_keys, weighted_coins
 from pdprivacy.noise.discrete import discrete_gaussian, discrete_laplace
 from pdprivacy.noise.folding import UNBOUNDED, staircase, truncated_laplace
 from pdprivacy.noise.inverse import generalized_normal
 
 __all__ = [
+    "SUMMED_NOISE",
     "UNBOUNDED",
     "RandomState",
     "Source",
@@ -41,6 +42,7 @@ __all__ = [
     "discrete_laplace",
     "draw_without_replacement",
     "generalized_normal",
+    "noise_sums",
     "shuffled_keys",
     "simulator",
     "source",

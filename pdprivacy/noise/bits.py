@@ -1,7 +1,8 @@
-"""Uniform random bits, and draws one by one that need nothing else; and the generator of simulations."""
+"""Uniform random bits, and draws one by one that need nothing else; and noise for simulations."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +14,18 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 
-__all__ = ["Pool", "RandomState", "Source", "simulator", "source"]
+__all__ = ["SUMMED_NOISE", "Pool", "RandomState", "Source", "noise_sums", "simulator", "source"]
 
 RandomState: TypeAlias = int | np.random.Generator | None
 
 _Bytes: TypeAlias = bytes
 _Word = TypeVar("_Word", np.uint8, np.uint16, np.uint32, np.uint64)
+
+SUMMED_NOISE = ("laplace", "geometric", "gaussian")
+"""The names of the noise whose sums are drawn."""
+
+_SMOOTH = 2.0**30
+"""Geometric noise of this scale is Laplace noise rounded to whole numbers, which nobody sees."""
 
 _POOL = 64  # bytes fetched at a time for draws one by one
 
@@ -110,6 +117,22 @@ def simulator(rng: RandomState = None) -> np.random.Generator:
         return rng
     source(rng)  # refuses what is no seed
     return np.random.default_rng(rng)
+
+
+def noise_sums(
+    name: str, scale: float, pieces: int, shape: tuple[int, int], generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Sums of ``pieces`` independent draws of the noise."""
+    if name == "gaussian":
+        return generator.normal(scale=scale * math.sqrt(pieces), size=shape)
+    # exponential numbers sum up to a gamma number, and a Laplace number is the difference of two
+    gammas = generator.standard_gamma(pieces, size=(2, *shape))
+    if name == "geometric" and scale < _SMOOTH:
+        # a geometric number is a Poisson number of exponential mean r / (1 - r), r = exp(-1 / scale)
+        mean = math.exp(-1 / scale) / -math.expm1(-1 / scale)
+        whole = generator.poisson(gammas * mean)
+        return np.asarray(whole[0] - whole[1], dtype=np.float64)
+    return np.asarray(scale * (gammas[0] - gammas[1]))
 
 
 class Pool:

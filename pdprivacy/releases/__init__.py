@@ -22,10 +22,14 @@ MODULES = {
     ),
     "clustering": ("kmeans", "kmedian"),
     "curator": ("quality",),
-    "disclosure.curves": ("choose_epsilon", "dr_ha", "risk_curve"),
-    "disclosure.homogeneous_cells": ("Homogeneity", "homogeneity"),
-    "disclosure.repeated": ("repeated_risk",),
-    "disclosure.worth": ("tradeoff", "utility"),
+    "disclosure_risk": (
+        "Homogeneity",
+        "choose_epsilon",
+        "dr_ha",
+        "homogeneity",
+        "repeated_risk",
+        "risk_curve",
+    ),
     "grouped": ("GroupBy", "groupby"),
     "moments": (
         "corr",
@@ -43,6 +47,7 @@ MODULES = {
     "regression": ("ols",),
     "parts": ("partition", "sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
+    "table_utility": ("tradeoff", "utility"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
 }
 """The public names of each module."""

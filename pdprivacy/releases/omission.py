@@ -1,13 +1,18 @@
-"""What leaving records out costs a release at an equal guarantee: advice on sampling and suppression."""
+"""What leaving records out costs a release at an equal guarantee: advice on sampling and suppression.
+
+A release of all records and one of a part are repeated at the same guarantee, and their errors are measured
+against the exact statistic.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, TypeAlias, get_args
+from statistics import NormalDist
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,64 +21,206 @@ from numpy.typing import NDArray
 from pdprivacy import checks, noise
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
+from pdprivacy.inference import Pooled
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
-from pdprivacy.metadata import KEY
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release
-from pdprivacy.releases import clustering
+from pdprivacy.releases import clustering, moments, selection, tables
 from pdprivacy.releases.batches import priced
 from pdprivacy.releases.columns import Labels, columns_of
-from pdprivacy.releases.disclosure.options import MARK, levels_of
-from pdprivacy.releases.omission_errors import STATISTICS, UNKNOWN, Estimate
 from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.table_risk import confidential, levels_of
 from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
+from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
-from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
-from pdprivacy.suppression.sampling import check_rate
+from pdprivacy.suppression.amplification import (
+    Amplification,
+    Outliers,
+    Poisson,
+    WithoutReplacement,
+    check_rate,
+)
 
 __all__ = ["compare_sampling", "compare_suppression"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
+Score: TypeAlias = Callable[[Any, Fraction], float]
+"""The error of what was released, of about this share of the records."""
 
 MOST_REPETITIONS = 10**6
+LEVEL = 0.95
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+class Estimate(NamedTuple):
+    """An expected error with its 95 % interval."""
+
+    error: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, errors: Floats, *, chance: bool) -> Estimate:
+        """Of a probability by Wilson (1927), else of a mean by Student's law."""
+        n, middle = len(errors), float(errors.mean())
+        if not chance:
+            mean = Pooled(errors.mean(), errors.var(ddof=1) / n, np.array(n - 1))
+            return cls(middle, *map(float, mean.interval(LEVEL)))
+        center = (middle + Z**2 / (2 * n)) / (1 + Z**2 / n)
+        half = Z / (1 + Z**2 / n) * math.sqrt(middle * (1 - middle) / n + Z**2 / (4 * n**2))
+        # at none and at all of n rounding must not leave the error outside of its interval
+        low, high = (0.0 if middle == 0 else center - half), (1.0 if middle == 1 else center + half)
+        return cls(middle, low, high)
+
+    def above(self, other: Estimate) -> Estimate:
+        """How far this error is above another one that is independent of it.
+
+        Source: Newcombe (1998), method 10; of means it is Welch's interval, or a bit wider.
+        """
+        apart = self.error - other.error
+        return Estimate(
+            apart,
+            apart - math.hypot(self.error - self.lower, other.upper - other.error),
+            apart + math.hypot(self.upper - self.error, other.error - other.lower),
+        )
+
+
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
+
+# ---------------------------------------------------------------- what is compared
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A way to leave records out.
+class Compared:
+    """A statistic that can be compared: its releases, what is made of them, and the error of that.
 
-    ``key``: its place in the index. ``law``: what it does to a guarantee. ``share``: what it keeps of the
-    records, about. ``rows``: how many, where that is public.
+    ``verbs``: the releases, of an equal part of the cost each. ``exact``: the statistic of the numbers of a
+    column. ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
+    ``chance``: whether its errors are 0 and 1. ``defaults``: of the keywords.
     """
 
-    key: tuple[float, ...]
-    law: Amplification
-    share: Fraction
-    rows: int | None = None
+    verbs: tuple[Callable[..., Release[Any]], ...]
+    score: Callable[..., Score]
+    error: str = "mean percent error"
+    exact: Callable[[Floats], Any] | None = None
+    single: bool = False
+    grows: bool = False
+    chance: bool = False
+    combined: Callable[..., Any] = lambda released: released
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
-    def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
-        """What a release of the part may cost, so that the whole pays this; None where nothing may."""
-        try:
-            return Secret(self.law, "noise").within(whole)
-        except ParameterError:
-            return None
 
-    def facts(self, protected: Protected) -> Protected:
-        """What is public about the part, and still all records."""
-        rows = self.rows
-        scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
-        return replace(protected, scope=scope)
+def _noisy_average(total: Any, rows: Any) -> float:
+    """A noisy sum over a noisy count (at least 1), of half the cost each, and not centred.
 
-    def part(self, protected: Protected, held: Mask) -> Protected:
-        """These records, as a release of the part sees them."""
-        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(held)))
+    Source: "The adverse effects of omitting records in differential privacy", section 3.1, NoisyAverage.
+    """
+    return float(total.iloc[0] / np.maximum(rows.iloc[0], 1.0))
+
+
+def _of_numbers(
+    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]
+) -> Score:
+    """The mean over all numbers of |released - true| / |true|; NaN where a true one is 0."""
+    truth = np.asarray(_truth(protected, columns, statistic, arguments), dtype=np.float64).ravel()
+    grows = STATISTICS[statistic].grows
+
+    def score(released: Any, share: Fraction) -> float:
+        found = np.asarray(released, dtype=np.float64).ravel() / (float(share) if grows else 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(found - truth) / np.abs(truth)
+        return float(np.where(truth == 0, np.nan, ratio).mean())
+
+    return score
+
+
+def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
+    """What would be released without noise."""
+    if statistic == "count":
+        engine = protected.engine
+        return [engine.present(column) for column in columns] if columns else [engine.rows]
+    values = [_values(protected, column, statistic) for column in columns]
+    if any(len(one) < 2 for one in values):
+        raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
+    if statistic == "quantile":
+        asked = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
+        return np.stack([np.quantile(one, asked) for one in values], axis=-1)
+    exact = STATISTICS[statistic].exact
+    assert exact is not None
+    return [exact(one) for one in values]
+
+
+def _values(protected: Protected, column: Column, method: str) -> Floats:
+    """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
+    found = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    present: Floats = np.clip(found[~np.isnan(found)], *column.bounds(method))
+    return present
+
+
+def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+    """1 where the label is none of those with the largest count, else 0."""
+    labels = columns[0].labels(statistic)
+    counts = protected.engine.table(columns, statistic)[: len(labels)]
+    best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
+    return lambda released, _: float(released.iloc[0] not in best)
+
+
+def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+    """The mean squared distance (k-means), or distance (k-median), of all records to the nearest centre.
+
+    Ranges are brought to [-1, 1] by the declared bounds for k-means, and to length one for k-median.
+    """
+    squared = statistic == "kmeans"
+    if squared:
+        widths = np.array([np.subtract(*column.bounds(statistic)[::-1]) / 2 for column in columns])
+    else:
+        widths = np.array([np.ptp(numbers_of(column)) for column in columns])
+    scale = np.divide(1.0, widths, out=np.zeros(len(widths)), where=widths > 0)
+    found = protected.snapshot[[column.name for column in columns]]
+    points = np.column_stack([one.to_numpy(dtype=np.float64, na_value=np.nan) for _, one in found.items()])
+    points = points[~np.isnan(points).any(axis=1)] * scale
+    if not len(points):
+        raise ParameterError("No record is without nulls, so that there is nothing to compare.")
+
+    def score(released: Any, _: Fraction) -> float:
+        least = np.full(len(points), np.inf)
+        for center in released.to_numpy(dtype=np.float64) * scale:
+            np.minimum(least, np.square(points - center).sum(axis=1), out=least)
+        return float((least if squared else np.sqrt(least)).mean())
+
+    return score
+
+
+STATISTICS: dict[str, Compared] = {
+    "count": Compared((tables.count,), _of_numbers, grows=True),
+    "kmeans": Compared((clustering.kmeans,), _of_centers, "normalised intracluster variance"),
+    "kmedian": Compared((clustering.kmedian,), _of_centers, "mean distance"),
+    "max": Compared((selection.max,), _of_numbers, exact=np.max),
+    "mean": Compared((moments.mean,), _of_numbers, exact=np.mean),
+    "median": Compared((selection.median,), _of_numbers, exact=np.median),
+    "min": Compared((selection.min,), _of_numbers, exact=np.min),
+    "mode": Compared((selection.mode,), _of_labels, "probability of a wrong mode", single=True, chance=True),
+    "noisy_average": Compared(
+        (moments.sum, tables.count),
+        _of_numbers,
+        exact=np.mean,
+        single=True,
+        combined=_noisy_average,
+        defaults={"mechanism": "laplace"},
+    ),
+    "quantile": Compared((selection.quantile,), _of_numbers),
+    "std": Compared((moments.std,), _of_numbers, exact=lambda numbers: np.std(numbers, ddof=1)),
+    "sum": Compared((moments.sum,), _of_numbers, exact=np.sum, grows=True),
+    "var": Compared((moments.var,), _of_numbers, exact=lambda numbers: np.var(numbers, ddof=1)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +230,12 @@ class _Asked:
     name: str
     columns: Any
     chosen: tuple[Column, ...]
-    arguments: tuple[Any, ...]
+    arguments: Sequence[Any]
     options: Mapping[str, Any]
 
     @classmethod
     def of(
-        cls,
-        protected: Protected,
-        name: Any,
-        columns: Any,
-        arguments: tuple[Any, ...],
-        options: Mapping[str, Any],
+        cls, protected: Protected, name: Any, columns: Any, arguments: Sequence[Any], options: dict[str, Any]
     ) -> _Asked:
         if not isinstance(name, str) or name not in STATISTICS:
             raise ParameterError(
@@ -118,29 +260,28 @@ class _Asked:
             raise ParameterError(f"{name!r} is compared for one column.")
         return cls(name, columns, chosen, arguments, options)
 
-    def cost(self, level: Rational) -> Pure | Approx:
-        """What the release of all records costs."""
-        return loss(level, self.options.get("delta", 0))
+    @property
+    def statistic(self) -> Compared:
+        """What is compared."""
+        return STATISTICS[self.name]
 
-    def _releases(
-        self, facts: Protected, cost: Pure | Approx, state: RandomState
-    ) -> tuple[Release[Any], ...]:
-        words = {**self.options, "epsilon": cost.epsilon, "rng": state}
+    def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
+        verbs = self.statistic.verbs
+        words = {**self.statistic.defaults, **self.options, "rng": state}
+        words["epsilon"] = cost.epsilon / len(verbs)
         if self.name in clustering.__all__:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
-            words["delta"] = cost.delta
-        return STATISTICS[self.name].releases(facts, self.columns, *self.arguments, **words)
+            words["delta"] = cost.delta / len(verbs)
+        return [verb(facts, self.columns, *self.arguments, **words) for verb in verbs]
 
     def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
         """Return what comes out at this cost, charged to a budget in memory that holds just that."""
         budget = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
         budget.bind(facts.unit)
+        releases = self._releases(replace(facts, budget=budget), cost, state)
         with charging():
-            made = [
-                execute(release) for release in self._releases(replace(facts, budget=budget), cost, state)
-            ]
-        return STATISTICS[self.name].combined(*made)
+            return self.statistic.combined(*map(execute, releases))
 
     def check(self, facts: Protected, cost: Pure | Approx) -> None:
         """Refuse what the releases would refuse, and those that cost more than is asked for."""
@@ -153,23 +294,59 @@ class _Asked:
             )
 
 
+# ---------------------------------------------------------------- what is left out
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to leave records out.
+
+    ``key``: its place in the index. ``law``: what it does to a guarantee; None where nothing is left out.
+    ``share``: what it keeps of the records, about. ``rows``: how many, where that is public.
+    """
+
+    key: tuple[float, ...]
+    law: Amplification | None
+    share: Fraction
+    rows: int | None = None
+
+    def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
+        """What a release of the part may cost, so that the whole pays this; None where nothing may."""
+        try:
+            return whole if self.law is None else Secret(self.law, "noise").within(whole)
+        except ParameterError:
+            return None
+
+    def facts(self, protected: Protected) -> Protected:
+        """What is public about the part, and still all records."""
+        rows = self.rows
+        scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
+        return replace(protected, scope=scope)
+
+    def part(self, protected: Protected, held: Mask) -> Protected:
+        """These records, as a release of the part sees them."""
+        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(held)))
+
+
+ALL_RECORDS = _Way((), None, Fraction(1))
+
+
 def _compared(
     protected: Protected,
     asked: _Asked,
     levels: Sequence[Rational],
     ways: Sequence[_Way],
-    drawing: Callable[[], Draw],
     names: Sequence[str],
-    *,
+    drawing: Callable[[], Draw],
     repetitions: Any,
     rng: RandomState,
     progress: bool | None,
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
     repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
-    wholes = [asked.cost(level) for level in levels]
-    costs = {way: [way.cost(whole) for whole in wholes] for way in ways}
-    feasible = [way for way, found in costs.items() if any(found)]
+    wholes = [loss(level, asked.options.get("delta", 0)) for level in levels]
+    costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
+    feasible = [way for way in ways if any(costs[way])]
     if not feasible:
         raise ParameterError(
             "No part can be released at any of these epsilons: selecting its records costs more.",
@@ -177,7 +354,7 @@ def _compared(
             "must be below it.",
         )
     state = noise.simulator(rng)
-    places: list[tuple[_Way | None, int]] = list(product([None, *feasible], range(repetitions)))
+    places = list(product([ALL_RECORDS, *feasible], range(repetitions)))
     turns = shown(places, len(places), asked.name, progress, long=True, timed=True)
     for cost in wholes:
         asked.check(protected, cost)
@@ -186,16 +363,14 @@ def _compared(
     # nothing was read so far
     read = [column.name for column in asked.chosen]
     whole = replace(protected, records=protected.snapshot[read], units=None)
-    statistic = STATISTICS[asked.name]
-    score = statistic.score(whole, asked.chosen, asked.name, asked.arguments)
+    score = asked.statistic.score(whole, asked.chosen, asked.name, asked.arguments)
     draw = drawing()
-    errors = {place: np.full((len(levels), repetitions), np.nan) for place in (None, *feasible)}
-    for place, turn in turns:
-        share = Fraction(1) if place is None else place.share
-        part = whole if place is None else place.part(whole, draw(place, noise.source(state)))
-        for level, cost_or_none in enumerate(wholes if place is None else costs[place]):
-            if cost_or_none is not None:
-                errors[place][level, turn] = score(asked.release(part, cost_or_none, state), share)
+    errors = {way: np.full((len(levels), repetitions), np.nan) for way in (ALL_RECORDS, *feasible)}
+    for way, turn in turns:
+        part = whole if way is ALL_RECORDS else way.part(whole, draw(way, noise.source(state)))
+        for level, affordable in enumerate(costs[way]):
+            if affordable is not None:
+                errors[way][level, turn] = score(asked.release(part, affordable, state), way.share)
     return _table(asked, levels, ways, costs, errors, names)
 
 
@@ -204,22 +379,19 @@ def _table(
     levels: Sequence[Rational],
     ways: Sequence[_Way],
     costs: Mapping[_Way, Sequence[Pure | Approx | None]],
-    errors: Mapping[_Way | None, Floats],
+    errors: Mapping[_Way, Floats],
     names: Sequence[str],
 ) -> pd.DataFrame:
     """The frame of the errors that were found."""
-    chance = STATISTICS[asked.name].chance
-    rows: list[tuple[Any, ...]] = []
-    worse: list[bool | None] = []
+    chance = asked.statistic.chance
+    rows: list[tuple[float, ...]] = []
     for level, _ in enumerate(levels):
-        without = Estimate.of(errors[None][level], chance=chance)
+        without = Estimate.of(errors[ALL_RECORDS][level], chance=chance)
         for way in ways:
             cost = costs[way][level]
             found = UNKNOWN if cost is None else Estimate.of(errors[way][level], chance=chance)
-            apart = found.above(without)
             inner = math.nan if cost is None else float(cost.epsilon)
-            rows.append((*found, *without, *apart, inner))
-            worse.append(None if math.isnan(apart.lower) else apart.lower > 0)
+            rows.append((*found, *without, *found.above(without), inner))
     keys = [(float(positive(level, "epsilon")), *way.key) for level in levels for way in ways]
     heads = [
         "error",
@@ -229,22 +401,19 @@ def _table(
         "part_epsilon",
     ]
     frame = pd.DataFrame(rows, pd.MultiIndex.from_tuples(keys, names=["epsilon", *names]), heads)
-    frame.insert(9, "worse", pd.Series(worse, frame.index, dtype="boolean"))
-    frame.columns.name = MARK
+    least = frame["difference_lower"]
+    frame.insert(9, "worse", (least > 0).astype("boolean").mask(least.isna()))
     return frame
 
 
-def _marked(frame: pd.DataFrame, protected: Protected, asked: _Asked, kind: str, **more: str) -> pd.DataFrame:
-    """The frame with words about it."""
-    frame.attrs[KEY] = {
-        MARK: kind,
+def _words(protected: Protected, asked: _Asked) -> dict[str, Any]:
+    """Words about a comparison, for ``attrs``."""
+    return {
         "statistic": asked.name,
         "columns": [str(column.name) for column in asked.chosen],
-        "error": STATISTICS[asked.name].error,
+        "error": asked.statistic.error,
         "neighbors": protected.unit.neighbors,
-        **more,
     }
-    return frame
 
 
 def _listed(name: str, values: Any, example: str) -> list[Any]:
@@ -318,18 +487,8 @@ def compare_sampling(
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
-    frame = _compared(
-        protected,
-        asked,
-        levels,
-        ways,
-        lambda: draw,
-        ["rate"],
-        repetitions=repetitions,
-        rng=rng,
-        progress=progress,
-    )
-    return _marked(frame, protected, asked, "compare_sampling")
+    frame = _compared(protected, asked, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
+    return confidential(frame, "compare_sampling", **_words(protected, asked))
 
 
 def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
@@ -424,18 +583,8 @@ def compare_suppression(
 
         return draw
 
-    frame = _compared(
-        protected,
-        asked,
-        levels,
-        ways,
-        drawing,
-        ["m", "M"],
-        repetitions=repetitions,
-        rng=rng,
-        progress=progress,
-    )
-    return _marked(frame, protected, asked, "compare_suppression", distance=distance)
+    frame = _compared(protected, asked, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
+    return confidential(frame, "compare_suppression", **_words(protected, asked), distance=distance)
 
 
 def _spread(pair: Any) -> tuple[Fraction, Fraction]:

@@ -33,9 +33,15 @@ from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.secret import Secret, Spend
 from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
-from pdprivacy.suppression.amplification import Amplification, Outliers, Poisson, WithoutReplacement
-from pdprivacy.suppression.outliers import check_spread, outlier_floor
-from pdprivacy.suppression.sampling import check_rate
+from pdprivacy.suppression.amplification import (
+    Amplification,
+    Outliers,
+    Poisson,
+    WithoutReplacement,
+    check_rate,
+    check_spread,
+    outlier_floor,
+)
 
 __all__ = [
     "by_unit",

@@ -27,13 +27,11 @@ array([0.375, 0.5  ])
 
 import sys
 
-from pdprivacy.risk.compositions import Average, Cells
+from pdprivacy.risk.compositions import Average, Cells, HasCdf, NoNoise, OnlyNoise
 from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact_risk import expected_cost
+from pdprivacy.risk.likelihood import SizeModel, Sizes, dirichlet_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated
-from pdprivacy.risk.prior import dirichlet_alpha
-from pdprivacy.risk.reading import HasCdf, NoNoise, OnlyNoise
-from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [

@@ -31,9 +31,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.risk.compositions import Cells
-from pdprivacy.risk.reading import NEGLIGIBLE, Reading
+from pdprivacy.risk.compositions import NEGLIGIBLE, Cells, Reading
 
 __all__ = ["plurality_risk", "probabilistic_risk"]
 
@@ -250,14 +248,6 @@ class _Labels(NamedTuple):
         return np.asarray(np.exp(self.many @ np.log(whole)) * (self.share @ (mass / whole)))
 
 
-def _check_threshold(reading: Reading) -> None:
-    if reading.threshold != 0.5:
-        raise ParameterError(
-            f"'threshold' is for attack='homogeneity' (got {got(reading.threshold)}).",
-            "leave 'threshold' out: other attacks read counts as the nearest whole numbers.",
-        )
-
-
 def plurality_risk(cells: Cells, reading: Reading) -> Floats:
     """(U,) the probability that the label with the largest count, as read, is that of a random record.
 
@@ -266,16 +256,11 @@ def plurality_risk(cells: Cells, reading: Reading) -> Floats:
     k' != k of F_k'(x - 1) + u p_k'(x), a polynomial in u, by Gauss-Legendre quadrature of its degree.
     Errors are of the order of K * 1e-14, for noise of any width.
 
-    Raises
-    ------
-    ParameterError : a threshold other than 1/2.
-
     >>> from pdprivacy.mechanism import Laplace
     >>> reading = Reading(Laplace(epsilon=1, sensitivity=1))
     >>> plurality_risk(Cells.of([[0, 3], [1, 2]]), reading).round(3)
     array([0.916, 0.553])
     """
-    _check_threshold(reading)
     labels = _Labels.of(cells)
     nodes, node_weights = legendre.leggauss((cells.compositions.shape[1] + 1) // 2)
     largest = np.searchsorted(labels.counts, cells.compositions[:, -1])
@@ -301,16 +286,11 @@ def probabilistic_risk(cells: Cells, reading: Reading) -> Floats:
     has layers at the rates 1/x of all reads x; Gauss-Legendre panels that double in length
     resolve each. Errors are of the order of K * 1e-14, for noise of any width.
 
-    Raises
-    ------
-    ParameterError : a threshold other than 1/2.
-
     >>> from pdprivacy.mechanism import Laplace
     >>> reading = Reading(Laplace(epsilon=1, sensitivity=1))
     >>> probabilistic_risk(Cells.of([[0, 3], [1, 2]]), reading).round(3)
     array([0.861, 0.531])
     """
-    _check_threshold(reading)
     labels = _Labels.of(cells)
     counts, top = labels.counts, _top(reading, labels.counts)
     empty = reading.empty(counts)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import flag, real
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk import averaged, exact_risk
+from pdprivacy.risk import exact_risk
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.compositions import AVERAGES, Average, Cells, checked_counts
+from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings
+from pdprivacy.risk.likelihood import SizeModel, Sizes, checked_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
-from pdprivacy.risk.prior import checked_alpha
-from pdprivacy.risk.published import published
-from pdprivacy.risk.reading import HasCdf, Reading, readings
-from pdprivacy.risk.sizes import SizeModel, Sizes, size_distribution
 
-__all__ = ["Method", "Question", "check_question", "dr_ha"]
+__all__ = ["FittedRisk", "Method", "RiskMeasure", "dr_ha", "published"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 
 MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
@@ -74,7 +74,7 @@ def dr_ha(
     average : over the non-empty cells equally ("cells"), or weighted by their records ("records"); None:
         the risk of each cell, NaN where it is empty.
     method : "exact"; "published", the source's closed forms, which are neither exact nor bounds (see
-        ``pdprivacy.risk.published``); "monte_carlo", by simulation.
+        ``pdprivacy.risk.disclosure.published``); "monte_carlo", by simulation.
     alpha : of the Dirichlet prior: a positive number for each label, one for all, "flat" (1 for all), or
         None: estimated from the table by maximum likelihood.
     sizes : the distribution of the sizes of cells: as "observed", or "poisson" or "negative_binomial" by
@@ -114,77 +114,114 @@ def dr_ha(
     >>> dr_ha(counts, [Laplace(epsilon, sensitivity=1) for epsilon in (0.01, 1, 100)]).round(3)
     array([0.337, 0.451, 0.667])
     """
-    noises, many = readings(mechanism, threshold)
-    check_question(measure, average, method, sizes, attack, partial, zero_truncated, threshold)
-    if isinstance(counts, Cells):
-        table, cells = None, counts
-    else:
-        table = _table(counts)
-        cells = Cells.of_checked(table)
-    question = Question.of(
-        cells, table, measure, average, alpha, sizes, zero_truncated, partial, attack, threshold
-    )
+    asked = RiskMeasure(measure, method, alpha, sizes, zero_truncated, partial, attack, threshold)
+    check_one_of("average", average, AVERAGES)
+    noises, many = readings(mechanism, asked.threshold)
+    table = counts if isinstance(counts, Cells) else _table(counts)
+    fitted = asked.fit(table)
     if method == "monte_carlo":
-        if table is None:
+        if isinstance(table, Cells):
             raise ParameterError("method='monte_carlo' needs the table of counts itself.")
-        found = question.simulated(table, noises, draws, postprocess, rng, progress)
+        found = fitted.simulated(table, noises, average, draws, postprocess, rng, progress)
         return found if many else Simulated(*(each[0] for each in found))
     if postprocess is not None:
         raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
-    values = question.computed(noises, method == "published")
+    values = fitted.risks(noises, average)
+    if average is None:
+        values = fitted.cells.average(values, None)
     if many:
         return values
     return float(values[0]) if average is not None else values[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked about the cells of a table, with what was fitted to it.
+def _table(counts: ArrayLike) -> Integers:
+    table = checked_counts(counts)
+    cells, labels = table.shape
+    if labels > cells:
+        raise ParameterError(
+            f"'counts' has more labels (columns, {labels}) than cells (rows, {cells}).",
+            "one row per cell: counts.T; or pdprivacy.risk.Cells.of(counts), where it is truly so.",
+        )
+    return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RiskMeasure:
+    """What `dr_ha` measures, without the table: the parameters are those of `dr_ha`.
+
+    Raises ParameterError for unknown names and for arguments that do not fit each other.
+
+    >>> RiskMeasure("shrinkage", alpha="flat").fit(Cells.of([[3, 0], [2, 2]])).alpha
+    array([1., 1.])
+    """
+
+    measure: Measure = "local"
+    method: Method = "exact"
+    alpha: Any = None
+    sizes: SizeModel = "observed"
+    zero_truncated: bool = True
+    partial: bool = False
+    attack: Attack = "homogeneity"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_one_of("measure", self.measure, get_args(Measure))
+        check_one_of("method", self.method, get_args(Method))
+        check_one_of("sizes", self.sizes, get_args(SizeModel))
+        check_one_of("attack", self.attack, get_args(Attack))
+        flag(self.partial, "partial"), flag(self.zero_truncated, "zero_truncated")
+        object.__setattr__(self, "threshold", real(self.threshold, "threshold"))
+        if self.attack != "homogeneity":
+            if self.method != "monte_carlo" and (self.measure != "local" or self.method == "published"):
+                raise ParameterError(
+                    f"attack={self.attack!r} is exact for measure='local' only.",
+                    'method="monte_carlo" takes the others.',
+                )
+            if self.threshold != 0.5:
+                raise ParameterError(
+                    "'threshold' is for attack='homogeneity'; the others read whole numbers."
+                )
+            if self.partial:
+                raise ParameterError(
+                    "'partial' is for attack='homogeneity'; the others count records anyway."
+                )
+        if self.partial and self.method == "published":
+            raise ParameterError("'partial' has no published form.", 'method="exact".')
+        if self.alpha is not None and "shrinkage" not in self.measure:
+            raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
+
+    def fit(self, counts: Cells | Integers) -> FittedRisk:
+        """Fit the prior and the sizes that the measure needs; an estimate of ``alpha`` needs a table."""
+        cells, table = (counts, None) if isinstance(counts, Cells) else (Cells.of_checked(counts), counts)
+        alpha = sizes = None
+        if "shrinkage" in self.measure:
+            alpha = checked_alpha(self.alpha, table, cells.compositions.shape[1])
+        if "marginal" in self.measure:
+            sizes = size_distribution(cells.all_sizes, self.sizes, self.zero_truncated)
+        return FittedRisk(self, cells, alpha, sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedRisk:
+    """A measure of the risk of the cells of a table, with what was fitted to the table.
 
     ``alpha``: (K,), for the shrinkage measures, else None. ``sizes``: for the marginal ones, else None.
     """
 
+    asked: RiskMeasure
     cells: Cells
-    measure: Measure
-    average: Average | None
     alpha: Floats | None
     sizes: Sizes | None
-    partial: bool
-    attack: Attack
-    threshold: float
-
-    @classmethod
-    def of(
-        cls,
-        cells: Cells,
-        table: NDArray[np.int64] | None,
-        measure: Measure,
-        average: Average | None,
-        alpha: Any,
-        sizes: SizeModel,
-        zero_truncated: bool,
-        partial: bool,
-        attack: Attack,
-        threshold: float,
-    ) -> Question:
-        """Fits the prior and the sizes where they are asked for; ``table``: what an estimate is made of."""
-        prior, model = None, None
-        if measure in ("shrinkage", "marginal_shrinkage"):
-            prior = checked_alpha(alpha, table, cells.compositions.shape[1])
-        elif alpha is not None:
-            raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
-        if measure in ("marginal", "marginal_shrinkage"):
-            model = size_distribution(cells.all_sizes, sizes, zero_truncated)
-        return cls(cells, measure, average, prior, model, partial, attack, float(threshold))
 
     def simulated(
         self,
-        table: NDArray[np.int64],
+        table: Integers,
         noises: Sequence[Reading],
+        average: Average | None,
         draws: int,
         postprocess: Callable[[Floats], Any] | None,
         rng: RandomState,
-        progress: bool,
+        progress: bool | None,
     ) -> Simulated:
         """Arrays, one entry per noise; the errors of different kinds of noise are independent."""
         generator = simulator(rng)
@@ -192,13 +229,13 @@ class Question:
             simulate(
                 table,
                 noise.mechanism,
-                self.measure,
-                self.average,
+                self.asked.measure,
+                average,
                 alpha=self.alpha,
                 sizes=self.sizes,
-                partial=self.partial,
-                attack=self.attack,
-                threshold=self.threshold,
+                partial=self.asked.partial,
+                attack=self.asked.attack,
+                threshold=self.asked.threshold,
                 draws=draws,
                 postprocess=postprocess,
                 rng=generator,
@@ -208,119 +245,128 @@ class Question:
         ]
         return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
 
-    def computed(self, noises: Sequence[Reading], as_published: bool) -> Floats:
-        """(E,) averages, or (E, N); where there is much to do, the processors share out the noises."""
+    def risks(self, noises: Sequence[Reading], average: Average | None = None) -> Floats:
+        """(E, U), the risk of each composition, or (E,) averages over the cells.
+
+        Where there is much to do, the processors share out the noises.
+        """
         self._check_sizes()
         quick = self.cells.compositions.size * len(noises) <= QUICK
         workers = 1 if quick else min(os.cpu_count() or 1, len(noises), 8)
+        if workers == 1:
+            return self._gathered(noises, average)
         ends = [len(noises) * worker // workers for worker in range(workers + 1)]
         parts = [noises[a:b] for a, b in itertools.pairwise(ends)]
-        if workers == 1:
-            return self._risks(parts[0], as_published)
         with ThreadPoolExecutor(workers) as pool:
-            return np.concatenate(list(pool.map(lambda some: self._risks(some, as_published), parts)))
-
-    def of_compositions(self, noises: Sequence[Reading], as_published: bool) -> Floats:
-        """(E, U), the risk of each composition instead of an average."""
-        once = replace(self.cells, which=np.arange(len(self.cells.cells)))
-        return replace(self, cells=once, average=None).computed(noises, as_published)
+            return np.concatenate(list(pool.map(lambda some: self._gathered(some, average), parts)))
 
     def _check_sizes(self) -> None:
         largest = int(self.cells.sizes.max())
         if self.sizes is not None:
             largest = max(largest, int(self.sizes.values.max()))
-        most = MOST_RECORDS.get(self.measure, largest)
+        most = MOST_RECORDS.get(self.asked.measure, largest)
         if largest > most:
             raise ParameterError(
-                f"The {self.measure} risk is computed for cells of at most {most:.0e} records.",
+                f"The {self.asked.measure} risk is computed for cells of at most {most:.0e} records.",
                 'measure="local".',
             )
 
-    def _risks(self, noises: Sequence[Reading], as_published: bool) -> Floats:
-        cells, average = self.cells, self.average
-        if as_published:
-            return self._one_by_one(
-                published(cells, one, self.measure, self.alpha, self.sizes) for one in noises
-            )
-        if self.attack != "homogeneity":
-            risk = plurality_risk if self.attack == "plurality" else probabilistic_risk
-            return self._one_by_one(risk(cells, one) for one in noises)
-        if self.measure == "local":
-            return self._one_by_one(exact_risk.local(cells, noises, self.partial))
-        if self.measure == "expected":
-            return self._expected(noises)
-        if self.measure == "marginal":
-            assert self.sizes is not None
-            return cells.average(averaged.marginal(cells, self.sizes, noises, self.partial), average)
-        assert self.alpha is not None
-        if self.measure == "shrinkage":
-            distinct, place = np.unique(cells.sizes, return_inverse=True)
-            by_size = averaged.shrinkage(distinct, self.alpha, noises, self.partial)
-            return cells.average(by_size[:, place.reshape(-1)], average)
-        assert self.sizes is not None
-        generic = averaged.marginal_shrinkage(self.sizes, self.alpha, noises, self.partial)
-        return cells.average(np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1), average)
-
-    def _one_by_one(self, risks: Iterable[Floats]) -> Floats:
-        """Of risks (U,), one array per noise, of which one is held at a time."""
-        if self.average is None:
-            return np.array([self.cells.average(one, None) for one in risks])
-        weights = self.cells.weights(self.average)
-        # no product by a library that would start threads of its own for it
-        return np.array([(one * weights).sum() for one in risks])
-
-    def _expected(self, noises: Sequence[Reading]) -> Floats:
-        blocks = exact_risk.expected(self.cells, noises, self.partial)
-        if self.average is None:
+    def _gathered(self, noises: Sequence[Reading], average: Average | None) -> Floats:
+        if average is None:
             risks = np.empty((len(noises), len(self.cells.cells)))
-            for rows, found in blocks:
-                risks[:, rows] = found
-            return self.cells.average(risks, None)
-        weights, total = self.cells.weights(self.average), np.zeros(len(noises))
-        for rows, found in blocks:
-            total += (found * weights[rows]).sum(axis=1)
+            for each, rows, some in self._blocks(noises):
+                risks[each, rows] = some
+            return risks
+        weights, total = self.cells.weights(average), np.zeros(len(noises))
+        for each, rows, some in self._blocks(noises):
+            # no product by a library that would start threads of its own for it
+            total[each] += (some * weights[rows]).sum(axis=-1)
         return total
 
+    def _blocks(self, noises: Sequence[Reading]) -> Iterator[tuple[Any, Any, Floats]]:
+        """The risks block by block: which noises, which compositions, and their risks."""
+        asked, cells, every = self.asked, self.cells, slice(None)
+        each: Iterator[Floats]
+        if asked.method == "published":
+            each = (published(cells, one, asked.measure, self.alpha, self.sizes) for one in noises)
+        elif asked.attack == "plurality":
+            each = (plurality_risk(cells, one) for one in noises)
+        elif asked.attack == "probabilistic":
+            each = (probabilistic_risk(cells, one) for one in noises)
+        elif asked.measure == "local":
+            each = exact_risk.local(cells, noises, asked.partial)
+        elif asked.measure == "expected":
+            yield from ((every, *block) for block in exact_risk.expected(cells, noises, asked.partial))
+            return
+        else:
+            yield every, every, self._modelled(noises)
+            return
+        yield from ((place, every, risks) for place, risks in enumerate(each))
 
-def check_question(
-    measure: object,
-    average: object,
-    method: object,
-    sizes: object,
-    attack: object,
-    partial: object,
-    zero_truncated: object,
-    threshold: float,
-) -> None:
-    """Refuse names that are not known, and arguments that do not fit each other."""
-    check_one_of("measure", measure, get_args(Measure))
-    check_one_of("method", method, get_args(Method))
-    check_one_of("sizes", sizes, get_args(SizeModel))
-    check_one_of("attack", attack, get_args(Attack))
-    check_one_of("average", average, AVERAGES)
-    for name, flag in (("partial", partial), ("zero_truncated", zero_truncated)):
-        if not isinstance(flag, bool | np.bool_):
-            raise ParameterError(f"{name!r} must be True or False (got {got(flag)}).")
-    if attack != "homogeneity":
-        if method != "monte_carlo" and (measure != "local" or method == "published"):
-            raise ParameterError(
-                f"attack={attack!r} is exact for measure='local' only.",
-                'method="monte_carlo" takes the others.',
-            )
-        if threshold != 0.5:
-            raise ParameterError("'threshold' is for attack='homogeneity'; the others read whole numbers.")
-        if partial:
-            raise ParameterError("'partial' is for attack='homogeneity'; the others count records anyway.")
-    if partial and method == "published":
-        raise ParameterError("'partial' has no published form.", 'method="exact".')
+    def _modelled(self, noises: Sequence[Reading]) -> Floats:
+        """(E, U) averages over a model of the counts."""
+        cells, partial = self.cells, self.asked.partial
+        if self.alpha is None:
+            assert self.sizes is not None
+            return exact_risk.marginal(cells, self.sizes, noises, partial)
+        if self.sizes is None:
+            distinct, place = np.unique(cells.sizes, return_inverse=True)
+            return exact_risk.shrinkage(distinct, self.alpha, noises, partial)[:, place.reshape(-1)]
+        generic = exact_risk.marginal_shrinkage(self.sizes, self.alpha, noises, partial)
+        return np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1)
 
 
-def _table(counts: ArrayLike) -> NDArray[np.int64]:
-    table = checked_counts(counts)
-    cells, labels = table.shape
-    if labels > cells:
-        raise ParameterError(
-            f"'counts' has more labels (columns, {labels}) than cells (rows, {cells}).",
-            "one row per cell: counts.T; or pdprivacy.risk.Cells.of(counts), where it is truly so.",
-        )
-    return table
+def published(
+    cells: Cells, reading: Reading, measure: str, alpha: Floats | None, sizes: Sizes | None
+) -> Floats:
+    """(U,), the risk of each composition by the closed forms of the source, as printed, for comparison.
+
+    Source: equations 13 to 17 (Laplace noise) and 22 to 26 (Gaussian noise), here for any noise by q(n), the
+    probability that a count of n reads as empty. In equations 13 and 22 the factor of the first sum stands
+    before both; it belongs to the first alone, as in equations 14 and 23, and is taken so.
+
+    What is wrong with them:
+
+    - A heterogeneous cell is taken for the composition (n - 1, 1, 0, ...). That is the worst with two labels
+      only: a cell (2, 1, 1) has a risk of 0.372 at epsilon 0.01, and 0.251 here. For large mixed cells it is
+      far too high: (10, 10, 10) at epsilon 1 has a risk below 1e-4, and 0.211 here. So it is no bound.
+    - Equations 16 and 25 weight each cell by the density of its own observed size. Definition 9 asks for the
+      expectation over sizes.
+
+    ``alpha``: (K,), for the shrinkage measures. ``sizes``: for the marginal ones; their sums have a weight
+    per observed size.
+    """
+    labels, observed = cells.compositions.shape[1], cells.sizes
+    n = observed if alpha is None or sizes is None else sizes.values
+    first, second = _scenarios(reading, n, labels)
+    if alpha is not None:
+        same = _all_same(alpha, n)
+    elif measure == "local":
+        same = ((cells.compositions > 0).sum(axis=1) == 1).astype(np.float64)
+    else:
+        same = ((cells.compositions / n[:, np.newaxis]) ** n[:, np.newaxis]).sum(axis=1)
+    risks = np.asarray(first * same + second * (1 - same))
+    if sizes is None:
+        return risks
+    if alpha is not None:  # of a generic cell
+        return np.full(len(observed), float(risks @ sizes.chances))
+    at = np.minimum(np.searchsorted(sizes.values, n), len(sizes.values) - 1)
+    return np.asarray(risks * np.where(sizes.values[at] == n, sizes.chances[at], 0.0))
+
+
+def _scenarios(reading: Reading, n: Integers, labels: int) -> tuple[Floats, Floats]:
+    """The risk of a homogeneous cell of n records, and that of (n - 1, 1, 0, ...), 0 where n is 1."""
+    q = reading.empty(np.array([0, 1]))
+    hidden, one_less = reading.empty(n), reading.empty(np.maximum(n - 1, 1))
+    first = q[0] ** (labels - 1) * (1 - hidden)
+    second = q[0] ** (labels - 2) * ((1 - one_less) * q[1] + one_less * (1 - q[1]))
+    return first, np.where(n >= 2, second, 0.0)
+
+
+def _all_same(alpha: Floats, n: Integers) -> Floats:
+    """A_n, the probability that n records have one label, for proportions ~ Dirichlet(alpha)."""
+    from scipy.special import gammaln
+
+    total = alpha.sum()
+    each = gammaln(alpha[:, np.newaxis] + n) - gammaln(alpha)[:, np.newaxis]
+    return np.asarray(np.exp(each + gammaln(total) - gammaln(total + n)).sum(axis=0))

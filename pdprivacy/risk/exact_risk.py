@@ -1,4 +1,4 @@
-"""Local and expected disclosure risk, exactly, for each distinct composition.
+"""Exact disclosure risk of each composition: local, expected, and averaged over models of the counts.
 
 With independent noise on every count and q(n) = Pr(a count of n reads as empty),
 
@@ -6,7 +6,11 @@ With independent noise on every count and q(n) = Pr(a count of n reads as empty)
   sum over k with n_k > 0 of w_k · (1 - q(n_k)) · prod over k' != k of q(n_k'), with w_k = 1
   (equation 6 of the source), or n_k/n, the share of the records that are told rightly (equation 7);
 - the expected risk is its mean over multinomial counts with the cell's size and the cell's own
-  proportions (definition 7).
+  proportions (definition 7);
+- the shrinkage risk (definition 8) is the expected risk over proportions ~ Dirichlet(alpha), too;
+- the marginal risk (definition 9) is the expected risk over sizes n ~ f with the cell's own proportions;
+- the marginal shrinkage risk (definition 10) is the shrinkage risk over sizes n ~ f, one number for a generic
+  cell.
 
 Multinomial counts are independent Poisson counts given their total, and with plug-in proportions the
 Poisson rates are the observed counts. So the expected risk is one coefficient of a product of power
@@ -21,28 +25,43 @@ The coefficient is taken by a discrete Fourier transform, whose period is so lon
 into the coefficient stays below 1e-16. Compositions that begin alike share their products, and the
 last label of all is joined by one matrix product.
 
+The marginal risk is sum_n f(n) [t^n] G(t) / Pois(n; rate), where G is the same product for Poisson counts of
+one rate, used for the sizes near it.
+
+The shrinkage risk depends on a cell through its size alone: with B_k(t) = sum_j q(j) c_k(j) t^j,
+A_k(t) = sum_{j>0} (1 - q(j)) c_k(j) t^j and the negative binomial masses c_k(j), proportional to
+Gamma(alpha_k + j) / (Gamma(alpha_k) j!) theta^j,
+
+    risk(n) = [t^n] sum_k A_k(t) prod_{k'!=k} B_k'(t) / [t^n] prod_k sum_j c_k(j) t^j
+
+for any theta: sums of positive terms only, so that no digit is lost.
+
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
-frequency distribution", definitions 6 and 7. The closed forms there (theorems 1 and 3) are neither exact
-nor bounds for cells with three or more labels; see `pdprivacy.risk.published` for them.
+frequency distribution". Its closed forms (theorems 1 and 3) are neither exact nor bounds for cells with three
+or more labels; see `pdprivacy.risk.disclosure.published` for them. Its equations 16, 20, 25 and 29 weight
+each cell by the density of its own observed size, which is not the expectation that definition 9 states; here
+the expectation is taken.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy import fft
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.risk.compositions import Cells
-from pdprivacy.risk.reading import NEGLIGIBLE, Reading
-from pdprivacy.risk.series import Beginnings, Complex, Series, at_mean, periods
+from pdprivacy.risk.compositions import NEGLIGIBLE, SMALL, Cells, Reading
+from pdprivacy.risk.likelihood import Sizes
 
-__all__ = ["expected", "expected_cost", "local"]
+__all__ = ["expected", "expected_cost", "local", "marginal", "marginal_shrinkage", "shrinkage"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Complex: TypeAlias = NDArray[np.complex128]
 
 WORKING_SET = 1 << 18
 """Complex numbers that are worked on at a time: they stay in the cache."""
@@ -222,3 +241,385 @@ def _product(left: Floats, right: Floats) -> Floats:
     pieces = left[:, :whole].reshape(noises, -1, piece, length) @ right[:, np.newaxis].transpose(0, 1, 3, 2)
     rest = left[:, whole:] @ right.transpose(0, 2, 1)
     return np.concatenate([pieces.reshape(noises, whole, right.shape[1]), rest], axis=1)
+
+
+FOLDED = 1e-17
+"""Relative to the mass at the size of the cell, what a transform may fold into it."""
+
+LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()
+"""Even lengths of transforms that are quick, ascending."""
+
+SHORT = 1 << 10
+"""Up to here all counts are asked how they read, and above only those that may read as empty."""
+
+STIRLING = np.array(
+    [
+        0.0,
+        *(
+            math.log(math.factorial(n) * math.exp(n) / n**n / math.sqrt(2 * math.pi * n))
+            for n in range(1, 16)
+        ),
+    ]
+)
+"""What remains of Stirling's formula: n! = sqrt(2 pi n) (n/e)^n e^rest; for larger n it is a short series."""
+
+
+def poisson(rate: Floats, count: Integers) -> Floats:
+    """Poisson masses, to a relative 1e-14 around high rates, where logarithms of factorials lose digits."""
+    n = np.maximum(count, 1).astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        mass = np.exp(n * _log1p_less(rate / n - 1)) * at_mean(count)
+    return np.where(count == 0, np.exp(-rate), mass)
+
+
+def at_mean(count: Integers) -> Floats:
+    """Poisson masses of counts of at least 1 where the count is the rate."""
+    n = np.maximum(count, 1).astype(np.float64)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n**2)) / n**2) / n**2) / n
+    rest = np.where(n < len(STIRLING), STIRLING[np.minimum(count, len(STIRLING) - 1)], series)
+    return np.exp(-rest) / np.sqrt(2 * np.pi * n)
+
+
+def _log1p_less(x: Floats) -> Floats:
+    """log(1 + x) - x, without cancellation near 0."""
+    close = np.abs(x) < 0.05
+    y = np.where(close, x, 0.0)
+    series = np.zeros_like(x)
+    for power in range(14, 1, -1):
+        series = series * y + (1.0 if power % 2 else -1.0) / power
+    return np.where(close, series * y * y, np.log1p(np.where(close, 0.0, x)) - x)
+
+
+def periods(sizes: Integers, slack: int = 0) -> Integers:
+    """Lengths of transforms that fold next to nothing into the mass at each size, ``slack`` further off.
+
+    By Bernstein's inequality: Pois(n + L; n) / Pois(n; n) <= exp(-L^2 / (2 (n + L / 3))).
+    """
+    log = -math.log(FOLDED)
+    needed = np.ceil(log / 3 + np.sqrt(log**2 / 9 + 2 * log * sizes)).astype(np.int64)
+    return np.asarray(LENGTHS[np.searchsorted(LENGTHS, needed + 1 + 2 * slack)])
+
+
+def _spread(rates: Floats) -> Integers:
+    """How far from a rate the masses are held."""
+    return np.asarray(50 + np.ceil(10 * np.sqrt(rates)), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Counts that read as empty, for each reading: the masses (E, D, L) of the counts (D, L).
+
+    ``at_zero``: (E,), the probability that a count of 0 reads so.
+    """
+
+    masses: Floats
+    counts: Integers
+    at_zero: Floats
+
+    def at(self, rates: Integers) -> Hidden:
+        """Those of some of the rates."""
+        return Hidden(self.masses[:, rates], self.counts[rates], self.at_zero)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """For labels with independent Poisson counts: of given ``rates``, centred at ``centres``, (D,) each.
+
+    ``first``: (D,), the least count of each whose mass is held. ``period``: the length of the transform, of
+    which the half is held.
+    """
+
+    period: int
+    rates: Floats
+    centres: Integers
+    first: Integers
+
+    @classmethod
+    def of(cls, rates: Floats, period: int) -> Series:
+        """With masses that leave out less than 1e-20."""
+        centres = np.rint(rates).astype(np.int64)
+        return cls(period, rates, centres, np.maximum(centres - _spread(rates), 0))
+
+    def at(self, rates: Integers) -> Series:
+        """The series of some of the rates."""
+        return Series(self.period, self.rates[rates], self.centres[rates], self.first[rates])
+
+    @staticmethod
+    def width(largest: float) -> int:
+        """How many masses are held of each rate, where this is the largest."""
+        return 2 * int(_spread(np.array(largest))) + 1
+
+    @property
+    def length(self) -> int:
+        """Of the half of a transform that is held."""
+        return self.period // 2 + 1
+
+    @property
+    def numbers(self) -> int:
+        """Complex numbers that the transforms take for one reading."""
+        return len(self.rates) * (2 * self.length + self.width(float(self.rates.max())))
+
+    @property
+    def weights(self) -> Floats:
+        """By which the real parts of a half transform add up to the coefficient at the centre."""
+        weights = np.full(self.length, 2.0 / self.period)
+        weights[0] = weights[-1] = 1.0 / self.period  # periods are even
+        return weights
+
+    def hidden(self, readings: Sequence[Reading]) -> Hidden:
+        """What reads as empty, as far as that is not negligible."""
+        width = self.width(float(self.rates.max()))
+        top = int(self.first.max()) + width
+        reach = max(reading.reach(top) for reading in readings)
+        width = min(max(reach - int(self.first.min()), 1), width)
+        counts = self.first[:, np.newaxis] + np.arange(width)
+        if reach > counts.size or top <= SMALL:
+            q = np.array([reading.empty(counts) for reading in readings])
+        else:
+            each = np.zeros((len(readings), reach + 1))
+            for row, reading in zip(each, readings, strict=True):
+                row[:reach] = reading.empty(np.arange(reach))
+            q = each[:, np.minimum(counts, reach)]
+        at_zero = np.array([reading.empty(np.zeros(1, np.int64))[0] for reading in readings])
+        q *= self._masses(counts)
+        return Hidden(q, counts, at_zero)
+
+    def _masses(self, counts: Integers) -> Floats:
+        """(D, L), the masses of the counts: by ratios, from 0 on or from one near the mode on."""
+        ratios = self.rates[:, np.newaxis] / np.maximum(counts, 1)
+        ratios[:, 0] = 1.0
+        masses = np.cumprod(ratios, axis=1, out=ratios)
+        if self.first.any():
+            row, near = np.arange(len(counts)), np.minimum(self.centres - self.first, counts.shape[1] - 1)
+            known = poisson(self.rates, counts[row, near]) / masses[row, near]
+        else:
+            known = np.exp(-self.rates)
+        masses *= known[:, np.newaxis]
+        return masses
+
+    def transforms(self, hidden: Hidden, partial: bool) -> tuple[Complex, Complex]:
+        """(E, D, length): of the counts that read as empty, and of those that are there and read so.
+
+        ``partial``: the latter are multiplied by the count.
+        """
+        place = np.arange(self.length)
+        angle = 2 * np.pi / self.period * place
+        roots = np.exp(-2j * np.pi / self.period * np.arange(self.period))
+
+        def turned(by: Integers) -> Complex:
+            return np.asarray(roots[(by % self.period)[:, np.newaxis] * place % self.period])
+
+        shift, back = turned(self.first - self.centres), turned(-self.centres)
+        below = self._folded(hidden.masses) * shift
+        # The law of all counts, and its mass at 0, have transforms in closed form.
+        rates = self.rates[:, np.newaxis]
+        whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle))) * back
+        if partial:
+            there = rates * roots[place] * whole - self._folded(hidden.masses * hidden.counts) * shift
+        else:
+            nobody = np.exp(-rates) * back
+            there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
+        there[:, self.rates == 0] = 0  # a label that is not there is told by nobody
+        return below, there
+
+    def _folded(self, mass: Floats) -> Complex:
+        """(E, D, length) from (E, D, L), folded to the period."""
+        noises, rates, width = mass.shape
+        padded = np.zeros((noises, rates, -(-width // self.period) * self.period))
+        padded[:, :, :width] = mass
+        return fft.rfft(padded.reshape(noises, rates, -1, self.period).sum(axis=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """The distinct beginnings of rows, as a tree: of each label, the parent and the place of each node."""
+
+    steps: tuple[tuple[Integers, Integers], ...]
+
+    @classmethod
+    def of(cls, place: Integers) -> tuple[Beginnings, Integers]:
+        """From (C, K) rows in lexicographic order; and the node (C,) where each row ends."""
+        new = np.zeros(len(place), dtype=bool)
+        new[0] = True
+        node = np.zeros(len(place), dtype=np.int64)
+        steps = []
+        for column in place.T:
+            new[1:] |= column[1:] != column[:-1]
+            starts = np.flatnonzero(new)
+            steps.append((node[starts], column[starts]))
+            node = np.cumsum(new) - 1
+        return cls(tuple(steps)), node
+
+    @property
+    def most(self) -> int:
+        """Nodes of the widest level."""
+        return max(len(parent) for parent, _ in self.steps)
+
+    def products(self, below: Complex, there: Complex) -> tuple[Complex, Complex]:
+        """(E, nodes, length): over the labels of each row, all read as empty; all but one that is there."""
+        none = np.ones((below.shape[0], 1, below.shape[2]), dtype=np.complex128)
+        one = np.zeros_like(none)
+        for parent, place in self.steps:
+            hidden, none, one = below[:, place], none[:, parent], one[:, parent]
+            one *= hidden
+            one += none * there[:, place]
+            none *= hidden
+        return none, one
+
+
+DIRECT = 2048
+"""Products of series up to this length are summed term by term; longer ones by Fourier transforms."""
+
+MARGINAL_NUMBERS = 1 << 20
+"""Complex numbers of marginal risks that are worked on at a time."""
+
+READINGS = 4
+"""Readings whose marginal risks are worked on at a time."""
+
+
+# ---------------------------------------------------------------- over a prior on the proportions
+
+
+def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], partial: bool = False) -> Floats:
+    """(E, S), the shrinkage risk of cells of the given sizes (S,), distinct and ascending, at least 1.
+
+    Exact to about 1e-13 up to 2,048 records in a cell, and to about 1e-15 times the size beyond.
+
+    >>> from pdprivacy.risk import OnlyNoise
+    >>> shrinkage(np.array([1, 10]), np.ones(2), [Reading(OnlyNoise())]).round(3)
+    array([[0.25 , 0.455]])
+    """
+    found = np.zeros((len(readings), len(sizes)))
+    for start, stop in _near(sizes, float(alpha.sum())):
+        wanted, largest = sizes[start:stop], int(sizes[stop - 1])
+        masses = [_negative_binomial(each, largest, float(alpha.sum())) for each in alpha]
+        whole = masses[0]
+        for mass in masses[1:]:
+            whole = _joined(whole, mass)
+        for place, reading in enumerate(readings):
+            q = np.zeros(largest + 1)
+            reach = reading.reach(largest + 1)
+            q[:reach] = reading.empty(np.arange(reach))
+            there = 1 - q
+            there[0] = 0.0
+            if partial:
+                there *= np.arange(largest + 1)
+            none, one = np.ones(1), np.zeros(1)
+            for mass in masses:
+                hidden = q * mass
+                one = _joined(one, hidden) + _joined(none, there * mass)
+                none = _joined(none, hidden)
+            risks = one[wanted] / whole[wanted]
+            found[place, start:stop] = risks / wanted if partial else risks
+    return np.clip(found, 0.0, 1.0)
+
+
+def _near(sizes: Integers, total: float) -> Iterator[tuple[int, int]]:
+    """Ranges of sizes that one theta serves: none is so far from the mean that its mass vanishes."""
+    stop = len(sizes)
+    while stop:
+        largest = float(sizes[stop - 1])
+        deviation = math.sqrt(largest * (1 + largest / total))
+        start = int(np.searchsorted(sizes, largest - (30 if largest <= DIRECT else 3) * deviation))
+        yield min(start, stop - 1), stop
+        stop = min(start, stop - 1)
+
+
+def _negative_binomial(alpha: float, largest: int, total: float) -> Floats:
+    """(largest + 1,) masses up to a factor: the mean of all labels together is ``largest``.
+
+    By ratios from the mode on, so that neither end overflows.
+    """
+    theta = largest / (total + largest)
+    mode = min(int(largest * (alpha - 1) / total), largest) if alpha > 1 else 0
+    count = np.arange(largest, dtype=np.float64)
+    ratio = theta * (alpha + count) / (count + 1)  # of the mass at count + 1 to that at count
+    up = np.cumprod(ratio[mode:])
+    down = np.cumprod(1 / ratio[:mode][::-1])[::-1]
+    mass = np.concatenate([down, [1.0], up])
+    return np.asarray(mass / mass.sum())
+
+
+def _joined(first: Floats, second: Floats) -> Floats:
+    """The product of two power series, as long as the longer one."""
+    length = max(first.size, second.size)
+    if min(first.size, second.size) <= DIRECT:
+        return np.convolve(first, second)[:length]
+    from scipy.signal import fftconvolve
+
+    # What is at 0 may be nearly all, and a transform would lose the rest beside it.
+    found = np.zeros(length)
+    found[: second.size] = first[0] * second
+    found[: first.size] += second[0] * first
+    found[0] -= first[0] * second[0]
+    found[2:] += np.maximum(fftconvolve(first[1:], second[1:])[: length - 2], 0.0)
+    return found
+
+
+# ---------------------------------------------------------------- over the sizes of cells
+
+
+def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: bool = False) -> Floats:
+    """(E, U), the marginal risk of each composition: of cells with its proportions and a size ~ ``sizes``.
+
+    Exact to about 1e-12.
+    """
+    proportions, place = np.unique(
+        cells.compositions / cells.sizes[:, np.newaxis], axis=0, return_inverse=True
+    )
+    found = np.zeros((len(readings), len(proportions)))
+    for start, stop in _groups(sizes.values):
+        wanted, chances = sizes.values[start:stop], sizes.chances[start:stop]
+        rate = (float(wanted[0]) + float(wanted[-1])) / 2
+        near = int(wanted[-1] - wanted[0])
+        period = int(periods(np.array([math.ceil(rate)]), near + proportions.shape[1])[0])
+        factor = chances / poisson(np.array(rate), wanted)
+        if partial:
+            factor = factor / wanted
+        most = max(1, MARGINAL_NUMBERS // (period * max(1, min(len(readings), READINGS))))
+        for row in range(0, len(proportions), most):
+            rows = slice(row, row + most)
+            found[:, rows] += _at_sizes(proportions[rows], rate, period, wanted, factor, readings, partial)
+    return np.clip(found[:, place.reshape(-1)], 0.0, 1.0)
+
+
+def _groups(values: Integers) -> Iterator[tuple[int, int]]:
+    """Ranges of sizes within five standard deviations of a Poisson law: none has a small mass there."""
+    start = 0
+    while start < len(values):
+        reach = values[start] + 2 + math.ceil(5 * math.sqrt(values[start]))
+        stop = int(np.searchsorted(values, reach, side="right"))
+        yield start, stop
+        start = stop
+
+
+def _at_sizes(
+    proportions: Floats,
+    rate: float,
+    period: int,
+    wanted: Integers,
+    factor: Floats,
+    readings: Sequence[Reading],
+    partial: bool,
+) -> Floats:
+    """(E, C), the sum over sizes of ``factor`` times the coefficient at the size."""
+    values, place = np.unique(rate * proportions, return_inverse=True)
+    place = place.reshape(proportions.shape)
+    series = Series.of(values, period)
+    beginnings, node = Beginnings.of(place)
+    centre = series.centres[place].sum(axis=1)
+    offset = (wanted[np.newaxis, :] - centre[:, np.newaxis]) % period
+    found = np.empty((len(readings), len(proportions)))
+    for at in range(0, len(readings), READINGS):
+        below, there = series.transforms(series.hidden(readings[at : at + READINGS]), partial)
+        _, one = beginnings.products(below, there)
+        coefficients = fft.irfft(one, period, axis=2)[:, node]
+        found[at : at + READINGS] = np.take_along_axis(coefficients, offset[np.newaxis], axis=2) @ factor
+    return found
+
+
+def marginal_shrinkage(
+    sizes: Sizes, alpha: Floats, readings: Sequence[Reading], partial: bool = False
+) -> Floats:
+    """(E,), the marginal shrinkage risk of a generic cell."""
+    return np.asarray(shrinkage(sizes.values, alpha, readings, partial) @ sizes.chances)

@@ -23,20 +23,19 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import function, whole
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.risk.compositions import AVERAGES, checked_counts
 from pdprivacy.show.progress import shown
 
 if TYPE_CHECKING:
     from pdprivacy.risk.compositions import Average
-    from pdprivacy.risk.sizes import Sizes
+    from pdprivacy.risk.likelihood import Sizes
 
 __all__ = ["Attack", "Measure", "Simulated", "simulate"]
 
@@ -53,7 +52,6 @@ NUMBERS = 2**18
 """Counts drawn at a time: a dozen arrays of them are 25 MB."""
 LONG = 50
 """Batches of so many counts from which on they take a second."""
-LEAST_ALPHA = 1e-300
 
 
 class Simulated(NamedTuple):
@@ -70,13 +68,13 @@ class Simulated(NamedTuple):
 def simulate(
     table: ArrayLike,
     mechanism: Any,
-    measure: str = "local",
+    measure: Measure = "local",
     average: Average | None = "cells",
     *,
     alpha: ArrayLike | None = None,
     sizes: Sizes | None = None,
     partial: bool = False,
-    attack: str = "homogeneity",
+    attack: Attack = "homogeneity",
     threshold: float = 0.5,
     draws: int = 1000,
     postprocess: Callable[[Floats], ArrayLike] | None = None,
@@ -87,7 +85,7 @@ def simulate(
 
     Parameters
     ----------
-    table : (N, K) counts, one row per cell of the quasi-identifiers, one column per label.
+    table : (N, K) whole numbers, one row per cell of the quasi-identifiers, one column per label.
     mechanism : a mechanism of `pdprivacy.mechanism`, bounded or not, or a distribution of
         `scipy.stats`: what has a ``sample(values, rng)`` or an ``rvs``.
     measure : what the true counts are, see the top of this page. ``alpha`` (K,) belongs to
@@ -112,9 +110,8 @@ def simulate(
 
     Raises
     ------
-    ParameterError : see `checked_counts`; an argument is off, or missing for the measure; a mechanism
-        that cannot be drawn from; a ``postprocess`` that returns something else. No message holds a
-        count.
+    ParameterError : ``draws`` or ``rng`` is off; a mechanism that cannot be drawn from; a ``postprocess``
+        that returns something else. No message holds a count. `pdprivacy.risk.dr_ha` checks the rest.
     MissingExtraError : ``progress=True`` without tqdm.
 
     >>> from scipy.stats import laplace
@@ -122,12 +119,11 @@ def simulate(
     >>> bool(abs(risk - 0.372) < 4 * error)
     True
     """
-    counts = checked_counts(table)
-    _check_choices(measure, attack, draws, postprocess)
-    check_one_of("average", average, AVERAGES)
-    prior = _alpha(alpha, counts.shape[1]) if "shrinkage" in measure else None
-    if "marginal" in measure and sizes is None:
-        raise ParameterError(f"measure={measure!r} needs 'sizes', a distribution of the sizes of cells.")
+    counts: Integers = np.asarray(table)
+    prior = np.asarray(alpha, dtype=np.float64) if "shrinkage" in measure else None
+    whole(draws, "draws", 2, MOST_DRAWS, "draws=1000.")
+    if postprocess is not None:
+        function(postprocess, "postprocess")
     _check_drawable(mechanism)
     generator = simulator(rng)
 
@@ -185,30 +181,6 @@ def _batches(
         for row in range(0, cells, rows)
         for draw in range(0, draws, each)
     ]
-
-
-def _check_choices(measure: str, attack: str, draws: int, postprocess: object) -> None:
-    check_one_of("measure", measure, get_args(Measure))
-    check_one_of("attack", attack, get_args(Attack))
-    if postprocess is not None and not callable(postprocess):
-        raise ParameterError(f"'postprocess' must be a function of the noisy table (got {got(postprocess)}).")
-    whole(draws, "draws", 2, MOST_DRAWS, "draws=1000.")
-
-
-def _alpha(alpha: ArrayLike | None, labels: int) -> Floats:
-    if alpha is None:
-        raise ParameterError(
-            "A shrinkage measure needs 'alpha', one number for each label.", "alpha=[1, 1] for two labels."
-        )
-    try:
-        prior = np.asarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError):
-        prior = np.empty(0)
-    if prior.shape != (labels,) or not (np.isfinite(prior) & (prior >= LEAST_ALPHA)).all():
-        raise ParameterError(
-            f"'alpha' must hold {labels} finite numbers of at least {LEAST_ALPHA}, one for each label."
-        )
-    return prior
 
 
 # What happens.

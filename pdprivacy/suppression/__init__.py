@@ -24,6 +24,15 @@ the privacy-utility tradeoff".
 import sys
 
 from pdprivacy.show.tracebacks import short_functions
+from pdprivacy.suppression.amplification import (
+    outlier_delta,
+    outlier_epsilon,
+    outlier_floor,
+    outlier_target,
+    sampling_epsilon,
+    sampling_target,
+    stable_epsilon,
+)
 from pdprivacy.suppression.enumeration import (
     Database,
     Kept,
@@ -42,8 +51,6 @@ from pdprivacy.suppression.enumeration import (
     suppression_bound,
     without_replacement,
 )
-from pdprivacy.suppression.outliers import outlier_delta, outlier_epsilon, outlier_floor, outlier_target
-from pdprivacy.suppression.sampling import sampling_epsilon, sampling_target, stable_epsilon
 from pdprivacy.suppression.scores import Distance, keep_probabilities, outlier_scores
 
 __all__ = [

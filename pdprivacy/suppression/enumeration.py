@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from pdprivacy.checks import function, items, whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors, Rational, check_delta, rational
-from pdprivacy.suppression.sampling import check_epsilon
+from pdprivacy.suppression.amplification import check_epsilon
 
 __all__ = ["Database", "Kept", "Mechanism", "Suppression", "SuppressionBound", "databases", "exact_delta"]
 __all__ += ["exact_epsilon", "hockey_stick", "independent", "least_epsilon", "neighbor_pairs", "output_law"]
@@ -210,6 +210,7 @@ def exact_epsilon(
     ------
     ParameterError : as `neighbor_pairs`, `output_law` and `least_epsilon`.
 
+    >>> import math
     >>> keeps = independent(lambda database: [0.5] * len(database))
     >>> tells = lambda database: {0: 0.75, 1: 0.25} if "b" in database else {0: 0.25, 1: 0.75}
     >>> round(math.exp(exact_epsilon("ab", 2, keeps, tells)), 9)  # 1 + (3 - 1) / 2
@@ -269,6 +270,7 @@ def suppression_bound(
     ParameterError : as `neighbor_pairs`; epsilon not positive or so large that floats overflow, delta not in
         [0, 1), probabilities that do not add up to 1.
 
+    >>> import math
     >>> from pdprivacy.suppression import independent
     >>> keeps = independent(lambda database: [0.5] * len(database))
     >>> bound = suppression_bound("ab", 3, keeps, epsilon=math.log(3), delta=0.01)

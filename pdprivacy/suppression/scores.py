@@ -27,7 +27,7 @@ from pdprivacy.checks import pair
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
-from pdprivacy.suppression.outliers import check_spread
+from pdprivacy.suppression.amplification import check_spread
 
 __all__ = ["Distance", "keep_probabilities", "outlier_scores"]
 

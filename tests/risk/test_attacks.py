@@ -10,10 +10,9 @@ from scipy.integrate import dblquad
 
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace, Staircase
-from pdprivacy.risk import attacks
+from pdprivacy.risk import attacks, dr_ha
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
-from pdprivacy.risk.compositions import Cells
-from pdprivacy.risk.reading import NoNoise, OnlyNoise, Reading
+from pdprivacy.risk.compositions import Cells, NoNoise, OnlyNoise, Reading
 
 BOTH = pytest.mark.parametrize("risk", [plurality_risk, probabilistic_risk])
 
@@ -272,4 +271,4 @@ def test_simulated_with_the_samplers_of_numpy(risk, kind):
 @BOTH
 def test_the_threshold_is_that_of_whole_numbers(risk):
     with pytest.raises(ParameterError, match="'threshold' is for attack='homogeneity'"):
-        risk(Cells.of([[0, 3]]), Reading(NoNoise(), 1.5))
+        dr_ha([[0, 3], [1, 1]], NoNoise(), attack=risk.__name__.removesuffix("_risk"), threshold=1.5)

@@ -301,7 +301,7 @@ def test_an_audit_has_a_bar(tmp_path, open_terminal):
     ids=lambda options: " ".join(map(str, options.values())),
 )
 def test_risks_do_not_depend_on_how_many_are_computed_at_a_time(survey, schema, monkeypatch, options):
-    from pdprivacy.releases.disclosure import asked
+    from pdprivacy.releases import table_risk
 
     drawn = np.random.default_rng(1)
     frame = survey.iloc[np.sort(drawn.geometric(0.08, 600) % len(survey))].reset_index(drop=True)
@@ -310,10 +310,10 @@ def test_risks_do_not_depend_on_how_many_are_computed_at_a_time(survey, schema, 
     call = (BY, "health", [0.1, 1, 3])
     whole = private.dp.dr_ha(*call, average=None, **options)
     for name, value in (("AT_ONCE", 2), ("WORK", 1), ("FEWEST", 2)):
-        monkeypatch.setattr(asked, name, value)
+        monkeypatch.setattr(table_risk, name, value)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     turns = []
-    monkeypatch.setattr(asked, "shown", lambda items, *_, **__: turns.extend(items) or turns)
+    monkeypatch.setattr(table_risk, "shown", lambda items, *_, **__: turns.extend(items) or turns)
     pd.testing.assert_frame_equal(private.dp.dr_ha(*call, average=None, **options), whole, rtol=1e-12)
     assert len(turns) > 2
     assert (

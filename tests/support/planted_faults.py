@@ -46,7 +46,8 @@ class PlantedFault:
 class _Finder(MetaPathFinder):
     def __init__(self, fault: PlantedFault) -> None:
         self._fault = fault
-        self._name = ".".join((PACKAGE.name, *Path(fault.module).with_suffix("").parts))
+        module = ".".join((PACKAGE.name, *Path(fault.module).with_suffix("").parts))
+        self._name = module.removesuffix(".__init__")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -477,7 +478,7 @@ FAULTS = (
     PlantedFault(
         "release id charged twice in a ledger",
         "ledger/book.py",
-        '(row := self._find(writer, "charge", release)) is not None:',
+        '(row := writer.find(self.name, "charge", release)) is not None:',
         "(row := None) is not None:",
         ("tests/ledger/test_budgets.py::test_a_ledger_and_memory_keep_the_same_accounts",),
     ),
@@ -1012,14 +1013,14 @@ FAULTS = (
         "releases/curator.py",
         '            found.attrs[KEY] = {"confidential": function.__name__}',
         "            pass",
-        ("tests/releases/test_disclosure.py::test_nothing_is_charged_and_nothing_is_stored",),
+        ("tests/releases/test_disclosure_risk.py::test_nothing_is_charged_and_nothing_is_stored",),
     ),
     PlantedFault(
         "confidential number printed as a plain one",
         "privacy.py",
         '        return f"{float.__repr__(self)} (confidential)"',
         "        return float.__repr__(self)",
-        ("tests/releases/test_disclosure.py::test_a_confidential_number_says_so_and_is_a_number",),
+        ("tests/releases/test_disclosure_risk.py::test_a_confidential_number_says_so_and_is_a_number",),
     ),
     PlantedFault(
         "confidential number taken as a public constant",
@@ -1058,14 +1059,14 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential figures saved as releases",
-        "show/recognition.py",
+        "show/view.py",
         '    if recognized(thing).what == "confidential":',
         "    if False:",
         ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",
-        "step/texts.py",
+        "step/keeper.py",
         '("None" if value is None else "given") if name == SEED else',
         "",
         ("tests/step/test_step.py::test_seeded_releases_are_marked_and_their_seed_is_not_kept",),
@@ -1348,7 +1349,7 @@ FAULTS = (
         "privacy.py",
         ("    if isinstance(value, Confidential):\n        rounded"),
         ("    if False:\n        rounded"),
-        ("tests/releases/test_disclosure.py::test_a_confidential_number_says_so_and_is_a_number",),
+        ("tests/releases/test_disclosure_risk.py::test_a_confidential_number_says_so_and_is_a_number",),
     ),
     PlantedFault(
         "public report lists every charge",
@@ -1359,7 +1360,7 @@ FAULTS = (
     ),
     PlantedFault(
         "public report takes figures of the curator",
-        "show/report/inputs.py",
+        "show/report/__init__.py",
         '            if edition == "public":',
         "            if False:",
         ("tests/show/test_report.py::test_confidential_figures_are_refused_by_name_or_shown_as_such",),
@@ -1404,7 +1405,7 @@ FAULTS = (
     PlantedFault(
         "more public_rows believed than there are rows",
         "protection/protect.py",
-        "        if rows < public_rows:",
+        "        if rows < public:",
         "        if False:",
         ("tests/test_bad_input.py::test_a_bad_protection_is_refused",),
     ),
@@ -1438,24 +1439,24 @@ FAULTS = (
     ),
     PlantedFault(
         "sample amplified by the square of its rate",
-        "suppression/sampling.py",
+        "suppression/amplification.py",
         ("in (epsilon, rate, 1 - rate))\n    inner = context.add("),
         ("in (epsilon, rate * rate, 1 - rate))\n    inner = context.add("),
         ("tests/suppression/test_sampling.py::test_amplified_epsilons_are_the_formula_rounded_up",),
     ),
     PlantedFault(
         "suppressed outliers cost what a sample does",
-        "suppression/outliers.py",
+        "suppression/amplification.py",
         ("    if low == high:\n        return amplified(epsilon, 1 - low)"),
         ("    if True:\n        return amplified(epsilon, 1 - low)"),
         ("tests/suppression/test_outliers.py::test_epsilons_are_the_maximum_over_p",),
     ),
     PlantedFault(
         "interval of combined releases without the noise",
-        "synthesis.py",
+        "inference.py",
         "    total = np.hypot(half(within, known), noise)",
         "    total = half(within, known)",
-        ("tests/test_synthesis.py::test_one_release_adds_the_known_noise",),
+        ("tests/test_inference.py::test_one_release_adds_the_known_noise",),
     ),
     PlantedFault(
         "mean rounded to a finer unit for free",
@@ -1523,7 +1524,7 @@ FAULTS = (
         "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
         "    return own, None if entry is None else float(min(by_records[0], 1.0))",
         (
-            "tests/releases/test_disclosure.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
+            "tests/releases/test_disclosure_risk.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),
     ),
     PlantedFault(

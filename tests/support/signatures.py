@@ -25,9 +25,8 @@ import pdprivacy
 from pdprivacy import releases, request
 from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ROW_STEPS
-from pdprivacy.releases import planning, selection
+from pdprivacy.releases import planning, selection, table_risk
 from pdprivacy.releases.batches import VERBS
-from pdprivacy.releases.disclosure import options
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
 
@@ -83,7 +82,7 @@ class Origins:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 # keywords of a TypedDict are spelled out in the words of its own module
-                places = (module, *(one.__name__ for one in (planning, request, selection, options)))
+                places = (module, *(one.__name__ for one in (planning, request, selection, table_risk)))
                 line = next(line for place in places if (line := imported(node.id, place)) is not None)
                 if self.lines.setdefault(node.id, line) != line:
                     raise ValueError(f"{node.id} is {line!r} and {self.lines[node.id]!r}")

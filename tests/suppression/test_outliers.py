@@ -27,7 +27,7 @@ from pdprivacy.suppression import (
     sampling_target,
     suppression_bound,
 )
-from pdprivacy.suppression.outliers import suppressed, unsuppressed
+from pdprivacy.suppression.amplification import suppressed, unsuppressed
 
 PROOF_ERROR = 2e-7
 GRID = [0.01, 0.05, 0.1, 0.3, 0.5, 0.51, 0.7, 0.9, 0.99]

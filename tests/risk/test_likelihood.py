@@ -16,10 +16,8 @@ from scipy.special import digamma, gammaln, polygamma
 from scipy.stats import betabinom, logser, nbinom, poisson
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.risk import likelihood, prior
-from pdprivacy.risk import sizes as size_models
-from pdprivacy.risk.prior import checked_alpha, dirichlet_alpha
-from pdprivacy.risk.sizes import size_distribution
+from pdprivacy.risk import likelihood
+from pdprivacy.risk.likelihood import checked_alpha, dirichlet_alpha, size_distribution
 
 
 def log_likelihood(alpha, table):
@@ -241,8 +239,8 @@ def test_what_does_not_converge_is_an_error(monkeypatch):
     steps = likelihood.Steps.over([likelihood.tally_of(table[:, k]) for k in range(2)])
     whole = likelihood.Steps.over([likelihood.tally_of(table.sum(axis=1))])
     with pytest.raises(ParameterError, match="did not converge"):
-        prior._Labels(steps, whole, np.array([0.5, 0.5]), 1).proportions(math.nan)
-    monkeypatch.setattr(prior._Labels, "relative_score", lambda self, alpha: 1e-3)
+        likelihood._Labels(steps, whole, np.array([0.5, 0.5]), 1).proportions(math.nan)
+    monkeypatch.setattr(likelihood._Labels, "relative_score", lambda self, alpha: 1e-3)
     with pytest.raises(ParameterError, match="did not converge"):
         dirichlet_alpha(table)
 
@@ -298,10 +296,10 @@ def test_alpha_is_checked():
         ([1, [2, 3], 4], r"got list"),
         ([1, 2], r"one number for each of 3 labels \(got 2\)"),
         ([], r"one number for each of 3 labels \(got 0\)"),
-        (0, r"at most 1e\+15 \(got 0\)"),
-        (-1.5, r"at most 1e\+15 \(got -1.5\)"),
-        ([1, math.nan, 2], r"at most 1e\+15 \(got nan\)"),
-        ([1, 2, math.inf], r"at most 1e\+15 \(got inf\)"),
+        (0, r"from 1e-300 to 1e\+15 \(got 0\)"),
+        (-1.5, r"from 1e-300 to 1e\+15 \(got -1.5\)"),
+        ([1, math.nan, 2], r"from 1e-300 to 1e\+15 \(got nan\)"),
+        ([1, 2, math.inf], r"from 1e-300 to 1e\+15 \(got inf\)"),
         (None, "cannot be estimated without counts"),
     ],
 )
@@ -491,7 +489,7 @@ def test_a_truncated_negative_binomial_beats_a_grid_or_else_a_limit_does(sizes):
 
 
 def test_a_maximum_below_a_limit_is_no_estimate(monkeypatch):
-    monkeypatch.setattr(size_models, "peaks_of", lambda *_: [5.0])  # as if the slope changed its sign there
+    monkeypatch.setattr(likelihood, "peaks_of", lambda *_: [5.0])  # as if the slope changed its sign there
     for truncated in (True, False):
         with pytest.raises(ParameterError, match="which fits at least as well"):
             size_distribution([1, 2, 2, 2, 3], "negative_binomial", truncated)
@@ -502,17 +500,17 @@ def test_a_maximum_below_a_limit_is_no_estimate(monkeypatch):
 def test_small_differences_keep_their_digits():
     for z in (1e-6, 0.01, 0.099, 0.1, 0.101, 3.0, 1e6):
         exact = Decimal(z) - (1 + Decimal(z)).ln()
-        assert size_models._gap(z) == pytest.approx(float(exact / Decimal(z) ** 2), rel=1e-13)
+        assert likelihood._gap(z) == pytest.approx(float(exact / Decimal(z) ** 2), rel=1e-13)
     for y in (1e-6, 0.01, 0.029, 0.03, 0.031, 2.0, 50.0):
         exact = 1 / (1 - (-Decimal(y)).exp()) - 1 / Decimal(y)
-        assert size_models._excess(y) == pytest.approx(float(exact), rel=1e-13)
+        assert likelihood._excess(y) == pytest.approx(float(exact), rel=1e-13)
 
 
 def test_the_limits_of_the_likelihood_of_sizes():
     sizes = np.repeat([1, 2, 3, 8], [9, 5, 3, 2])
     tally = likelihood.tally_of(sizes)
     steps = likelihood.Steps.over([tally])
-    counted = size_models._Counted(steps, 19, *likelihood.moments_of(tally), True)
+    counted = likelihood._Counted(steps, 19, *likelihood.moments_of(tally), True)
     assert counted.pairs == 5 * 2 + 3 * 6 + 2 * 56
     assert counted.slope(1e9) == pytest.approx(counted.last_slope(), rel=1e-6)
     assert counted.value(1e9) == pytest.approx(counted.last_value(), rel=1e-8)
@@ -521,7 +519,7 @@ def test_the_limits_of_the_likelihood_of_sizes():
     assert counted.last_value() == pytest.approx(exact, rel=1e-12)
     assert logser(chance).mean() == pytest.approx(sizes.mean(), rel=1e-12)
     for truncated in (True, False):
-        counted = size_models._Counted(steps, 19, *likelihood.moments_of(tally), truncated)
+        counted = likelihood._Counted(steps, 19, *likelihood.moments_of(tally), truncated)
         for phi in (1e-3, 0.3, 0.999, 1.001, 4.0, 300.0):
             step = 1e-4 * phi
             slope = (counted.value(phi + step) - counted.value(phi - step)) / (2 * step)
@@ -571,7 +569,7 @@ def test_sizes_up_to_a_million(truncated):
 
 
 def test_laws_that_reach_too_far_are_refused(monkeypatch):
-    monkeypatch.setattr(size_models, "MOST_SIZES", 2_000)
+    monkeypatch.setattr(likelihood, "MOST_SIZES", 2_000)
     with pytest.raises(ParameterError, match="more than 2,000 sizes"):
         size_distribution([1000, 1, 30], "negative_binomial", zero_truncated=False)
     assert len(size_distribution([1000, 900], "poisson").values) > 300
@@ -640,6 +638,6 @@ def test_alpha_of_real_cells_is_a_maximum(count_rows, name, labels):
 
 @pytest.mark.full
 def test_the_models_load_no_scipy():
-    code = "import sys, pdprivacy.risk.prior, pdprivacy.risk.sizes; print('scipy' in sys.modules)"
+    code = "import sys, pdprivacy.risk.likelihood; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

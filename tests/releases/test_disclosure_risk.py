@@ -26,8 +26,8 @@ from pdprivacy.errors import (
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
 from pdprivacy.privacy import Confidential, rational
 from pdprivacy.protection import find
+from pdprivacy.releases.table_utility import total_variation
 from pdprivacy.show.numbers import percent
-from pdprivacy.utility import total_variation
 from tests.support.cases import each
 
 AGES, TOWNS, SEXES = tuple(range(10)), ("Aa", "Bb", "Cc"), ("f", "m")
@@ -210,7 +210,7 @@ def test_nulls_are_a_label(private):
 @pytest.mark.parametrize("joint", [True, False])
 def test_several_sensitive_columns_count_per_cell(private, overall, joint, monkeypatch):
     if not joint:
-        monkeypatch.setattr("pdprivacy.releases.disclosure.asked.JOINT", 1)
+        monkeypatch.setattr("pdprivacy.releases.table_risk.JOINT", 1)
     noises = [Geometric("0.2"), Geometric(2)]
     each = np.array(
         [risk.dr_ha(counted(BY, name).to_numpy(), noises, average=None) for name in ("ill", "job")]

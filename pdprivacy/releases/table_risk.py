@@ -1,37 +1,154 @@
-"""A question about a table, checked before it is counted, and the counts with what all noise shares."""
+"""A question about the disclosure risk of a table: its arguments, its noise and its counts."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any, TypeAlias, get_args
+from numbers import Number
+from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import risk
+from pdprivacy.checks import proportion
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism import MECHANISMS, Bounding, Bounds
-from pdprivacy.privacy import Rational, rational
+from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
+from pdprivacy.metadata import KEY
+from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import calibrate, released_by
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
-from pdprivacy.releases.disclosure.options import MEASURED, Noise, Overall, unwrapped
-from pdprivacy.request import Request
-from pdprivacy.risk.disclosure import Question, check_question
-from pdprivacy.risk.reading import readings
+from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
+from pdprivacy.risk.compositions import readings
+from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
+from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
 
-__all__ = ["Counted", "TableNoise", "TableRisk", "by_label", "tables_of"]
+__all__ = ["DEFAULTS", "MARK", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
+__all__ += ["TableRisk", "by_label", "check_average", "check_share", "confidential", "epsilon_range"]
+__all__ += ["levels_of", "unwrapped"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+
+Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
+Overall: TypeAlias = Literal["max", "sum"]
+
+MARK = "confidential"
+MOST_LEVELS = 10_000
+
+
+class Noise(TypedDict, total=False):
+    """The keywords of the noise, which is the noise that `crosstab` adds with the same ones.
+
+    mechanism : "geometric", "laplace", "gaussian", "generalized_gaussian", "staircase" or
+        "discrete_gaussian".
+    delta, p, calibration, bounding : as there.
+    """
+
+    mechanism: MechanismName
+    delta: Rational
+    p: Rational | None
+    calibration: CalibrationName | None
+    bounding: Bounding | None
+
+
+class Measured(Noise, total=False):
+    """The other keywords are those of `dr_ha`; ``method`` is "exact" or "published"."""
+
+    measure: risk.Measure
+    method: Literal["exact", "published"]
+    alpha: Alpha
+    sizes: risk.SizeModel
+    overall: Overall
+    zero_truncated: bool
+    partial: bool
+    attack: risk.Attack
+
+
+DEFAULTS: dict[str, Any] = {
+    "measure": "local",
+    "method": "exact",
+    "alpha": None,
+    "sizes": "observed",
+    "overall": "max",
+    "zero_truncated": True,
+    "partial": False,
+    "attack": "homogeneity",
+    "mechanism": "geometric",
+    "delta": 0,
+    "p": None,
+    "calibration": None,
+    "bounding": None,
+}
+
+NOISE = {name: DEFAULTS[name] for name in Noise.__annotations__}
+
+
+def confidential(frame: pd.DataFrame, kind: str, **words: Any) -> pd.DataFrame:
+    """The frame, marked as the curator's: in its print, and in its ``attrs`` with words about it."""
+    if not any(frame.columns.names):
+        frame.columns.name = MARK
+    frame.attrs[KEY] = {MARK: kind, **words}
+    return frame
+
+
+def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
+    """The privacy losses, and whether there may be several; what a column holds by mistake is not shown."""
+    many = isinstance(epsilon, list | tuple | range | np.ndarray | pd.Index | pd.Series)
+    if not many:
+        level = unwrapped(epsilon)
+        positive(level, "epsilon")
+        return [level], False
+    levels = list(cast("Sequence[Rational]", epsilon)) if getattr(epsilon, "ndim", 1) == 1 else []
+    good = 1 <= len(levels) <= MOST_LEVELS and all(isinstance(level, Number) for level in levels)
+    try:
+        good = good and all(positive(unwrapped(level), "epsilon") for level in levels)
+    except ParameterError:
+        good = False
+    if not good:
+        raise ParameterError(
+            "'epsilon' must be a number or a list of numbers, all positive and finite.",
+            "epsilon=[0.1, 1, 10].",
+        )
+    return [unwrapped(level) for level in levels], True
+
+
+def unwrapped(epsilon: Any) -> Any:
+    """A confidential number as a plain one: what is made of it stays with the curator."""
+    return float(epsilon) if isinstance(epsilon, Confidential) else epsilon
+
+
+LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
+"""Where an epsilon is looked for; the classic calibration of Gaussian noise holds below 1 only."""
+
+
+def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> NDArray[np.float64]:
+    """Where nothing else is asked for: evenly on a logarithmic scale."""
+    check_one_of("calibration", options["calibration"], (*get_args(Calibration), "published", None))
+    return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)
+
+
+def check_average(average: object) -> None:
+    """Refuse what is no average over cells."""
+    check_one_of("average", average, get_args(risk.Average))
+
+
+def check_share(name: str, value: Any, overall: object = "max") -> float:
+    """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
+    check_one_of("overall", overall, get_args(Overall))
+    if overall == "sum":
+        return float(positive(value, name))
+    return proportion(value, name, f"{name}=0.4 is 40 %.")
+
 
 JOINT = 10**7
 """Up to this size the table of all sensitive columns together is counted, and else one per column."""
@@ -132,7 +249,7 @@ class TableRisk:
     method: str
     noise: TableNoise
     overall: Overall
-    measured: dict[str, Any]
+    measured: RiskMeasure
 
     @classmethod
     def of(
@@ -144,67 +261,40 @@ class TableRisk:
                 f"{method!r} is about noise alone, and in a secret part chance hides who is there, too.",
                 "ask the frame that the part was drawn from.",
             )
-        rows, tops = (
-            _columns(protected, by, "by", method),
-            _columns(protected, sensitive, "sensitive", method),
-        )
+        rows = _columns(protected, by, "by", method)
+        tops = _columns(protected, sensitive, "sensitive", method)
         both = [column.name for column in tops if column in rows]
         if both:
             raise ParameterError(
                 f"{both[0]!r} is both in 'by' and in 'sensitive'.", f"leave {both[0]!r} out of by."
             )
+        check_one_of("overall", options["overall"], get_args(Overall))
+        names = [one.name for one in fields(RiskMeasure) if one.name in options]
+        measured = RiskMeasure(**{name: options[name] for name in names})
         for column in tops:
             check_cells((*rows, column), method)
             if column.cells(method) < 2:
                 raise ParameterError(
                     f"'sensitive' must have at least two labels; {column.name!r} is declared with one."
                 )
-        check_one_of("overall", options["overall"], get_args(Overall))
-        measured = {name: options[name] for name in options if name in MEASURED}
-        asked = cls(
-            protected,
-            rows,
-            tops,
-            method,
-            TableNoise.of(protected, rows + tops, options),
-            options["overall"],
-            measured,
-        )
-        asked._check()
-        return asked
-
-    def _check(self) -> None:
-        names = ("measure", "method", "sizes", "attack", "partial", "zero_truncated")
-        asked = {name: self.measured[name] for name in names}
-        check_question(average=None, threshold=self.threshold, **asked)
-        if self.simulated:
-            if self.method != "dr_ha":
+            if measured.alpha is not None:
+                checked_alpha(measured.alpha, None, column.cells(method))
+        if measured.method == "monte_carlo":
+            if method != "dr_ha":
                 raise ParameterError("'method' must be one of 'exact', 'published' here (got 'monte_carlo').")
-            if len(self.sensitive) > 1:
+            if len(tops) > 1:
                 raise ParameterError("method='monte_carlo' is for one sensitive column at a time.")
-            return
-        # the same question about one record: refuses arguments that do not fit each other
-        alpha = self.measured["alpha"]
-        trial = {**self.measured, "sizes": "observed"}
-        if alpha is None and "shrinkage" in self.measured["measure"]:
-            trial["alpha"] = "flat"
-        for column in self.sensitive:
-            one = risk.Cells.of(np.eye(1, column.cells(self.method), dtype=np.int64))
-            risk.dr_ha(one, risk.OnlyNoise(), **trial)
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the risk is found by Monte Carlo."""
-        return bool(self.measured["method"] == "monte_carlo")
+        noise = TableNoise.of(protected, rows + tops, options)
+        return cls(protected, rows, tops, method, noise, options["overall"], measured)
 
     @property
     def words(self) -> dict[str, Any]:
         """What was asked, for ``attrs``: words, and no number of the data."""
         return {
-            "measure": self.measured["measure"],
-            "method": self.measured["method"],
-            "attack": self.measured["attack"],
-            "partial": self.measured["partial"],
+            "measure": self.measured.measure,
+            "method": self.measured.method,
+            "attack": self.measured.attack,
+            "partial": self.measured.partial,
             "overall": self.overall,
             "mechanism": self.noise.name,
             "by": [str(column.name) for column in self.by],
@@ -212,26 +302,17 @@ class TableRisk:
         }
 
     def tables(self) -> list[Integers]:
-        """(N, K) records per cell of ``by`` and label, per sensitive column."""
-        return tables_of(self.protected, self.by, self.sensitive, self.method)
-
-    @property
-    def threshold(self) -> Any:
-        """Below which released counts read as empty."""
-        return self.measured.get("threshold", 0.5)
-
-    def question(self, table: Integers, average: risk.Average | None) -> Question:
-        """What is asked about one table (N, K) of any shape, with what is fitted to it."""
-        names = ("measure", "alpha", "sizes", "zero_truncated", "partial", "attack")
-        asked = {name: self.measured[name] for name in names}
-        return Question.of(risk.Cells.of(table), table, average=average, threshold=self.threshold, **asked)
-
-    def simulated_risks(self, noises: Sequence[Any], average: risk.Average | None) -> risk.Simulated:
-        """By Monte Carlo, one entry per noise."""
-        read, _ = readings(noises, self.threshold)
-        (table,) = self.tables()
-        asked = {name: self.measured[name] for name in ("draws", "postprocess", "rng", "progress")}
-        return self.question(table, average).simulated(table, read, **asked)
+        """(N, K) records per cell of ``by`` and label, per sensitive column; read at once if few enough."""
+        engine, method = self.protected.engine, self.method
+        rows = math.prod(column.cells(method) for column in self.by)
+        labels = [column.cells(method) for column in self.sensitive]
+        if rows * math.prod(labels) <= JOINT or len(labels) == 1:
+            tables = by_label(engine.table((*self.by, *self.sensitive), method).reshape(rows, *labels))
+        else:
+            tables = [engine.table((*self.by, one), method).reshape(rows, -1) for one in self.sensitive]
+        if not tables[0].any():
+            raise ParameterError("The table holds no record, so nobody is at risk.")
+        return tables
 
     def count(self) -> Counted:
         """The tables, counted once."""
@@ -244,13 +325,13 @@ class Counted:
 
     Cells whose compositions agree in every sensitive column have one risk: they are one kind.
 
-    ``questions``: per sensitive column, with its compositions. ``kinds``: (V, columns), the composition of
+    ``fitted``: per sensitive column, with its compositions. ``kinds``: (V, columns), the composition of
     each kind. ``which``: (N,), the kind of each cell of ``by``, -1 where it is empty. ``sizes``: (N,), its
     records.
     """
 
     asked: TableRisk
-    questions: list[Question]
+    fitted: list[FittedRisk]
     kinds: Integers
     which: Integers
     sizes: Integers
@@ -258,8 +339,8 @@ class Counted:
     @classmethod
     def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> Counted:
         """Of tables (N, K), one per sensitive column; fits what is asked to be fitted."""
-        questions = [asked.question(table, None) for table in tables]
-        cells = [question.cells for question in questions]
+        fitted = [asked.measured.fit(table) for table in tables]
+        cells = [one.cells for one in fitted]
         which, kinds = cells[0].which, np.arange(len(cells[0].cells))[:, np.newaxis]
         filled = which >= 0
         for one in cells[1:]:
@@ -268,7 +349,7 @@ class Counted:
             kinds = np.column_stack([kinds[distinct // len(one.cells)], distinct % len(one.cells)])
             which = np.full(len(which), -1, dtype=np.int64)
             which[filled] = inverse.reshape(-1)
-        return cls(asked, questions, kinds, which, np.asarray(cells[0].all_sizes))
+        return cls(asked, fitted, kinds, which, np.asarray(cells[0].all_sizes))
 
     def risks(
         self, noises: Sequence[Any], average: risk.Average | None, progress: bool | None = False
@@ -312,34 +393,34 @@ class Counted:
 
         An interrupt waits for those that are computed, a second or so.
         """
-        read, _ = readings(noises, self.asked.threshold)
-        question, published = self.questions[place], self.asked.measured["method"] == "published"
-        pieces, each = _pieces(question, published)
-        found = np.empty((len(read), len(question.cells.cells)))
+        read, _ = readings(noises, self.asked.measured.threshold)
+        fitted = self.fitted[place]
+        pieces, each = _pieces(fitted)
+        found = np.empty((len(read), len(fitted.cells.cells)))
         turns = list(product(pieces, range(0, len(read), each)))
         for rows, level in shown(turns, len(turns), "risks", progress, long=True, timed=True):
-            some = replace(question, cells=question.cells.at(rows))
-            found[level : level + each, rows] = some.of_compositions(read[level : level + each], published)
+            some = replace(fitted, cells=fitted.cells.at(rows))
+            found[level : level + each, rows] = some.risks(read[level : level + each])
         return found
 
 
-def _pieces(question: Question, published: bool) -> tuple[list[Integers], int]:
+def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
     """Which compositions are computed at a time, and for how many kinds of noise.
 
     All of them, where they share more than they would take apart: the priors of a shrinkage risk, the laws of
     released counts of an attack.
     """
-    cells = question.cells
+    asked, cells = fitted.asked, fitted.cells
     labels, place = cells.compositions.shape[1], np.arange(len(cells.cells))
     size, each = len(place), min(os.cpu_count() or 1, 8)
-    if not published and question.attack == "homogeneity":
-        if question.measure == "local":
+    if asked.method == "exact" and asked.attack == "homogeneity":
+        if asked.measure == "local":
             size, each = AT_ONCE, 64
-        elif question.measure == "expected":
+        elif asked.measure == "expected":
             size, each = max(WORK // (labels * math.isqrt(int(cells.sizes.max()))), FEWEST), 8
-        elif question.measure == "marginal":
-            assert question.sizes is not None
-            size, each = max(WORK // (labels * int(question.sizes.values.max())), FEWEST), 8
+        elif asked.measure == "marginal":
+            assert fitted.sizes is not None
+            size, each = max(WORK // (labels * int(fitted.sizes.values.max())), FEWEST), 8
             # those of the same proportions are computed once
             place = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
     return [place[start : start + size] for start in range(0, len(place), size)], each
@@ -355,21 +436,6 @@ def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple
             f"{name}={list(labels)!r}." if typed else None,
         )
     return columns_of(protected, labels, method)
-
-
-def tables_of(
-    protected: Protected, by: Sequence[Column], sensitive: Sequence[Column], method: str
-) -> list[Integers]:
-    """(N, K) records per cell of ``by`` and label, per sensitive column; all read at once if few enough."""
-    rows = math.prod(column.cells(method) for column in by)
-    labels = [column.cells(method) for column in sensitive]
-    if rows * math.prod(labels) <= JOINT or len(labels) == 1:
-        tables = by_label(protected.engine.table((*by, *sensitive), method).reshape(rows, *labels))
-    else:
-        tables = [protected.engine.table((*by, column), method).reshape(rows, -1) for column in sensitive]
-    if not tables[0].any():
-        raise ParameterError("The table holds no record, so nobody is at risk.")
-    return tables
 
 
 def by_label(joint: Integers) -> list[Integers]:

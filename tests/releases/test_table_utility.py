@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln
 
-from pdprivacy import utility
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, GeneralizedGaussian, Geometric, Laplace, Staircase
-from pdprivacy.utility import marginals, total_variation
+from pdprivacy.noise import noise_sums, simulator
+from pdprivacy.releases import table_utility
+from pdprivacy.releases.table_utility import marginals, total_variation
 
 NOISE = {
     "laplace": lambda epsilon: Laplace(epsilon, 1, l0_sensitivity=1),
@@ -119,7 +120,7 @@ def test_sums_have_the_variance_of_their_pieces(name, pieces):
     # 200,000 draws: the sample variance has a relative standard error below 0.005 (excess kurtosis at
     # most 3.3 here). 6 comparisons at 5 of these: one false alarm in 300,000 choices of the seed.
     mechanism = NOISE[name](0.7)
-    drawn = utility.noise_sums(name, mechanism.scale, pieces, (100, 2000), utility.simulator(6))
+    drawn = noise_sums(name, mechanism.scale, pieces, (100, 2000), simulator(6))
     assert np.var(drawn) == pytest.approx(pieces * mechanism.std**2, rel=0.027)
     assert abs(drawn.mean()) < 5 * math.sqrt(pieces / 200_000) * mechanism.std
     assert (name == "geometric") == (drawn == np.rint(drawn)).all()
@@ -178,7 +179,7 @@ def test_batches_leave_nothing_out(monkeypatch):
     # Two comparisons at 5 standard errors: one false alarm in a million choices of the seed.
     whole, first = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=1)
     for numbers in (1, 100):
-        monkeypatch.setattr(utility, "NUMBERS", numbers)
+        monkeypatch.setattr(table_utility, "NUMBERS", numbers)
         found, error = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=2)
         assert error == pytest.approx(first, rel=0.2)
         assert abs(found - whole) < 5 * math.hypot(first, error)

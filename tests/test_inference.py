@@ -20,7 +20,7 @@ from scipy import integrate, stats
 import pdprivacy
 from pdprivacy import Column, Domain, combine, metadata
 from pdprivacy.errors import MetadataError, ParameterError
-from pdprivacy.pooling import Pooled, pool
+from pdprivacy.inference import Pooled, pool
 
 Z = 4.75
 NAMES = ["estimate", "variance", "standard_error", "degrees_of_freedom", "lower", "upper"]
@@ -773,6 +773,53 @@ def test_intervals_of_five_releases_cover_the_population(n, law, kind):
     # with the noise left out the same numbers are covered far too seldom
     quiet = side_by_side(statistics + drawn, kind, error=0.0, value_bounds=[0, 1], rows=n)
     assert covered(combine(quiet, noise="known", **more), truth) < 0.95 - 10 * margin(0.95)
+
+
+CELLS, FEW = 1000, 100
+LABELS = [f"cell {place:04d}" for place in range(CELLS)]
+RARE = Domain((Column("x", "category", categories=tuple(LABELS)),))
+
+
+def coverage_of_rare_cells(epsilon, bounding, releases, seed):
+    """How often 95 % intervals hold the shares of these data, and those of their population."""
+    rng = np.random.default_rng(seed)
+    data, population = [], []
+    for _ in range(5):
+        codes = rng.integers(0, CELLS, FEW)
+        frame = pd.DataFrame({"x": pd.Categorical.from_codes(codes, LABELS)})
+        private = pdprivacy.protect(frame, RARE, epsilon=10**6)
+        shares = [
+            private.dp.value_counts(
+                "x",
+                normalize=True,
+                epsilon=epsilon,
+                mechanism="laplace",
+                bounding=bounding,
+                sort=False,
+                rng=int(rng.integers(2**31)),
+            )
+            for _ in range(releases)
+        ]
+        truth = np.bincount(codes, minlength=CELLS) / FEW
+        data.append(covered(combine(shares, within=0), truth))
+        population.append(covered(combine(shares, rows=FEW), 1 / CELLS))
+    return np.mean(data), np.mean(population)
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("epsilon", [20, 1])
+@pytest.mark.parametrize("releases", [1, 5])
+def test_intervals_of_clamped_shares_of_many_empty_cells_cover(epsilon, releases):
+    """A tenth of the cells has a record; a bound cuts half of the noise of the others."""
+    data, population = coverage_of_rare_cells(epsilon, "clamp", releases, 11)
+    assert min(data, population) > 0.95
+
+
+def test_intervals_for_the_population_need_records_of_each_kind():
+    """As the docstring says: a share near 0 tells little of its sampling variance."""
+    data, population = coverage_of_rare_cells(20, None, 1, 12)
+    assert data > 0.94
+    assert 0.75 < population < 0.9
 
 
 def test_five_releases_of_a_fifth_of_the_loss_are_wider_than_one():

@@ -1,0 +1,563 @@
+"""For the curator: what a table would disclose before it is released.
+
+CONFIDENTIAL: all of it is computed from the confidential counts. Nothing is charged, and nothing of it
+may be released. What may leave with a release is the risk in its own metadata, and the column ``dr_ha``
+of the budget's entries: these are made of released counts.
+
+A table is that of `crosstab`: cells of quasi-identifiers (``by``) and labels of a sensitive column,
+where nulls are a label if they are declared.
+
+Source: F. Liu, X. Zhao (2023), "Disclosure risk from homogeneity attack in differentially privately
+sanitized frequency distribution".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pdprivacy import accounting, risk
+from pdprivacy.checks import whole
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.noise import RandomState, simulator
+from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
+from pdprivacy.protection import Protected, ProtectedFrame, find
+from pdprivacy.release.spec import spelled
+from pdprivacy.releases.columns import Labels, cell_index, check_cells, check_flag
+from pdprivacy.releases.curator import marked
+from pdprivacy.releases.table_risk import (
+    DEFAULTS,
+    MARK,
+    NOISE,
+    Alpha,
+    Measured,
+    Noise,
+    Overall,
+    TableRisk,
+    check_average,
+    check_share,
+    confidential,
+    epsilon_range,
+    levels_of,
+    unwrapped,
+)
+from pdprivacy.risk.compositions import readings
+from pdprivacy.show import pages
+
+__all__ = ["Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "repeated_risk", "risk_curve"]
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@marked
+@spelled(Noise, NOISE)
+def dr_ha(
+    protected: Protected,
+    by: Labels,
+    sensitive: Labels,
+    epsilon: Rational | Sequence[Rational],
+    measure: risk.Measure = "local",
+    average: risk.Average | None = "cells",
+    method: risk.Method = "exact",
+    alpha: Alpha = None,
+    sizes: risk.SizeModel = "observed",
+    *,
+    overall: Overall = "max",
+    zero_truncated: bool = True,
+    partial: bool = False,
+    attack: risk.Attack = "homogeneity",
+    threshold: float = 0.5,
+    draws: int = 1000,
+    postprocess: Callable[[Any], Any] | None = None,
+    rng: RandomState = None,
+    progress: bool | None = None,
+    **noise: Unpack[Noise],
+) -> Any:
+    """CONFIDENTIAL, for the curator: the homogeneity-attack disclosure risk of a table with noise.
+
+    The probability that a cell of the quasi-identifiers ``by`` shows one single label of ``sensitive``
+    after noise, and that some of its records have it. Nothing is charged.
+
+    measure : "local", of the counts as they are; "expected", over multinomial counts of the cell's
+        size; "shrinkage", over Dirichlet(``alpha``) proportions too (None: fitted); "marginal" and
+        "marginal_shrinkage", over the ``sizes`` of cells too ("observed", "poisson" or "negative_binomial",
+        given one record or more with ``zero_truncated``).
+    average : over non-empty cells ("cells") or their records ("records"); None: the risk of each cell.
+    method : "exact"; "published", the source's closed forms; "monte_carlo", by ``draws`` tables of one
+        sensitive column (``postprocess``: what is done to each noisy table, cells by labels; ``rng``: a seed
+        or generator).
+    overall : of several sensitive columns, per cell the largest risk ("max") or the sum of risks ("sum").
+    partial, attack, threshold : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
+    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+        (``pdprivacy.show.progress``).
+
+    Returns a float for one epsilon, a Series indexed by epsilon for several; with ``average=None`` a
+    Series over the cells (NaN where empty), or a DataFrame, cells by epsilon. "monte_carlo": a DataFrame
+    with the columns "risk" and "standard_error".
+
+    Source: Liu, Zhao (2023), definitions 6 to 11 and section 4.3, exact for heterogeneous cells too.
+
+    Raises ParameterError, DeclarationError, TableTooLargeError (above 1e8 cells).
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.dr_ha("sex", "ill", epsilon=[0.1, 1, 10]).round(2)
+    epsilon
+    0.1     0.39
+    1.0     0.46
+    10.0    0.50
+    Name: dr_ha (confidential), dtype: float64
+    """
+    levels, many = levels_of(epsilon)
+    check_one_of("average", average, ("cells", "records", None))
+    options = {
+        **noise,
+        "measure": measure,
+        "method": method,
+        "alpha": alpha,
+        "sizes": sizes,
+        "overall": overall,
+        "zero_truncated": zero_truncated,
+        "partial": partial,
+        "attack": attack,
+        "threshold": threshold,
+    }
+    asked = TableRisk.of(protected, by, sensitive, "dr_ha", options)
+    if postprocess is not None and method != "monte_carlo":
+        raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
+    noises = [asked.noise.at(level) for level in levels]
+    index: pd.Index[Any] = pd.Index([float(positive(level, "epsilon")) for level in levels], name="epsilon")
+    if method == "monte_carlo":
+        generator, (table,) = simulator(rng), asked.tables()
+        read, _ = readings(noises, asked.measured.threshold)
+        found = asked.measured.fit(table).simulated(
+            table, read, average, draws, postprocess, generator, progress
+        )
+        return _simulated(found, asked.by, index, many=many, each_cell=average is None)
+    risks = asked.count().risks(noises, average, progress)
+    name = f"dr_ha ({MARK})"
+    if average is not None:
+        return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
+    cells = cell_index(asked.by, "dr_ha")
+    if not many:
+        return pd.Series(risks[0], index=cells, name=name)
+    return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
+
+
+def _simulated(
+    found: risk.Simulated, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool
+) -> pd.DataFrame:
+    pieces = dict(zip(("risk", "standard_error"), map(np.asarray, found), strict=True))
+    if not each_cell:
+        frame = pd.DataFrame(pieces, index=index)
+    else:
+        cells = cell_index(by, "dr_ha")
+        if not many:
+            frame = pd.DataFrame({name: values[0] for name, values in pieces.items()}, index=cells)
+        else:
+            frames = {
+                name: pd.DataFrame(values.T, index=cells, columns=index) for name, values in pieces.items()
+            }
+            return pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
+    frame.columns.name = f"dr_ha ({MARK})"
+    return frame
+
+
+@spelled(Measured, DEFAULTS)
+def risk_curve(
+    protected: Protected,
+    by: Labels,
+    sensitive: Labels,
+    epsilon: Rational | Sequence[Rational] | None = None,
+    *,
+    progress: bool | None = None,
+    **options: Unpack[Measured],
+) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: the disclosure risk against epsilon, with its limits.
+
+    ``epsilon``: by default 51 numbers from 0.001 to 100 (0.999 for the classic calibration), evenly on a
+    logarithmic scale. ``progress``: a bar, which needs tqdm (None: where it is long).
+
+    Returns a DataFrame indexed by epsilon in ascending order, with both averages as columns, over "cells"
+    and over "records"; the first row, 0.0, is the limit of ever more noise, the last, inf, that of none: for
+    the local risk the share of homogeneous cells. ``curve.dp.plot()`` draws it.
+
+    Source: Liu, Zhao (2023), sections 4 and 5.
+
+    Raises as `dr_ha`.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.risk_curve("sex", "ill", epsilon=1).round(2)
+    local risk (confidential)  cells  records
+    epsilon
+    0.0                         0.38     0.42
+    1.0                         0.46     0.44
+    inf                         0.50     0.33
+    """
+    levels, _ = levels_of(epsilon_range(options) if epsilon is None else epsilon)
+    asked = TableRisk.of(protected, by, sensitive, "risk_curve", options)
+    numbers = sorted({positive(level, "epsilon") for level in levels})
+    between = [asked.noise.at(number) for number in numbers]
+    noises = [asked.noise.widest, *between, risk.NoNoise()]
+    counted = asked.count()
+    index = pd.Index([0.0, *map(float, numbers), math.inf], name="epsilon")
+    curve = pd.DataFrame(counted.averages(noises, progress), index=index)
+    curve.columns.name = f"{asked.measured.measure} risk ({MARK})"
+    return confidential(curve, "risk_curve", **asked.words)
+
+
+@spelled(Measured, DEFAULTS)
+def choose_epsilon(
+    protected: Protected,
+    by: Labels,
+    sensitive: Labels,
+    max_risk: float = 0.4,
+    *,
+    average: risk.Average = "cells",
+    progress: bool | None = None,
+    **options: Unpack[Measured],
+) -> Confidential:
+    """CONFIDENTIAL, for the curator: the largest epsilon whose disclosure risk is at most ``max_risk``.
+
+    Looked for from 0.001 to 100 (0.999 for the classic calibration), to six digits; inf where even no noise
+    keeps the risk that low. The risk of a table with mixed cells may fall and rise again: the largest
+    epsilon counts. Found on 51 numbers and between them; a dip narrower than a step may be missed.
+
+    The choice depends on the confidential table, so the number itself tells something of it: publish
+    a rounded one, and take this for guidance. ``progress``: bars, which need tqdm (None: where it is long).
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=10)
+    >>> epsilon = round(private.dp.choose_epsilon("sex", "ill", max_risk=0.45), 1)
+
+    Raises as `dr_ha`; ParameterError where no such epsilon is found.
+    """
+    most = check_share("max_risk", max_risk, options["overall"])
+    check_average(average)
+    asked = TableRisk.of(protected, by, sensitive, "choose_epsilon", options)
+    grid = [float(f"{level:.6g}") for level in epsilon_range(options)]
+    for level in grid:
+        asked.noise.at(level)  # refuses before any count is read
+    counted = asked.count()
+
+    def risk_at(level: float) -> float:
+        return float(counted.risks([asked.noise.at(level)], average, progress)[0])
+
+    risks = counted.risks([asked.noise.at(level) for level in grid], average, progress)
+    if risks[-1] <= most:
+        limit = counted.risks([risk.NoNoise()], average, progress)[0]
+        return Confidential(math.inf if limit <= most else grid[-1])
+    for place in range(len(grid) - 2, -1, -1):
+        low = grid[place]
+        if risks[place] > most and place and risks[place - 1] >= risks[place] <= risks[place + 1]:
+            low = _lowest(risk_at, grid[place - 1], grid[place + 1])  # the curve falls and rises here
+        if risks[place] <= most or risk_at(low) <= most:
+            return Confidential(_last(risk_at, low, grid[place + 1], most))
+    raise ParameterError(
+        f"No epsilon from {grid[0]:g} to {grid[-1]:g} keeps the risk at or below 'max_risk'.",
+        "a larger max_risk, fewer columns in by, or coarser bins.",
+    )
+
+
+def _last(risk_at: Callable[[float], float], low: float, high: float, most: float) -> float:
+    """Between an epsilon that meets ``most`` and one that does not, the last of six digits that does."""
+    while low < (middle := float(f"{math.sqrt(low * high):.6g}")) < high:
+        if risk_at(middle) <= most:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _lowest(risk_at: Callable[[float], float], low: float, high: float) -> float:
+    """Where the risk is lowest between the two, by golden sections of the logarithm."""
+    share = (math.sqrt(5) - 1) / 2
+    a, b = math.log(low), math.log(high)
+    c, d = b - share * (b - a), a + share * (b - a)
+    at_c, at_d = risk_at(math.exp(c)), risk_at(math.exp(d))
+    for _ in range(25):
+        if at_c < at_d:
+            b, d, at_d = d, c, at_c
+            c = b - share * (b - a)
+            at_c = risk_at(math.exp(c))
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + share * (b - a)
+            at_d = risk_at(math.exp(d))
+    return float(f"{math.exp(c if at_c < at_d else d):.6g}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Homogeneity:
+    """CONFIDENTIAL: how many cells and records a homogeneity attack would disclose without noise.
+
+    summary : rows "homogeneous", "heterogeneous" and "all"; columns "cells" (non-empty ones), "records"
+        and "share of records".
+    exposed : the most exposed cells, by their labels: the "label" that most of their records have, their
+        "records", and the "share" of them that have it. Homogeneous cells first, larger ones first.
+    """
+
+    summary: pd.DataFrame
+    exposed: pd.DataFrame
+
+    confidential: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"
+
+    def _repr_html_(self) -> str:
+        return pages.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
+
+
+def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:
+    """CONFIDENTIAL, for the curator: the homogeneous cells of the confidential table, and the most exposed.
+
+    ``top``: how many cells are listed. Returns `Homogeneity`.
+
+    Source: Liu, Zhao (2023), definitions 4 and 5.
+
+    Raises ParameterError, DeclarationError, TableTooLargeError.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> private.dp.homogeneity("sex", "ill").exposed
+    confidential  label  records  share
+    sex
+    m              True        1    1.0
+    f             False        2    0.5
+    """
+    top = whole(top, "top", 1)
+    asked = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
+    if len(asked.sensitive) > 1:
+        raise ParameterError("'sensitive' must be one column here.")
+    (table,) = asked.tables()
+    filled = np.flatnonzero(table.any(axis=1))
+    table = table[filled]
+    sizes, largest = table.sum(axis=1), table.max(axis=1)
+    same = sizes == largest
+    cells = np.array([same.sum(), (~same).sum(), len(same)])
+    records = np.array([sizes[same].sum(), sizes[~same].sum(), sizes.sum()])
+    summary = pd.DataFrame(
+        {"cells": cells, "records": records, "share of records": records / records[-1]},
+        index=pd.Index(["homogeneous", "heterogeneous", "all"]),
+    )
+    shares = largest / sizes
+    first = np.lexsort((-sizes, -shares))[:top]  # stable: ties in the order of the table
+    labels = cell_index(asked.sensitive, "homogeneity").to_numpy(dtype=object)
+    exposed = pd.DataFrame(
+        {"label": labels[table[first].argmax(axis=1)], "records": sizes[first], "share": shares[first]},
+        index=_cells_at(asked.by, filled[first], "homogeneity"),
+    )
+    return Homogeneity(confidential(summary, "homogeneity"), confidential(exposed, "most exposed"))
+
+
+def _cells_at(columns: Sequence[Column], places: Integers, method: str) -> pd.Index[Any]:
+    """`cell_index` at some places, without the others."""
+    if len(columns) == 1:
+        return cell_index(columns, method)[places]
+    codes = np.unravel_index(places, [column.cells(method) for column in columns])
+    levels = [
+        cell_index([column], method).to_numpy(dtype=object)[code]
+        for column, code in zip(columns, codes, strict=True)
+    ]
+    return pd.MultiIndex.from_arrays(levels, names=[column.name for column in columns])
+
+
+@spelled(Measured, DEFAULTS)
+def repeated_risk(
+    protected: Protected,
+    publications: Sequence[Mapping[str, Any]],
+    *,
+    average: risk.Average = "cells",
+    spent: bool = False,
+    progress: bool | None = None,
+    **options: Unpack[Measured],
+) -> pd.DataFrame:
+    """CONFIDENTIAL, for the curator: the disclosure risk of several publications, one after the other.
+
+    publications : mappings with the keys ``by``, ``sensitive``, ``epsilon`` and, if wanted, ``delta`` (by
+        default the keyword of the call) and ``frame``: another protected frame of new records, a cohort of
+        its own (vertical growth); by default this one. Later publications of a cohort may have other or
+        more columns (horizontal growth).
+    overall : per cell, over sensitive columns and over the publications of a cohort so far: the largest risk
+        ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
+    spent : whether the losses start from what the budget of each frame has spent already.
+    progress : bars, one per publication, which need tqdm; None: where it is long.
+
+    Each publication is evaluated at the composed loss of all publications so far of its cohort, which
+    is at least what was lost about the columns of this one (footnote 3 of the source). Noise that takes
+    no delta is that of the composed epsilon alone: a delta spent by others is then not counted.
+
+    Returns a DataFrame indexed by "publication": ``cohort``, ``by``, ``sensitive``, ``epsilon``, the ``risk``
+    of the publication, averaged over its own cells, the ``overall`` risk of its cohort, averaged over the
+    non-empty cells of all ``by`` columns so far (in each, a publication counts with the risk of the cell of
+    its own that holds it), ``epsilon_so_far`` and ``delta_so_far``. The overall risk of
+    a cell never falls; the average over cells may, where new columns split cells into unlike numbers of
+    them, and that over records does not.
+
+    Source: Liu, Zhao (2023), section 4.3.
+
+    Raises as `dr_ha`; ParameterError for a frame that shares its budget with another cohort, whose
+    records are not new ones then.
+
+    >>> import pandas as pd
+    >>> from pdprivacy import Column, Domain
+    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
+    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
+    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
+    >>> private = frame.dp.protect(domain, epsilon=1)
+    >>> twice = [{"by": "sex", "sensitive": "ill", "epsilon": 0.5}] * 2
+    >>> private.dp.repeated_risk(twice)["epsilon_so_far"].tolist()
+    [0.5, 1.0]
+    """
+    check_average(average)
+    check_flag("spent", spent)
+    steps = _steps(protected, publications, spent, options)
+    rows, counted = [], {}
+    for step in steps:
+        asked = step.asked
+        names = [tuple(column.name for column in side) for side in (asked.by, asked.sensitive)]
+        key = (step.cohort.number, *names)
+        if key not in counted:
+            counted[key] = asked.count()
+        cells, sizes = counted[key].risks([step.noise], None, progress)[0], counted[key].sizes
+        step.cohort.past.append((asked.by, cells))
+        rows.append(
+            {
+                "cohort": step.cohort.number,
+                "by": ", ".join(str(column.name) for column in asked.by),
+                "sensitive": ", ".join(str(column.name) for column in asked.sensitive),
+                "epsilon": step.epsilon,
+                "risk": _mean(cells[sizes > 0], sizes[sizes > 0], average),
+                "overall": _overall(step, average),
+                "epsilon_so_far": float(step.so_far.epsilon),
+                "delta_so_far": float(step.so_far.delta),
+            }
+        )
+    frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="publication"))
+    return confidential(frame, "repeated_risk")
+
+
+@dataclass(slots=True, eq=False)
+class _Cohort:
+    """The records of one frame, and what its publications so far have in common.
+
+    ``losses``: of each publication. ``columns``: of all of them. ``past``: for each publication whose risk is
+    known the columns and the risks of their cells (N,).
+    """
+
+    number: int
+    facts: Protected
+    losses: list[Pure | Approx]
+    columns: tuple[Column, ...] = ()
+    past: list[tuple[tuple[Column, ...], Floats]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One publication: what is asked, the composed loss so far, and all columns of its cohort so far."""
+
+    cohort: _Cohort
+    asked: TableRisk
+    epsilon: float
+    so_far: Pure | Approx
+    noise: Any
+    columns: tuple[Column, ...]
+
+
+KEYS = ("by", "sensitive", "epsilon", "delta", "frame")
+
+
+def _steps(protected: Protected, publications: Any, spent: bool, options: Measured) -> list[_Step]:
+    """All publications, checked before any count is read."""
+    if isinstance(publications, Mapping | str) or not isinstance(publications, Sequence) or not publications:
+        raise ParameterError(
+            "'publications' must be a list of mappings.",
+            'repeated_risk([{"by": "age", "sensitive": "health", "epsilon": 0.5}]).',
+        )
+    cohorts: list[_Cohort] = []
+    steps = []
+    for one in publications:
+        if not isinstance(one, Mapping) or not set(KEYS[:3]) <= set(one) <= set(KEYS):
+            raise ParameterError(
+                "Each of 'publications' must map 'by', 'sensitive' and 'epsilon', if wanted 'delta', 'frame'."
+            )
+        cohort = _cohort(cohorts, _facts(protected, one.get("frame")), spent)
+        cost = loss(unwrapped(one["epsilon"]), unwrapped(one.get("delta", options["delta"])))
+        cohort.losses.append(cost)
+        so_far = accounting.compose(cohort.losses)
+        assert isinstance(so_far, Pure | Approx)
+        # the noise itself is asked for below, at the composed loss
+        asked = TableRisk.of(cohort.facts, one["by"], one["sensitive"], "repeated_risk", options)
+        noise = asked.noise.at(so_far.epsilon, so_far.delta if asked.noise.takes_delta else 0)
+        cohort.columns += tuple(column for column in asked.by if column not in cohort.columns)
+        check_cells(cohort.columns, "repeated_risk")
+        steps.append(_Step(cohort, asked, float(cost.epsilon), so_far, noise, cohort.columns))
+    return steps
+
+
+def _facts(protected: Protected, frame: Any) -> Protected:
+    if frame is None:
+        return protected
+    if not isinstance(frame, pd.DataFrame | ProtectedFrame):
+        raise ParameterError(f"'frame' must be a protected DataFrame (got {type(frame).__name__}).")
+    return find(frame)
+
+
+def _cohort(cohorts: list[_Cohort], facts: Protected, spent: bool) -> _Cohort:
+    """The cohort of these records; a new one is noted."""
+    for known in cohorts:
+        if known.facts is facts:
+            return known
+        if known.facts.budget == facts.budget:
+            raise ParameterError(
+                "A 'frame' shares its budget with another one, so its records are not new ones.",
+                "protect new records with a budget of their own.",
+            )
+    before = facts.budget.composed if spent else None
+    cohorts.append(_Cohort(len(cohorts) + 1, facts, [] if before is None else [before]))
+    return cohorts[-1]
+
+
+def _mean(risks: Floats, sizes: Integers, average: risk.Average) -> float:
+    return float(np.average(risks, weights=sizes if average == "records" else None))
+
+
+def _overall(step: _Step, average: risk.Average) -> float:
+    """The risk of all publications of the cohort so far, over the finest cells."""
+    sizes = step.asked.protected.engine.table(step.columns, "repeated_risk")
+    filled = np.flatnonzero(sizes)
+    codes = np.unravel_index(filled, [column.cells("repeated_risk") for column in step.columns])
+    code_of = dict(zip((column.name for column in step.columns), codes, strict=True))
+    together = np.maximum if step.asked.overall == "max" else np.add
+    total = np.zeros(len(filled))
+    for by, risks in step.cohort.past:
+        shape = [column.cells("repeated_risk") for column in by]
+        place = np.ravel_multi_index(tuple(code_of[column.name] for column in by), shape)
+        total = together(total, risks[place])
+    return _mean(total, sizes[filled], average)
