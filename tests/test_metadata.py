@@ -385,9 +385,9 @@ def _absorb(monkeypatch) -> None:
     def wide_counts(self, size, source):
         return np.array([2**56] * size, dtype=object)  # 2**56 plus less than 8 is 2**56 in a double
 
-    monkeypatch.setattr(Laplace, "draw", wide)
-    monkeypatch.setattr(Gaussian, "draw", wide)
-    monkeypatch.setattr(Geometric, "draw", wide_counts)
+    monkeypatch.setattr(Laplace, "_noise", wide)
+    monkeypatch.setattr(Gaussian, "_noise", wide)
+    monkeypatch.setattr(Geometric, "_noise", wide_counts)
 
 
 @pytest.mark.full(keep=3)

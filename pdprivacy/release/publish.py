@@ -122,7 +122,7 @@ def published(
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[R, float | None]:
     """The released object with its metadata, and the disclosure risk that was reached."""
-    made = [make(result) for result in results]
+    made = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
         made = [(dated(one, timelines), in_seconds(errors, timelines)) for one, errors in made]

@@ -123,29 +123,22 @@ class Result:
             biases = (*_made(answer, price, bounding), None, None)
         elif bounding is not None and self.offsets is not None:
             biases = _own(answer, price, self.offsets, bounding)
+        if self.offsets is not None:  # exactly the quantile of the noise, which bounding does not widen
+            half = _own_half(price.mechanisms, LEVEL)
+        elif answer.interval is not None:  # the distance to the farther end
+            lower, upper = answer.interval(LEVEL)
+            half = np.maximum(upper - answer.values, answer.values - lower)
+        else:
+            half = np.full(np.shape(answer.values), np.nan)
         return Errors(
             answer.standard_error,
-            self._plus_minus(),
+            half + np.asarray(answer.rounding),
             *biases,
             answer.lower,
             answer.upper,
             answer.uncounted,
             answer.effective_rows,
         )
-
-    def _plus_minus(self) -> Any:
-        """Half the width of the interval around each released number.
-
-        A noisy number of its own: exactly the quantile of its noise, which bounding does not widen.
-        Else the distance to the farther end of its interval. Rounding comes on top.
-        """
-        answer = self.answer
-        if self.offsets is not None:
-            return _own_half(self.price.mechanisms, LEVEL) + answer.rounding
-        if answer.interval is None:
-            return np.full(np.shape(answer.values), np.nan)
-        lower, upper = answer.interval(LEVEL)
-        return np.maximum(upper - answer.values, answer.values - lower) + np.asarray(answer.rounding)
 
     def interval(self, level: float) -> Ends:
         """The ends of the intervals of this level, before rounding."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -170,12 +170,11 @@ class Means:
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         counts = [noisy[place] for place in self.counted.places]
-        columns = [*zip(self.quantities, counts, noisy[-len(counts) :], strict=True)]
-        means = [mean_of(*column) for column in columns]
-        values, errors = (np.array(numbers) for numbers in zip(*means, strict=True))
+        columns = self.quantities, counts, noisy[-len(counts) :]
+        values, errors = np.transpose([*map(mean_of, *columns)])
 
         def interval(level: float) -> Ends:
-            return beside([mean_interval(level, *column) for column in columns])
+            return beside([*map(partial(mean_interval, level), *columns)])
 
         return Answer(values, errors, 0.0, *self.ends, interval)
 
