@@ -130,6 +130,7 @@ def to_json(events: Events) -> list[dict[str, Any]]:
     ------
     ParameterError : anything but a sequence of pairs; a number of 4000 digits or more.
 
+    >>> from pdprivacy import Pure
     >>> to_json([(Event(Pure(0.1)), 3)])
     [{'loss': {'epsilon': '1/10'}, 'count': 3}]
     """
@@ -156,6 +157,7 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
     ------
     ParameterError : anything that `to_json` does not write.
 
+    >>> from pdprivacy import Pure
     >>> from_json([{"loss": {"epsilon": "1/10"}, "count": 3}]) == [(Event(Pure(0.1)), 3)]
     True
     """

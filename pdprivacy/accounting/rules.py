@@ -421,6 +421,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     ------
     ParameterError : an unknown name; "filter" or "zcdp" under a cap that it has no meaning for.
 
+    >>> from pdprivacy import ZCDP, Approx
     >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))
     True
     """

@@ -185,8 +185,7 @@ class Account:
                     "The sum of all losses would be too large, or have too many digits to be kept exactly.",
                     "state losses in decimals of few digits.",
                 )
-        unstated = self.unstated or isinstance(cost, ZCDP)
-        after = Account(terms, spent, sums, unstated, self.charges + 1)
+        after = Account(terms, spent, sums, self.unstated or isinstance(cost, ZCDP), self.charges + 1)
         texts, now = (asked.label, asked.mechanism), datetime.now(UTC)
         return Entry(after.charges, *texts, cost, count, counted, asked.events, now, after, asked.release)
 

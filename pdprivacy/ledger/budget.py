@@ -366,11 +366,10 @@ class Budget:
 
         Raises ParameterError for something else than axes, MissingExtraError without matplotlib.
         """
-        from pdprivacy.show import pages
-        from pdprivacy.show.plots import draw_budget
+        from pdprivacy.show import pages, plots
 
         account, entries = pages.read_table(self._book)
-        return draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
+        return plots.draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
 
     def __repr__(self) -> str:
         from pdprivacy.show import pages

@@ -311,7 +311,13 @@ class Chain:
             reader.head = reader.last()
             if reader.head != seen:
                 reader.settle()
-                _check_seen(reader, seen)
+                row = None if seen is None else reader.at(seen.number)
+                if seen is not None and (row is None or row.hash != seen.hash):
+                    raise TamperedLedgerError(
+                        "The ledger does not hold what it held before: an older copy, or another ledger, was "
+                        "put in its place. It is not used.",
+                        RESTORE,
+                    )
                 if writes and reader.head is not None:
                     reader.checked(reader.head.number)
             return work(reader), reader.head
@@ -347,14 +353,3 @@ class Chain:
     def head(self) -> Row | None:
         """The last record."""
         return self.read(lambda reader: reader.head)
-
-
-def _check_seen(reader: Reader, seen: Row | None) -> None:
-    """Refuse a ledger without a record that this process has seen in it."""
-    row = None if seen is None else reader.at(seen.number)
-    if seen is not None and (row is None or row.hash != seen.hash):
-        raise TamperedLedgerError(
-            "The ledger does not hold what it held before: an older copy, or another ledger, was put in "
-            "its place. It is not used.",
-            RESTORE,
-        )

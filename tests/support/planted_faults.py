@@ -1239,8 +1239,8 @@ FAULTS = (
     PlantedFault(
         "older copy of a ledger taken for the ledger",
         "ledger/store.py",
-        "    if seen is not None and (row is None or row.hash != seen.hash):",
-        "    if False:",
+        "                if seen is not None and (row is None or row.hash != seen.hash):",
+        "                if False:",
         ("tests/ledger/test_budgets.py::test_an_older_copy_is_told_by_the_head",),
     ),
     PlantedFault(
