@@ -40,8 +40,8 @@ MODULES = {
         "var",
     ),
     "omission": ("compare_sampling", "compare_suppression"),
-    "regression": ("ols",),
     "parts": ("partition", "sample", "suppress_outliers"),
+    "regression": ("ols",),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
 }
