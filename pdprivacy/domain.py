@@ -19,8 +19,8 @@ import numpy as np
 from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
-from pdprivacy.show.markup import aligned, printable, table
-from pdprivacy.show.numbers import number_text
+from pdprivacy.show.markup import aligned, table
+from pdprivacy.show.numbers import number_text, printable
 from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
