@@ -90,10 +90,14 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                 _distinct(errors) if statistic in TABLES else errors
             )
         table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        told = {name: stored[name] for name in ("statistic", "columns", "mechanism", "filters", "lineage")}
-        told["by"] = View.of(released).by
-        assumed = {"rows": assumption.rows, "at": None if at is None else float(at)}
-        table.attrs[PLAN] = {**told, "normalize": stored["normalize"], **assumed}
+        asked = ("statistic", "columns", "mechanism", "filters", "lineage")
+        table.attrs[PLAN] = {
+            **{name: stored[name] for name in asked},
+            "by": View.of(released).by,
+            "normalize": stored["normalize"],
+            "rows": assumption.rows,
+            "at": None if at is None else float(at),
+        }
         return table
 
     signature, own = inspect.signature(verb), inspect.signature(method).parameters

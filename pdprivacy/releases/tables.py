@@ -21,7 +21,7 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import PartMechanism, calibrate, released_by
-from pdprivacy.release.publish import Floats, Made, counts, release_of, series, whole_counts
+from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Price, Release, noised
 from pdprivacy.releases.columns import (
@@ -417,44 +417,42 @@ def crosstab(
         frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
         return frame if way else whole_counts(frame, call.request.mechanism), errors
 
-    def risk_of(result: Result, entry: Entry | None) -> tuple[dict[str, Any], float | None]:
-        if constraint == "hierarchy":  # whose counts have more than one noise
-            return {"dr_ha": None}, None
-        counts = np.reshape(result.answer.values, sides)
-        own, reached = released_risk(counts, result.price, call.request, entry)
-        return {"dr_ha": own}, reached
-
     exposed = all(column.role == "quasi_identifier" for column in rows)
     sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
     # where chance hides who is there, too, and where weights hide how many are
     apart = protected.in_secret or weight is not None
     at_risk = exposed and sensitive and not apart
-    return release_of(protected, call, statistic, make, risk=risk_of if at_risk else None)
+    risk_of = partial(released_risk, call, sides) if at_risk else None
+    return release_of(protected, call, statistic, make, risk=risk_of)
 
 
 def released_risk(
-    counts: Floats, price: Price, request: Request, entry: Entry | None
-) -> tuple[dict[str, Any] | None, float | None]:
+    call: Call, sides: tuple[int, ...], result: Result, entry: Entry | None
+) -> tuple[dict[str, Any], float | None]:
     """The expected risk of a release, and that of its counts with the noise of all that was spent so far.
 
     Both are estimated from released counts alone. The release publishes the first, and the budget notes the
     second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
 
-    Neither is known where no count is positive, where the table is so large that the estimate would take
-    longer than the release, or where it fails: what is paid for is released, estimate or not.
+    Neither is known of a hierarchy, whose counts have more than one noise, where no count is positive, where
+    the table is so large that the estimate would take longer than the release, or where it fails: what is
+    paid for is released, estimate or not.
     """
-    seen = np.clip(np.rint(counts), 0, 2.0**52).astype(np.int64)
+    unknown, price, request = ({"dr_ha": None}, None), result.price, call.request
+    if call.constraint == "hierarchy":
+        return unknown
+    seen = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
     if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
-        return None, None
+        return unknown
     try:
         cells = risk.Cells.of_checked(seen)
         if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
-            return None, None
+            return unknown
         noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
         noises += [] if entry is None else _noise_so_far(price, request, entry)
         each = risk.dr_ha(cells, noises, "expected", None)
     except (PrivacyError, ArithmeticError, MemoryError):
-        return None, None
+        return unknown
     filled = cells.which >= 0
     each, sizes = each[:, filled], cells.all_sizes[filled]
     by_records = (each * sizes).sum(axis=1) / sizes.sum()
@@ -464,7 +462,7 @@ def released_risk(
         "by_cells": float(each[0].mean()),
         "by_records": float(by_records[0]),
     }
-    return own, None if entry is None else float(min(by_records[-1], 1.0))
+    return {"dr_ha": own}, None if entry is None else float(min(by_records[-1], 1.0))
 
 
 def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:

@@ -1521,8 +1521,8 @@ FAULTS = (
     PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/tables.py",
-        "    return own, None if entry is None else float(min(by_records[-1], 1.0))",
-        "    return own, None if entry is None else float(min(by_records[0], 1.0))",
+        '    return {"dr_ha": own}, None if entry is None else float(min(by_records[-1], 1.0))',
+        '    return {"dr_ha": own}, None if entry is None else float(min(by_records[0], 1.0))',
         (
             "tests/releases/test_disclosure_risk.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),
