@@ -62,7 +62,7 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.protection.protect import protect
     from pdprivacy.releases.declaration_check import check
     from pdprivacy.schema import read_schema
-    from pdprivacy.show.notebook import load_ipython_extension, unload_ipython_extension
+    from pdprivacy.show.pages import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
     from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.step import release_step
@@ -77,14 +77,14 @@ else:  # a type checker would take any name for one that is there
         "check": "releases.declaration_check",
         "chi2_contingency": "significance",
         "combine": "inference",
-        "load_ipython_extension": "show.notebook",
+        "load_ipython_extension": "show.pages",
         "pearsonr": "significance",
         "read_release": "storage",
         "read_schema": "schema",
         "release_step": "step",
         "report": "show.report",
         "ttest_ind": "significance",
-        "unload_ipython_extension": "show.notebook",
+        "unload_ipython_extension": "show.pages",
     }
 
     def __getattr__(name):
@@ -114,6 +114,6 @@ class _FirstUse:
 for _kind in (_pd.DataFrame, _pd.Series, _pd.api.typing.DataFrameGroupBy, _pd.api.typing.SeriesGroupBy):
     setattr(_kind, "dp", _FirstUse())  # noqa: B010  (it has no such attribute yet)
 if "IPython" in _sys.modules:
-    from pdprivacy.show.notebook import register_where_running as _show
+    from pdprivacy.show.pages import register_where_running as _show
 
     _show()

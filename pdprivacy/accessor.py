@@ -24,7 +24,7 @@ from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
 from pdprivacy.protection.protect import protect
-from pdprivacy.release.execute import execute
+from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks, shorten
 
@@ -69,7 +69,7 @@ def _method(
         try:
             first = given(self)
             answer = function(first, *args, **kwargs)
-            return execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
+            return gate.execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
         except (PrivacyError, TypeError) as error:
             wrong = None
             if isinstance(error, TypeError):
@@ -132,7 +132,7 @@ class _Result(_Accessor):
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
-        from pdprivacy.show.recognition import recognized
+        from pdprivacy.show.view import recognized
 
         what, own = recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
@@ -400,7 +400,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
         ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
         """
-        from pdprivacy.show.recognition import LINEAGE
+        from pdprivacy.show.view import LINEAGE
 
         found = protection.lineage(self._protected())
         found.attrs[KEY] = dict(LINEAGE)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
-from pdprivacy.show import markup
+from pdprivacy.show import numbers as texts
 
 __all__ = [
     "check_name",
@@ -237,7 +237,7 @@ def printable(text: str, argument: str = "text") -> str:
     """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
     if type(text) is str and text.isprintable():
         return text
-    return markup.printable(instance(text, str, argument), None)
+    return texts.printable(instance(text, str, argument), None)
 
 
 def check_name(name: Any, argument: str) -> str:

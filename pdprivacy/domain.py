@@ -19,8 +19,8 @@ import numpy as np
 from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
 from pdprivacy.hints import nearest
-from pdprivacy.show.markup import aligned, printable, table
-from pdprivacy.show.numbers import number_text
+from pdprivacy.show.markup import aligned, table
+from pdprivacy.show.numbers import number_text, printable
 from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
@@ -31,6 +31,7 @@ __all__ = [
     "Kind",
     "Role",
     "declaration_hint",
+    "undeclared",
     "values_text",
 ]
 
@@ -435,6 +436,21 @@ def values_text(column: Column) -> str:
     return f"{low} to {high}" if high else f"{low} and up"
 
 
+def undeclared(domain: Domain, name: Hashable) -> DeclarationError:
+    """The error for a name that no declared column has."""
+    declared = ", ".join(repr(column) for column in domain.names) or "none"
+    meant: object = nearest(name, domain.names)
+    if isinstance(name, tuple) and name and all(one in domain for one in name):
+        meant = list(name)  # a tuple is one label, as in pandas
+    shown = got(name)
+    literal = shown != kind(name)  # a tuple may be a row
+    return DeclarationError(
+        f"column {shown} is not declared for release (declared: {declared})."
+        f"{f' Did you mean {meant!r}?' if meant else ''}",
+        declaration_hint(name if literal else "NAME", None),
+    )
+
+
 @short_tracebacks
 @dataclass(frozen=True)
 class Domain:
@@ -487,17 +503,7 @@ class Domain:
             return found
         if not has_hash(name):
             raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
-        declared = ", ".join(repr(column.name) for column in self.columns) or "none"
-        meant: object = nearest(name, self._by_name)
-        if isinstance(name, tuple) and name and all(one in self for one in name):
-            meant = list(name)  # a tuple is one label, as in pandas
-        shown = got(name)
-        literal = shown != kind(name)  # a tuple may be a row
-        raise DeclarationError(
-            f"column {shown} is not declared for release (declared: {declared})."
-            f"{f' Did you mean {meant!r}?' if meant else ''}",
-            declaration_hint(name if literal else "NAME", None),
-        )
+        raise undeclared(self, name)
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._by_name)

@@ -16,105 +16,85 @@ __all__ = ["EXAMPLES", "misuse", "nearest", "told", "unknown"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_TABLE = '("region", "health", epsilon=[0.1, 1, 10])'
+
+def _calls(prefix: str, arguments: Mapping[str, str]) -> dict[str, str]:
+    """Return calls by the name of their method; ``arguments``: those of methods, by their names."""
+    return {name: f"{prefix}{name}{call}" for names, call in arguments.items() for name in names.split()}
+
+
+_METHODS = {
+    "mean sum var std median min max quantile histogram describe": '("age", epsilon=0.1)',
+    "cov corr": '(["age", "income"], epsilon=0.1)',
+    "value_counts mode nunique": '("region", epsilon=0.1)',
+    "agg": '(["mean", "std"], "age", epsilon=0.1)',
+    "pivot_table": '("age", index="region", columns="health", epsilon=0.1)',
+    "dr_ha risk_curve tradeoff": '("region", "health", epsilon=[0.1, 1, 10])',
+    "count": "(epsilon=0.1)",
+    "proportion": '("health", "yes", epsilon=0.1)',
+    "crosstab": '("region", "health", epsilon=0.1)',
+    "top_k": '("region", 2, epsilon=0.1)',
+    "groupby": '("region").mean("age", epsilon=0.1)',
+    "partition": '("region", epsilon=0.1)',
+    "marginals": '(["region", "health"], epsilon=0.1)',
+    "ols": '("income", ["age"], epsilon=0.1)',
+    "pooled_var": '("age", by="region", epsilon=0.1)',
+    "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
+    "kmeans": '(["age", "income"], 3, epsilon=0.1)',
+    "kmedian": '("age", 2, epsilon=0.1)',
+    "sample": "(frac=0.1)",
+    "choose_epsilon": '("region", "health", max_risk=0.4)',
+    "homogeneity": '("region", "health")',
+    "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
+    "split": "(1, 3)",
+}
+_ROW_STEPS = {
+    "query": '("age >= 30")',
+    "clip": '(upper={"age": 80})',
+    "assign": '(yearly="12 * income")',
+    "cut": '("age", [18, 30, 65])',
+    "recode": '("region", {"north": "other"})',
+    "fillna": "(0)",
+    "dropna": '("age")',
+    "select": '(["age", "region"])',
+    "rename": '(columns={"age": "years"})',
+    "astype": '({"age": "float64"})',
+}
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "protect": "df.dp.protect(schema, epsilon=1.0)",
         "check": "df.dp.check(schema)",
-        **{
-            name: f"private.dp.{name}{arguments}"
-            for name, arguments in {
-                **dict.fromkeys(
-                    (
-                        "mean",
-                        "sum",
-                        "var",
-                        "std",
-                        "median",
-                        "min",
-                        "max",
-                        "quantile",
-                        "histogram",
-                        "describe",
-                    ),
-                    '("age", epsilon=0.1)',
-                ),
-                **dict.fromkeys(("cov", "corr"), '(["age", "income"], epsilon=0.1)'),
-                **dict.fromkeys(("value_counts", "mode", "nunique"), '("region", epsilon=0.1)'),
-                "agg": '(["mean", "std"], "age", epsilon=0.1)',
-                "pivot_table": '("age", index="region", columns="health", epsilon=0.1)',
-                **dict.fromkeys(("dr_ha", "risk_curve", "tradeoff"), _TABLE),
-                "count": "(epsilon=0.1)",
-                "proportion": '("health", "yes", epsilon=0.1)',
-                "crosstab": '("region", "health", epsilon=0.1)',
-                "top_k": '("region", 2, epsilon=0.1)',
-                "groupby": '("region").mean("age", epsilon=0.1)',
-                "partition": '("region", epsilon=0.1)',
-                "marginals": '(["region", "health"], epsilon=0.1)',
-                "ols": '("income", ["age"], epsilon=0.1)',
-                "pooled_var": '("age", by="region", epsilon=0.1)',
-                "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
-                "kmeans": '(["age", "income"], 3, epsilon=0.1)',
-                "kmedian": '("age", 2, epsilon=0.1)',
-                "sample": "(frac=0.1)",
-                "choose_epsilon": '("region", "health", max_risk=0.4)',
-                "homogeneity": '("region", "health")',
-                "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
-                "split": "(1, 3)",
-            }.items()
-        },
+        **_calls("private.dp.", _METHODS),
         "save": 'released.dp.save("table.parquet")',
         "to_excel": 'released.dp.to_excel("table.xlsx")',
-        # row steps are methods of the frame
-        **{
-            name: f"private.{name}{arguments}"
-            for name, arguments in {
-                "query": '("age >= 30")',
-                "clip": '(upper={"age": 80})',
-                "assign": '(yearly="12 * income")',
-                "cut": '("age", [18, 30, 65])',
-                "recode": '("region", {"north": "other"})',
-                "fillna": "(0)",
-                "dropna": '("age")',
-                "select": '(["age", "region"])',
-                "rename": '(columns={"age": "years"})',
-                "astype": '({"age": "float64"})',
-            }.items()
-        },
+        **_calls("private.", _ROW_STEPS),
     }
 )
 """Method to a call of it, for a frame with these columns; of the groups of ``groupby`` by another table."""
 
-_GROUPS = MappingProxyType(
-    {
-        "count": "(epsilon=0.1)",
-        **dict.fromkeys(
-            ("sum", "mean", "var", "std", "describe", "quantile", "median"), '("age", epsilon=0.1)'
-        ),
-        **dict.fromkeys(("value_counts", "mode"), '("health", epsilon=0.1)'),
-        "proportion": '("health", "yes", epsilon=0.1)',
-        "agg": '(["mean", "std"], "age", epsilon=0.1)',
-    }
-)
-# what pandas, NumPy or SQL call it, and what is offered
-_WORDS = MappingProxyType(
-    {
-        **dict.fromkeys(("size", "shape", "len", "nrows", "info"), "count"),
-        **dict.fromkeys(("unique", "counts", "freq"), "value_counts"),
-        **dict.fromkeys(("pivot", "table", "contingency", "unstack"), "crosstab"),
-        **dict.fromkeys(("average", "avg", "mu"), "mean"),
-        **dict.fromkeys(("hist", "bar"), "histogram"),
-        **dict.fromkeys(("percentile", "quantiles", "iqr"), "quantile"),
-        **dict.fromkeys(("variance", "sem"), "var"),
-        **dict.fromkeys(("stddev", "sd"), "std"),
-        **dict.fromkeys(("total",), "sum"),
-        "aggregate": "agg",
-        **dict.fromkeys(("correlation", "corrwith"), "corr"),
-        **dict.fromkeys(("regression", "linregress", "lstsq", "OLS", "fit"), "ols"),
-        **dict.fromkeys(("group_by", "by"), "groupby"),
-        **dict.fromkeys(("where", "isin", "between"), "query"),
-    }
-)
+_GROUPS = {
+    "count": "(epsilon=0.1)",
+    "sum mean var std describe quantile median": '("age", epsilon=0.1)',
+    "value_counts mode": '("health", epsilon=0.1)',
+    "proportion": '("health", "yes", epsilon=0.1)',
+    "agg": '(["mean", "std"], "age", epsilon=0.1)',
+}
+_OTHER_WORDS = {
+    "count": "size shape len nrows info",
+    "value_counts": "unique counts freq",
+    "crosstab": "pivot table contingency unstack",
+    "mean": "average avg mu",
+    "histogram": "hist bar",
+    "quantile": "percentile quantiles iqr",
+    "var": "variance sem",
+    "std": "stddev sd",
+    "sum": "total",
+    "agg": "aggregate",
+    "corr": "correlation corrwith",
+    "ols": "regression linregress lstsq OLS fit",
+    "groupby": "group_by by",
+    "query": "where isin between",
+}
+"""What is offered, and what pandas, NumPy or SQL call it."""
 
 
 def nearest(name: object, known: Iterable[object]) -> str | None:
@@ -138,7 +118,7 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
     Hint: private.dp.mean("age", epsilon=0.1)
     """
     offered = list(known)
-    meant = _WORDS.get(name, name)
+    meant = next((one for one, words in _OTHER_WORDS.items() if name in words.split()), name)
     close = meant if meant in offered else nearest(meant, offered)
     if close is not None:
         hint = _example(close, prefix)
@@ -151,7 +131,7 @@ def _example(name: str, prefix: str) -> str:
     if prefix == "private.dp.plan":
         return EXAMPLES[name].replace("private.dp", prefix).replace("0.1)", "[0.1, 1], rows=1000)")
     if prefix != "private.dp":
-        return f"{prefix}.{name}{_GROUPS.get(name, '(...)')}"
+        return _calls(f"{prefix}.", _GROUPS).get(name, f"{prefix}.{name}(...)")
     return EXAMPLES.get(name, f"{prefix}.{name}")
 
 

@@ -41,10 +41,10 @@ Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 ZERO = Fraction(0)
 LONGEST, BITS = 1000, 3400
-"""The largest exponent of ten, and of two, of a number that can be computed with; and the most digits."""
+"""The largest exponents of ten and of two, and the most digits, of a number that is accepted."""
 
 SHOWN_BITS = 70
-"""Of a numerator and a denominator that are shown as they are."""
+"""The most bits of a numerator and a denominator that are shown as they are."""
 
 
 class Confidential(float):
@@ -92,7 +92,7 @@ def _unshown(number: Any) -> Any:
 
 
 def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
-    """The exact rational number a person means by ``value``.
+    """Return the exact rational number that a person means by ``value``.
 
     A float stands for its shortest decimal representation (0.1 is one tenth),
     a string may be a decimal or a fraction (``"1/3"``).
@@ -146,7 +146,7 @@ def _converted(value: Any, name: str) -> Fraction | None:
 
 
 def _short(value: str | Decimal) -> bool:
-    """Whether a number has so few digits, and is so near to 1, that it can be computed with exactly."""
+    """Return whether a number is short enough, and near enough to 1, for exact arithmetic."""
     if isinstance(value, Decimal):
         return (
             value.is_finite() and abs(value.adjusted()) <= LONGEST and len(value.as_tuple().digits) <= LONGEST
@@ -156,7 +156,7 @@ def _short(value: str | Decimal) -> bool:
 
 
 def positive(value: Rational, name: str) -> Fraction:
-    """A positive `rational`."""
+    """Return a positive `rational`; raise ParameterError for another number."""
     number = rational(value, name)
     if number <= 0:
         raise ParameterError(f"{name!r} must be positive (got {got(value)}).")
@@ -164,12 +164,12 @@ def positive(value: Rational, name: str) -> Fraction:
 
 
 def whole(count: int) -> int:
-    """How often, a positive whole number; raises ParameterError else."""
+    """Return a positive whole number of charges; raise ParameterError for anything else."""
     return checks.whole(count, "count", 1)
 
 
 def check_delta(delta: Rational) -> Fraction:
-    """A delta in [0, 1); raises ParameterError else."""
+    """Return a delta in [0, 1); raise ParameterError for another number."""
     number = rational(delta, "delta")
     if not 0 <= number < 1:
         raise ParameterError(f"'delta' must be in [0, 1) (got {got(delta)}).")
@@ -244,13 +244,13 @@ LOSSES = (Pure, Approx, ZCDP)
 
 
 def check_loss(item: object, what: str, hint: str | None = None) -> None:
-    """Refuse everything but a loss; ``what`` is the beginning of the message."""
+    """Refuse everything but a loss; ``what`` begins the message."""
     if not isinstance(item, LOSSES):
         raise ParameterError(f"{what} Pure, Approx or ZCDP (got {kind(item)}).", hint)
 
 
 def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
-    """`Pure` where delta is zero, `Approx` otherwise."""
+    """Return `Pure` where delta is zero, `Approx` otherwise."""
     return Pure(epsilon) if rational(delta, "delta") == 0 else Approx(epsilon, delta)
 
 
@@ -279,7 +279,7 @@ class Unit:
 
 
 def show(number: Fraction) -> str:
-    """An exact number as a person writes it: ``0.1``, ``1e-06``, ``1/3``.
+    """Format an exact number as a person writes it: ``0.1``, ``1e-06``, ``1/3``.
 
     A long one is cut off after twelve digits.
 

@@ -30,6 +30,8 @@ from tests.support import spark as support_spark
 
 collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
 PANDAS_2 = pd.__version__.startswith("2.")
+FILES_OF_A_LEDGER = {"test_faults", "test_flips", "test_intrusions", "test_migration", "test_power_loss"}
+"""Tests of bytes, locks and system calls, which pandas and NumPy have no part in."""
 
 
 for _profile, _examples in (("default", 15), ("full", 300)):
@@ -84,6 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
+    Long tests of the files of a ledger run with the newest pandas alone: Python and SQLite stay the same.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.
@@ -104,6 +107,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item not in left_out]
             config.hook.pytest_deselected(items=list(left_out))
     for item in items:
+        if PANDAS_2 and item.path.stem in FILES_OF_A_LEDGER and item.get_closest_marker("full"):
+            item.add_marker(
+                pytest.mark.skip(reason="the files of a ledger are tested with the newest pandas")
+            )
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 

@@ -92,14 +92,14 @@ Events: TypeAlias = Sequence[tuple[Event, int]]
 
 
 def tally(events: Events) -> list[tuple[Event, int]]:
-    """Each distinct event once, with how often it took place in all, in an order of its own.
+    """Return each distinct event once, with how often it took place in all, in a fixed order.
 
-    Here alone counts are added up: n events are one event of count n to every accounting. Those of a group
-    are one event, of their summed loss.
+    Only this function adds up counts: n events are one event of count n to every accounting. The events of a
+    group are one event, of their summed loss.
 
     Raises
     ------
-    ParameterError : what is no sequence of pairs of an event and a positive whole number.
+    ParameterError : anything but a sequence of pairs of an event and a positive whole number.
 
     >>> tally([(Event(Pure(1)), 2), (Event(Pure(1)), 1)]) == [(Event(Pure(1)), 3)]
     True
@@ -124,11 +124,11 @@ def tally(events: Events) -> list[tuple[Event, int]]:
 
 
 def to_json(events: Events) -> list[dict[str, Any]]:
-    """Events as plain JSON, pair by pair: rational numbers are strings such as ``"1/10"``.
+    """Return events as plain JSON, pair by pair: rational numbers are strings such as ``"1/10"``.
 
     Raises
     ------
-    ParameterError : what is no sequence of pairs; a number of 4000 digits or more.
+    ParameterError : anything but a sequence of pairs; a number of 4000 digits or more.
 
     >>> to_json([(Event(Pure(0.1)), 3)])
     [{'loss': {'epsilon': '1/10'}, 'count': 3}]
@@ -150,7 +150,7 @@ def to_json(events: Events) -> list[dict[str, Any]]:
 
 
 def from_json(entries: object) -> list[tuple[Event, int]]:
-    """The events that `to_json` wrote, equal to what it was given.
+    """Return the events that `to_json` wrote, equal to the events that it was given.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _malformed(fact: str) -> ParameterError:
 
 
 def loss_json(item: Loss) -> dict[str, str]:
-    """A loss as plain JSON."""
+    """Return a loss as plain JSON."""
     if isinstance(item, ZCDP):
         return {"rho": _text(item.rho)}
     if isinstance(item, Pure):
@@ -238,7 +238,7 @@ def _integer(number: int) -> int:
 
 
 def number_of(text: object) -> Fraction:
-    """The fraction of this text, which is in lowest terms, so that each number has one text."""
+    """Return the fraction of a text in lowest terms, so that each number has one text."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
         raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
     return number

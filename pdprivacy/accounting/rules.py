@@ -48,7 +48,7 @@ RHO_DIGITS = 12
 def counted(losses: Losses) -> Counter[Loss]:
     """Return how often each loss is charged.
 
-    Raises ParameterError for what is no loss and for a count that is no positive whole number.
+    Raises ParameterError for anything but losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
         found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
@@ -67,7 +67,7 @@ def counted(losses: Losses) -> Counter[Loss]:
 
 
 def compose(losses: Losses) -> Loss | None:
-    """The loss of all ``losses`` together: epsilons, deltas and rhos add up; None where there are none.
+    """Return the loss of all ``losses`` together: epsilons, deltas and rhos add up; None for no losses.
 
     Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; adaptive choice
     allowed (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
@@ -94,10 +94,10 @@ def compose(losses: Losses) -> Loss | None:
 
 
 def times(item: Loss, count: int) -> Loss:
-    """The loss of ``count`` releases of loss ``item``, by sums: that of `compose` on ``count`` of them.
+    """Return the loss of ``count`` releases of loss ``item``, by sums, as `compose`.
 
-    A sum forgets how many it is of: to a `Filter` ten losses of 0.1 cost less than one of 1. What is
-    charged ``count`` times is charged as such: `Spent.add`.
+    A sum forgets the number of its losses: under a `Filter` ten losses of 0.1 cost less than one of 1. Charge
+    several releases by their count: `Spent.add`.
 
     >>> from pdprivacy import Approx
     >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
@@ -108,7 +108,7 @@ def times(item: Loss, count: int) -> Loss:
 
 
 class Spent(NamedTuple):
-    """All that the rules of `rule` ask of the losses so far: four exact sums.
+    """The four exact sums of the losses so far that the rules of `rule` need.
 
     They are the same for every rule and in every order. A rule is chosen before the first answer: whoever
     changes it after seeing some may exceed the cap of either.
@@ -146,7 +146,7 @@ class Spent(NamedTuple):
 
     @classmethod
     def of(cls, losses: Losses) -> Spent:
-        """The sums of ``losses``."""
+        """Return the sums of ``losses``."""
         return summed(cls(), counted(losses).items())
 
     @property
@@ -159,7 +159,7 @@ class Spent(NamedTuple):
 
 
 def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, ...]:
-    """Positive ``weights`` as exact shares that sum to one.
+    """Return positive ``weights`` as exact shares that sum to one.
 
     Raises ParameterError where a weight is not a positive number.
 
@@ -184,7 +184,7 @@ class Amount(NamedTuple):
 
 
 class Rule:
-    """What may be charged under a cap, ``total``. A rule holds no state: what was spent is a `Spent`."""
+    """A rule that enforces a cap, ``total``. It holds no state: the sums so far are a `Spent`."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ class Rule:
     """Whether losses count by their rho, or squares, and not by what was asked."""
 
     def counted(self, asked: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
-        """The losses that count, each with how often: the loss as ``asked``, or the rho of the noise.
+        """Return the losses that count, each with how often: the loss as ``asked``, or the rho of the noise.
 
         Raises BudgetError for events of a group, which add up by sums alone.
         """
@@ -471,7 +471,7 @@ def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) 
 
 
 def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
-    """The sums with these losses."""
+    """Return the sums with these losses added."""
     instance(so_far, Spent, "so_far")
     for item, count in losses:
         check_counted(item)

@@ -11,14 +11,14 @@ import json
 from dataclasses import replace
 
 from pdprivacy.checks import check_name, printable
-from pdprivacy.command.output import written
+from pdprivacy.command import written
 from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Chain, Row, altered, parse
 from pdprivacy.privacy import show
-from pdprivacy.show import budget_text
+from pdprivacy.show import pages
 from pdprivacy.show.markup import aligned
 
 __all__ = ["add", "run"]
@@ -37,8 +37,8 @@ def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "audit": "check that every record is what was entered, and print the head to remember",
         "export": "all records, or those of one budget, as JSON Lines",
     }
-    for name, told in helps.items():
-        command = commands.add_parser(name, help=told, description=told, allow_abbrev=False)
+    for name, purpose in helps.items():
+        command = commands.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
         command.set_defaults(run=run)
         command.add_argument("address", metavar="ADDRESS", help="the path, or the URL of a database server")
         if name == "audit":
@@ -74,7 +74,7 @@ def _show(ledger: Ledger, name: str | None) -> None:
         shown = [
             replace(one, label=printable(one.label), mechanism=printable(one.mechanism)) for one in entries
         ]
-        print(budget_text.plain(account, shown, name))
+        print(pages.charges_block(account, shown, name).plain)
         return
     head, accounts = ledger.accounts()
     waiting = _unanswered(ledger.chain, head)

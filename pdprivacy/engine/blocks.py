@@ -86,27 +86,29 @@ class Coder:
     """How a column is read as small integers: cheap per row, settled per cell.
 
     ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
-    stored codes, -1 first, to its declared cell, or to -1 where the declaration has none.
+    stored codes, -1 first, to its declared cell, or to -1 where the declaration has none. ``size``: how many
+    cells are declared, the null cell included.
     """
 
     codes: Reader
     cells: Integers
+    size: int
 
     def settled(self) -> Coder:
         """The same with declared cells as codes and -1 for none."""
-        lookup = self.cells.astype(np.int32)
-        size = int(self.cells.max(initial=-1)) + 1
-        read = self.codes
+        lookup, read = self.cells.astype(np.int32), self.codes
         return Coder(
             lambda start, stop: lookup[read(start, stop).astype(np.intp) + 1],
-            np.arange(-1, size, dtype=np.int64),
+            np.arange(-1, self.size, dtype=np.int64),
+            self.size,
         )
 
 
-def _cells(column: Column, stored: Sequence[int] | Integers, labels: int) -> Integers:
-    """The declared cell of each stored code, the null cell (or none) in front."""
+def _declared(codes: Reader, column: Column, stored: Sequence[int] | Integers, labels: int) -> Coder:
+    """A coder of so many labels: the declared cell of each stored code, in front the null cell (or none)."""
     null = labels if column.nullable else -1
-    return np.concatenate([[null], np.asarray(stored, dtype=np.int64)]).astype(np.int64)
+    cells = np.concatenate([[null], np.asarray(stored, dtype=np.int64)]).astype(np.int64)
+    return Coder(codes, cells, labels + int(column.nullable))
 
 
 def coder(values: Any, column: Column, method: str) -> Coder:
@@ -115,7 +117,9 @@ def coder(values: Any, column: Column, method: str) -> Coder:
         return edge_coder(values, column, column.bins)
     labels = column.labels(method)
     if column.kind == "integer" and column.categories is None:
-        return _integers(values, column, int(labels[0]), int(labels[-1]), np.arange(len(labels)))
+        return _integers(
+            values, column, (int(labels[0]), int(labels[-1])), np.arange(len(labels)), len(labels)
+        )
     if isinstance(values, pd.Categorical):
         return _categories(values, column, labels)
     if column.kind == "boolean" and isinstance(values, pd.arrays.NumpyExtensionArray):
@@ -123,20 +127,20 @@ def coder(values: Any, column: Column, method: str) -> Coder:
         if truth.dtype.kind == "b":
             place = {label: cell for cell, label in enumerate(labels)}
             stored = [place.get(False, -1), place.get(True, -1)]
-            cells = _cells(column, stored, len(labels))
-            return Coder(lambda start, stop: truth[start:stop].view(np.int8), cells)
-    cells = _cells(column, [*range(len(labels)), -1], len(labels))
+            return _declared(lambda start, stop: truth[start:stop].view(np.int8), column, stored, len(labels))
     if column.kind in ("float", "integer") and all(abs(label) <= EXACT for label in labels):
-        return Coder(_matched(values, labels), cells)
-    read = _arrow_codes(values, labels)
-    return Coder(_looked_up(values, labels) if read is None else read, cells)
+        read = _matched(values, labels)
+    else:
+        read = _arrow_codes(values, labels) or _looked_up(values, labels)
+    return _declared(read, column, [*range(len(labels)), -1], len(labels))
 
 
-def _integers(values: Any, column: Column, lower: int, upper: int, cells: Integers) -> Coder:
-    """Integers from ``lower`` to ``upper`` as their distance from ``lower``; ``cells`` is each one's cell."""
+def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integers, labels: int) -> Coder:
+    """Integers within the bounds as their distance from the lower one; ``cells`` is each one's cell."""
+    lower, upper = bounds
     small = np.int16 if upper - lower < 2**15 else np.int64
     if max(abs(lower), abs(upper)) > EXACT:
-        return Coder(_far(values, lower, upper, small), _cells(column, cells, int(cells.max()) + 1))
+        return _declared(_far(values, lower, upper, small), column, cells, labels)
     read = numbers(values)
 
     def codes(start: int, stop: int) -> NDArray[Any]:
@@ -160,7 +164,7 @@ def _integers(values: Any, column: Column, lower: int, upper: int, cells: Intege
         placed[nulls] = -1
         return np.asarray(placed)
 
-    return Coder(codes, _cells(column, cells, int(cells.max()) + 1))
+    return _declared(codes, column, cells, labels)
 
 
 def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
@@ -190,7 +194,7 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
     place = {label: cell for cell, label in enumerate(labels)}
     stored = [place.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
-    found = Coder(lambda start, stop: array[start:stop], _cells(column, stored, len(labels)))
+    found = _declared(lambda start, stop: array[start:stop], column, stored, len(labels))
     return found if len(found.cells) <= 2 * len(labels) + 16 else found.settled()
 
 
@@ -292,8 +296,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         cells = np.searchsorted(edges, whole, side="right") - 1
         cells[whole == edges[-1]] = count - 1
         cells[(whole < edges[0]) | (whole > edges[-1])] = -1
-        found = _integers(values, column, int(lower), int(upper), cells)
-        return Coder(found.codes, _cells(column, cells, count))
+        return _integers(values, column, (int(lower), int(upper)), cells, count)
     read = numbers(values)
     place = _placed(edges)
     with np.errstate(over="ignore"):
@@ -323,7 +326,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
             found[nulls] = -1
         return found
 
-    return Coder(codes, _cells(column, [*range(count), -1], count))
+    return _declared(codes, column, [*range(count), -1], count)
 
 
 def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:

@@ -181,14 +181,13 @@ class PandasEngine:
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
         coders = [coder(self._frame[column.name].array, column, method) for column in columns]
-        return count_cells(coders, [column.cells(method) for column in columns], len(self._frame))
+        return count_cells(coders, len(self._frame))
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
         values = self._frame[column.name].array
         if column.kind == "integer":
-            shape = [len(edges) - 1 + int(column.nullable)]
-            return count_cells([edge_coder(values, column, edges)], shape, self.rows)
+            return count_cells([edge_coder(values, column, edges)], self.rows)
         counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
         return np.append(counts, nulls) if column.nullable else counts
 
@@ -196,19 +195,18 @@ class PandasEngine:
         self, keys: Sequence[Column], method: str
     ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
         """The declared group of each record of a block, and whether it has one; the number of groups."""
-        shape = [key.cells(method) for key in keys]
         coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
 
         def codes(start: int, stop: int) -> tuple[Integers, Mask]:
             found = np.zeros(stop - start, dtype=np.int64)
             kept = np.ones(stop - start, dtype=bool)
-            for one, radix in zip(coders, shape, strict=True):
+            for one in coders:
                 part = one.codes(start, stop)
                 kept &= part >= 0
-                found = found * radix + part
+                found = found * one.size + part
             return found, kept
 
-        return codes, math.prod(shape)
+        return codes, math.prod(one.size for one in coders)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
@@ -253,9 +251,9 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
 # ---------------------------------------------------------------- contingency tables
 
 
-def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Integers:
-    """Return the records per declared cell, flat in C order of ``shape``."""
-    stored = _stored(coders, shape)
+def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
+    """Return the records per declared cell, flat in C order."""
+    stored = _stored(coders)
     radices = [len(column.cells) for column in stored]
     size = math.prod(radices)
     counts = np.zeros(size, dtype=np.int64)
@@ -273,16 +271,16 @@ def count_cells(coders: Sequence[Coder], shape: Sequence[int], rows: int) -> Int
             _mixed_radix(stored, first, last, codes)
             np.copyto(buffer[first - start : last - start], codes)
         counts += np.bincount(buffer[: stop - start], minlength=size)
-    return _settle(counts.reshape(radices), [column.cells for column in stored], shape).reshape(-1)
+    return _settle(counts.reshape(radices), stored).reshape(-1)
 
 
-def _stored(coders: Sequence[Coder], shape: Sequence[int]) -> list[Coder]:
+def _stored(coders: Sequence[Coder]) -> list[Coder]:
     """The columns by stored codes, which are free per row, where their table stays near the declared one."""
-    limit = max(2 * math.prod(shape), 1 << 12)
+    limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
     stored = list(coders)
     if math.prod([len(column.cells) for column in stored]) <= limit:
         return stored
-    for place in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / shape[i]):
+    for place in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
         if math.prod(len(column.cells) for column in stored) > limit:
             stored[place] = stored[place].settled()
     return stored
@@ -303,16 +301,17 @@ def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[A
     out += offset
 
 
-def _settle(counts: Integers, maps: Sequence[Integers], shape: Sequence[int]) -> Integers:
+def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
     """Stored cells added into declared cells, axis by axis; those without one are dropped."""
-    for axis, cells in enumerate(maps):
+    for axis, column in enumerate(columns):
+        cells = column.cells
         kept = np.flatnonzero(cells >= 0)
         target = cells[kept]
-        if len(kept) == shape[axis] and bool(np.all(np.diff(target) > 0)):
+        if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
             counts = np.take(counts, kept, axis=axis)
             continue
         moved = np.moveaxis(counts, axis, 0)
-        settled = np.zeros((shape[axis], *moved.shape[1:]), dtype=np.int64)
+        settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
         np.add.at(settled, target, moved[kept])
         counts = np.moveaxis(settled, 0, axis)
     return np.ascontiguousarray(counts)

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy.checks import finite
-from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import DeclarationError, ParameterError, QueryError
+from pdprivacy.domain import Column, Domain, undeclared
+from pdprivacy.errors import ParameterError, QueryError
 from pdprivacy.expressions.arithmetic import (
     OPERATIONS,
     Term,
@@ -177,14 +177,9 @@ class ExpressionReader:
     def column(self, node: ast.Name) -> Column:
         """The declared column of a name; QueryError where there is none, or it is an identifier."""
         name = self._names.get(node.id, node.id)
-        column, refused = None, None
-        try:
-            column = self.domain[name]
-        except DeclarationError as error:
-            refused = self._undeclared(name, error)
-        if column is None:
-            assert refused is not None
-            raise refused  # outside the except block: one error, not two
+        if name not in self.domain:
+            raise self._undeclared(name)
+        column = self.domain[name]
         if column.role == "identifier":
             raise QueryError(
                 f"column {name!r} has the role 'identifier': nothing is released by it.",
@@ -193,8 +188,9 @@ class ExpressionReader:
         self.columns[name] = None
         return column
 
-    def _undeclared(self, name: Hashable, error: DeclarationError) -> QueryError:
+    def _undeclared(self, name: Hashable) -> QueryError:
         others = [label for label in self.domain.names if not isinstance(label, str)]
+        error = undeclared(self.domain, name)
         message, hint = str(error.args[0]).split("\nHint:")[0], error.hint
         if not others:
             return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')

@@ -24,7 +24,6 @@ from pdprivacy.ledger.account import MOST, Account, Charge, Entry, Terms, double
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
-from pdprivacy.show import budget_text
 from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
@@ -323,7 +322,9 @@ class Budget:
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
-        return budget_text.read_table(self._book)[1]
+        from pdprivacy.show import pages
+
+        return pages.read_table(self._book)[1]
 
     @property
     def events(self) -> Events:
@@ -365,16 +366,21 @@ class Budget:
 
         Raises ParameterError for something else than axes, MissingExtraError without matplotlib.
         """
+        from pdprivacy.show import pages
         from pdprivacy.show.plots import draw_budget
 
-        account, entries = budget_text.read_table(self._book)
+        account, entries = pages.read_table(self._book)
         return draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
 
     def __repr__(self) -> str:
-        return budget_text.text(self)
+        from pdprivacy.show import pages
+
+        return pages.budget_block(self).plain
 
     def _repr_html_(self) -> str:
-        return budget_text.html(self)
+        from pdprivacy.show import pages
+
+        return pages.budget_block(self).html
 
     @property
     def name(self) -> str:

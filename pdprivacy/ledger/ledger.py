@@ -19,7 +19,6 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check
 from pdprivacy.privacy import Loss, Unit
-from pdprivacy.show import budget_text
 from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["Ledger"]
@@ -73,7 +72,9 @@ class Ledger:
         return f"Ledger({self.address!r})"
 
     def _repr_html_(self) -> str:
-        return budget_text.ledger_html(self)
+        from pdprivacy.show import pages
+
+        return pages.ledger_html(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.address == other.address
@@ -165,7 +166,9 @@ class Ledger:
         """
         ends = {"start": start, "stop": stop}
         pick = slice(*(None if end is None else whole(end, argument) for argument, end in ends.items()))
-        return budget_text.read_table(StoredBook(self.chain, check_name(name, "name")), pick)[1]
+        from pdprivacy.show import pages
+
+        return pages.read_table(StoredBook(self.chain, check_name(name, "name")), pick)[1]
 
     def to_dp_events(self, name: str) -> Any:
         """Return the releases of the data of this name as an event of dp-accounting (extra ``pld``)."""

@@ -556,8 +556,9 @@ def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Fl
         # both terms are exact doubles; their sum is rounded once, after the noise
         if _largest_size(steps) < EXACT:
             return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
-    sums = [number + step for number, step in zip(in_steps(whole, unit, grid), steps.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
+    numbers = in_steps(whole, unit, grid)
+    sums = [float(number + step) for number, step in zip(numbers, steps.tolist(), strict=True)]
+    return np.array(sums) * float(grid)
 
 
 def add_within(
@@ -589,8 +590,8 @@ def add_within(
         below.append(UNBOUNDED if least is None else min(center - least, UNBOUNDED))
         above.append(UNBOUNDED if most is None else min(most - center, UNBOUNDED))
     drawn = mechanism.draw_within(np.array(below, np.int64), np.array(above, np.int64), source)
-    sums = [center + step for center, step in zip(centers, drawn.tolist(), strict=True)]
-    return np.array([float(total) for total in sums]) * float(grid)
+    sums = [float(center + step) for center, step in zip(centers, drawn.tolist(), strict=True)]
+    return np.array(sums) * float(grid)
 
 
 def _add_within_static(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,7 +16,7 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.checks import check_name, printable
+from pdprivacy.checks import check_name, flag, printable, whole
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
@@ -149,15 +149,14 @@ def protect(
         asked.suit(elsewhere, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
-    wanted = _BudgetRequest.of(epsilon, delta, rho, accounting, budget, name, redeclare)
+    opened = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
-    if (
-        isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE
-    ):  # told before anything is read, so that it depends on nothing that is read
+    if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
+        # told before anything is read, so that it depends on nothing that is read
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
-        return _of_pandas(frame, schema, domain, asked, wanted, source)
-    return _of_engine(elsewhere, schema, domain, asked, wanted)
+        return _of_pandas(frame, schema, domain, asked, opened, source)
+    return _of_engine(elsewhere, schema, domain, asked, opened)
 
 
 _MAY_CHANGE = {
@@ -225,9 +224,7 @@ class _Asked:
         public_rows, replaced = self.public_rows, self.whose.neighbors == "replace_one"
         if public_rows is None:
             return rows if replaced else None
-        whole = isinstance(public_rows, int | np.integer) and not isinstance(public_rows, bool)
-        if not whole or public_rows < 1:
-            raise ParameterError(f"'public_rows' must be a positive whole number (got {got(public_rows)}).")
+        public = whole(public_rows, "public_rows", 1)
         if self.on_invalid == "drop":
             raise ParameterError(
                 "'public_rows' cannot be combined with on_invalid='drop': how many records are left is "
@@ -238,12 +235,12 @@ class _Asked:
                 "'public_rows' is for neighbors='add_remove'; under 'replace_one' the number of rows is "
                 "public."
             )
-        if rows < public_rows:
+        if rows < public:
             raise InvalidDataError(
                 "The frame has fewer rows than 'public_rows' states.",
                 "public_rows is a number of rows that everybody knows the table to have at least.",
             )
-        return int(public_rows)
+        return public
 
     @property
     def lineage(self) -> tuple[Step, ...]:
@@ -272,7 +269,7 @@ def _of_pandas(
     schema: Any,
     domain: Domain,
     asked: _Asked,
-    wanted: _BudgetRequest,
+    opened: Callable[[Unit, str], Budget],
     source: noise.Source,
 ) -> ProtectedFrame:
     found, names = _meet(frame, schema, domain, asked.on_invalid)
@@ -293,7 +290,7 @@ def _of_pandas(
     omitted, lineage = (dropped, len(frame)), asked.lineage
     left = _counted(left, domain)
     records = copied(left, domain)
-    purse = wanted.open(asked.whose, domain.fingerprint())
+    purse = opened(asked.whose, domain.fingerprint())
     return ProtectedFrame(
         Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
     )
@@ -344,15 +341,15 @@ def _meet(
 
 
 def _of_engine(
-    whole: EngineFrame, schema: Any, domain: Domain, asked: _Asked, wanted: _BudgetRequest
+    frame: EngineFrame, schema: Any, domain: Domain, asked: _Asked, opened: Callable[[Unit, str], Budget]
 ) -> ProtectedFrame:
     from pdprivacy.engine_narwhals import Piecewise
 
-    check(pd.Index(whole.names, dtype=object), domain, asked.on_invalid)
-    _warn_of_unchecked(whole.engine, schema)
+    check(pd.Index(frame.names, dtype=object), domain, asked.on_invalid)
+    _warn_of_unchecked(frame.engine, schema)
     names = list(domain)
     units = [] if asked.unit is None or asked.unit in names else [asked.unit]
-    source = whole.select([*names, *units]).owned()
+    source = frame.select([*names, *units]).owned()
     source.check(domain)
     source = _counted_elsewhere(source, domain)
     pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
@@ -376,7 +373,7 @@ def _of_engine(
         )
     _warn_of_touching(found.touching(domain))
     omitted = dropped, found.rows
-    purse = wanted.open(asked.whose, domain.fingerprint())
+    purse = opened(asked.whose, domain.fingerprint())
     return ProtectedFrame(
         Protected(source, domain, asked.whose, purse, scope, quality, omitted, lineage=asked.lineage)
     )
@@ -422,15 +419,14 @@ def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
         )
     if unit is None:
         return 1
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int | np.integer) or max_rows < 1:
-        raise ParameterError(f"'max_rows' must be a positive whole number (got {got(max_rows)}).")
+    most = whole(max_rows, "max_rows", 1)
     if public_rows is not None:
         raise ParameterError(
             "'public_rows' cannot be combined with 'unit': how many rows are kept is private."
         )
-    if max_rows > MOST_ROWS:
+    if most > MOST_ROWS:
         raise ParameterError(f"'max_rows' must be at most {MOST_ROWS} (got {got(max_rows)}).")
-    return int(max_rows)
+    return most
 
 
 def _name_of(unit: Any) -> str | None:
@@ -460,91 +456,78 @@ def _with_dropped(quality: pd.DataFrame, unit: Hashable, dropped: int) -> pd.Dat
 # ---------------------------------------------------------------- budgets
 
 
-@dataclass(frozen=True)
-class _BudgetRequest:
-    """A request for a budget, checked before any data is read.
+def _opener(
+    epsilon: Rational | None,
+    delta: Rational,
+    rho: Rational | None,
+    accounting: Accounting | None,
+    budget: Budget | Ledger | None,
+    name: str | None,
+    redeclare: bool,
+) -> Callable[[Unit, str], Budget]:
+    """What opens the budget of the arguments of `protect` for data of a unit and its declaration.
 
-    Raises ParameterError for what does not fit together.
+    Raises ParameterError for what does not fit together. What it returns raises ParameterError or BudgetError
+    where the budget is there on other terms.
     """
-
-    total: Loss | None
-    accounting: Accounting | None
-    budget: Budget | Ledger | None
-    name: str | None
-    redeclare: bool
-
-    @classmethod
-    def of(
-        cls,
-        epsilon: Rational | None,
-        delta: Rational,
-        rho: Rational | None,
-        accounting: Accounting | None,
-        budget: Budget | Ledger | None,
-        name: str | None,
-        redeclare: bool,
-    ) -> _BudgetRequest:
-        """The request of the arguments of `df.dp.protect`."""
-        if not (budget is None or isinstance(budget, Budget | Ledger)):
+    _refuse_misnamed(budget, name, redeclare)
+    check_one_of("accounting", accounting, (*get_args(Accounting), None))
+    total = _total(epsilon, delta, rho, budget)
+    if isinstance(budget, Budget):
+        if budget.of_group:
             raise ParameterError(
-                f"'budget' must be a pdprivacy.Budget or a pdprivacy.Ledger (got {type(budget).__name__}).",
-                'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
+                "The budget is that of a group of partition(), and no other records may spend it.",
+                "pass the budget of the whole table, which paid for the groups.",
             )
-        if not isinstance(redeclare, bool):
-            raise ParameterError(f"'redeclare' must be True or False (got {got(redeclare)}).")
-        check_one_of("accounting", accounting, (*get_args(Accounting), None))
-        in_ledger = isinstance(budget, Ledger)
-        if in_ledger and name is None:
-            raise ParameterError(
-                "'name' is missing: a ledger keeps a budget per name.", 'name="survey-2026".'
-            )
-        if in_ledger != (name is not None) or (redeclare and not in_ledger):
-            raise ParameterError(
-                "'name' and 'redeclare' are for a budget in a ledger, which needs a name.",
-                'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
-            )
-        if epsilon is None and rho is None:
-            if budget is None:
-                raise ParameterError(
-                    "'epsilon' is missing: protection needs a budget.",
-                    "df.dp.protect(schema, epsilon=1.0), or budget=pdprivacy.Budget(epsilon=1.0).",
-                )
-            if rational(delta, "delta"):
-                raise ParameterError(
-                    "'delta' cannot be given together with 'budget', which has a total.",
-                    "pass budget= alone.",
-                )
-            total = None
-        else:
-            total = total_of(epsilon, delta, rho)
-        if isinstance(budget, Budget):
-            if budget.of_group:
-                raise ParameterError(
-                    "The budget is that of a group of partition(), and no other records may spend it.",
-                    "pass the budget of the whole table, which paid for the groups.",
-                )
-            budget.account.terms.check_same(total, accounting)
-        named = None if name is None else check_name(name, "name")
-        return cls(total, accounting, budget, named, redeclare)
+        budget.account.terms.check_same(total, accounting)
+    named = None if name is None else check_name(name, "name")
 
-    def open(self, unit: Unit, declaration: str) -> Budget:
-        """The budget, for the data of this unit, declared so.
-
-        Raises ParameterError or BudgetError where it is there on other terms.
-        """
-        if isinstance(self.budget, Ledger):
-            assert self.name is not None
-            return self.budget.open(
-                self.name,
-                self.total,
-                self.accounting,
-                unit=unit,
-                declaration=declaration,
-                redeclare=self.redeclare,
+    def opened(unit: Unit, declaration: str) -> Budget:
+        if isinstance(budget, Ledger):
+            assert named is not None
+            return budget.open(
+                named, total, accounting, unit=unit, declaration=declaration, redeclare=redeclare
             )
-        budget = self.budget
-        if budget is None:
-            assert self.total is not None
-            budget = Budget.with_total(self.total, self.accounting or "basic")
-        budget.bind(unit, declaration)
-        return budget
+        purse = budget
+        if purse is None:
+            assert total is not None
+            purse = Budget.with_total(total, accounting or "basic")
+        purse.bind(unit, declaration)
+        return purse
+
+    return opened
+
+
+def _refuse_misnamed(budget: object, name: str | None, redeclare: bool) -> None:
+    if not (budget is None or isinstance(budget, Budget | Ledger)):
+        raise ParameterError(
+            f"'budget' must be a pdprivacy.Budget or a pdprivacy.Ledger (got {type(budget).__name__}).",
+            'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
+        )
+    flag(redeclare, "redeclare")
+    in_ledger = isinstance(budget, Ledger)
+    if in_ledger and name is None:
+        raise ParameterError("'name' is missing: a ledger keeps a budget per name.", 'name="survey-2026".')
+    if in_ledger != (name is not None) or (redeclare and not in_ledger):
+        raise ParameterError(
+            "'name' and 'redeclare' are for a budget in a ledger, which needs a name.",
+            'budget=pdprivacy.Ledger("budget.db"), name="survey-2026".',
+        )
+
+
+def _total(
+    epsilon: Rational | None, delta: Rational, rho: Rational | None, budget: Budget | Ledger | None
+) -> Loss | None:
+    """The total of the budget; None where the budget has one."""
+    if epsilon is not None or rho is not None:
+        return total_of(epsilon, delta, rho)
+    if budget is None:
+        raise ParameterError(
+            "'epsilon' is missing: protection needs a budget.",
+            "df.dp.protect(schema, epsilon=1.0), or budget=pdprivacy.Budget(epsilon=1.0).",
+        )
+    if rational(delta, "delta"):
+        raise ParameterError(
+            "'delta' cannot be given together with 'budget', which has a total.", "pass budget= alone."
+        )
+    return None

@@ -22,8 +22,7 @@ from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.protection import ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.releases.curator import CuratorFrame, marked
-from pdprivacy.show.markup import printable
-from pdprivacy.show.numbers import many, number_text, percent
+from pdprivacy.show.numbers import many, number_text, percent, printable
 from pdprivacy.show.tracebacks import short_traceback
 
 __all__ = ["check"]

@@ -24,9 +24,8 @@ from pdprivacy.releases import aggregates, moments, regression, tables
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
-from pdprivacy.show.recognition import PLAN
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.show.view import View
+from pdprivacy.show.view import PLAN, View
 from pdprivacy.timeline import times
 
 if TYPE_CHECKING:

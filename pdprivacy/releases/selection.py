@@ -164,12 +164,8 @@ def top_k(
                 f"{len(column.labels('top_k'))} (got {got(k)})."
             )
     choices = label_choices(protected, "top_k", chosen, split, int(k))
-    table = label_table(chosen, "top_k", pd.RangeIndex(1, int(k) + 1))
-
-    def make(labels: list[list[Any]]) -> Any:
-        made = table(labels)
-        return made if isinstance(columns, list | pd.Index) else made.iloc[:, 0]
-
+    listed = isinstance(columns, list | pd.Index)
+    make = label_table(chosen, "top_k", pd.RangeIndex(1, int(k) + 1), listed=listed)
     return selected(protected, "top_k", chosen, choices, epsilon, dict(options), make)
 
 
@@ -189,16 +185,17 @@ def label_choices(
 
 
 def label_table(
-    chosen: Sequence[Column], method: str, index: pd.Index[Any]
-) -> Callable[[list[list[Any]]], pd.DataFrame]:
-    """What makes a table of the selected labels of each column."""
+    chosen: Sequence[Column], method: str, index: pd.Index[Any], *, listed: bool = True
+) -> Callable[[list[list[Any]]], Any]:
+    """What makes a table of the selected labels of each column, or a Series of one that is not ``listed``."""
     names, dtypes = name_index(chosen), [_dtype([column], method) for column in chosen]
 
-    def make(labels: list[list[Any]]) -> pd.DataFrame:
+    def make(labels: list[list[Any]]) -> Any:
         columns = [
-            pd.Series(one, index=index, dtype=dtype) for one, dtype in zip(labels, dtypes, strict=True)
+            pd.Series(one, index=index, name=name, dtype=dtype)
+            for one, name, dtype in zip(labels, names, dtypes, strict=True)
         ]
-        return pd.concat(columns, axis=1).set_axis(names, axis=1)
+        return pd.concat(columns, axis=1).set_axis(names, axis=1) if listed else columns[0]
 
     return make
 

@@ -18,12 +18,10 @@ import pandas as pd
 
 from pdprivacy import checks, metadata
 from pdprivacy.errors import MissingExtraError, ParameterError, got
-from pdprivacy.show.cell_grid import ShownCells
-from pdprivacy.show.markup import Spanning, Table
+from pdprivacy.show.markup import ShownCells, Spanning, Table
 from pdprivacy.show.numbers import plain
-from pdprivacy.show.recognition import check_release
-from pdprivacy.show.view import SEEDED, View
-from pdprivacy.storage.release_files import written
+from pdprivacy.show.view import SEEDED, View, check_release
+from pdprivacy.storage import written
 
 __all__ = ["excel", "latex", "markdown", "to_frame"]
 
@@ -58,7 +56,7 @@ def to_frame(released: Any) -> pd.DataFrame:
     ``released.dp.interval()``, of the noise alone; they are NaN where they are not known, as of a quantile,
     whose error is in ranks.
 
-    Raises MetadataError for a frame that is no release, and for one that was changed.
+    Raises MetadataError for anything but an unchanged release.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"), pdprivacy.Column("y", "boolean")))
@@ -88,7 +86,7 @@ def markdown(released: Any, *, note: bool = True) -> str:
 
     ``note``: whether a line below the table says what was released, what ± means, and the cost.
 
-    Raises MetadataError for a frame that is no release, and for one that was changed.
+    Raises MetadataError for anything but an unchanged release.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -116,7 +114,7 @@ def latex(released: Any, *, note: bool = True) -> str:
     The document needs ``\usepackage{booktabs}``, as for `DataFrame.to_latex`. ``note``: whether a line below
     the table says what was released, what ± means, and the cost.
 
-    Raises MetadataError for a frame that is no release, and for one that was changed.
+    Raises MetadataError for anything but an unchanged release.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -198,10 +196,10 @@ def _heads(table: Table) -> list[str]:
 def _note(view: View) -> str:
     """Return what a reader of the numbers has to know."""
     error = view.error if view.span or view.selected else "The error is not known"
-    said = [f"{view.title} {view.records}".rstrip(), error.rstrip("."), f"Cost: {view.cost}"]
+    sentences = [f"{view.title} {view.records}".rstrip(), error.rstrip("."), f"Cost: {view.cost}"]
     if view.facts.seeded is not False:
-        said.append(SEEDED.capitalize())
-    return f"{'. '.join(said)}."
+        sentences.append(SEEDED.capitalize())
+    return f"{'. '.join(sentences)}."
 
 
 def _in_markdown(text: object) -> str:

@@ -1,4 +1,4 @@
-"""Numbers as people read them, in prompts, notebooks, plots, tables and reports."""
+"""Numbers and labels as people read them, in prompts, notebooks, plots, tables and reports."""
 
 from __future__ import annotations
 
@@ -12,26 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.show.markup import MOST_TEXT, printable
-
-__all__ = [
-    "cost",
-    "dated",
-    "duration",
-    "duration_span",
-    "half_width",
-    "joined",
-    "label",
-    "listed",
-    "loss_text",
-    "many",
-    "number_text",
-    "paired",
-    "percent",
-    "percent_up",
-    "plain",
-    "span",
-]
+__all__ = ["MOST_TEXT", "cost", "dated", "duration", "half_width", "joined", "label"]
+__all__ += ["listed", "loss_text", "many", "number_text", "paired", "percent", "percent_up", "plain"]
+__all__ += ["printable", "span"]
 
 LARGE = 1e15
 MOST_DIGITS = 12
@@ -39,6 +22,9 @@ DIGITS = 2
 """Significant digits of an error."""
 
 EXACT = Context(prec=400)
+
+MOST_TEXT = 500
+"""Characters of one cell; of a label that is longer, the beginning is shown."""
 
 
 def paired(value: float, half: float) -> tuple[str, str]:
@@ -95,16 +81,19 @@ def half_width(half: float, whole: bool = False) -> str:
     return f"{error.quantize(step, ROUND_CEILING, EXACT):,f}"
 
 
-def span(halves: NDArray[np.float64], whole: bool = False) -> str:
-    """Format the margins of error of several numbers: one, or the smallest to the largest.
+def span(halves: NDArray[np.float64], whole: bool = False, dates: bool = False) -> str:
+    """Format the margins of error of several numbers, or of ``dates``: one, or the smallest to the largest.
 
     >>> span(np.array([2.4, 6.0, math.nan]), whole=True), span(np.array([math.nan]))
     ('± 2.4 to 6', '')
+    >>> span(np.array([447_000.0, math.nan]), dates=True)
+    '± 5.3 days'
     """
     known = halves[np.isfinite(halves)]
     if not known.size:
         return ""
-    low, high = half_width(float(known.min()), whole), half_width(float(known.max()), whole)
+    ends = float(known.min()), float(known.max())
+    low, high = map(duration, ends) if dates else (half_width(end, whole) for end in ends)
     return f"± {low}" if low == high else f"± {low} to {high}"
 
 
@@ -139,19 +128,6 @@ def dated(value: Any, seconds: float) -> tuple[str, str]:
     return (value + pd.Timedelta(rounding)).isoformat(sep=" ", timespec=timespec), duration(seconds)
 
 
-def duration_span(seconds: NDArray[np.float64]) -> str:
-    """Format the margins of error of several dates: one, or the smallest to the largest.
-
-    >>> duration_span(np.array([447_000.0, math.nan]))
-    '± 5.3 days'
-    """
-    known = seconds[np.isfinite(seconds)]
-    if not known.size:
-        return ""
-    low, high = duration(float(known.min())), duration(float(known.max()))
-    return f"± {low}" if low == high else f"± {low} to {high}"
-
-
 def plain(value: object) -> str:
     """Format a number without a known error to six significant digits, or any other cell.
 
@@ -173,6 +149,24 @@ def plain(value: object) -> str:
     places = max(5 - Decimal(repr(value)).adjusted(), 0)
     text = f"{value + 0.0:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def printable(value: object, most: int | None = MOST_TEXT) -> str:
+    r"""Format a label, with characters that cannot be printed, such as a new line, spelled out.
+
+    Characters that change the direction of text cannot be printed either. A text longer than ``most`` is cut.
+
+    >>> printable("a\nb"), printable(("age", 1)), printable(None)
+    ('a\\nb', "('age', 1)", '')
+    """
+    if value is None:
+        return ""
+    text = str(value)
+    if most is not None and len(text) > most:
+        text = text[: most - 1].rstrip() + "…"
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def label(value: Any, most: int | None = MOST_TEXT) -> str:

@@ -1,27 +1,45 @@
-"""What ``frame.dp`` shows of each kind of frame, as text and as HTML."""
+"""What a prompt and a notebook show of a release, a confidential frame, a protected frame and a budget.
+
+IPython is not imported here: if it runs, it has been imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.errors import LedgerError, MetadataError, PrivacyError
-from pdprivacy.ledger import Budget
+from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
+from pdprivacy.exact import near
 from pdprivacy.metadata import KEY
-from pdprivacy.privacy import Unit
+from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
-from pdprivacy.show.cell_grid import ShownCells, grid
-from pdprivacy.show.markup import Barred, Block, Markup, Table, aligned, printable
-from pdprivacy.show.numbers import label, plain
-from pdprivacy.show.recognition import MARK, recognized
-from pdprivacy.show.view import ALTERED, SEEDED, Floats, Released, View, neighbors_text
+from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
+from pdprivacy.show.numbers import label, percent, plain, printable
+from pdprivacy.show.view import (
+    ALTERED,
+    COUNTS,
+    MARK,
+    SEEDED,
+    Floats,
+    Released,
+    View,
+    neighbors_text,
+    recognized,
+)
 
-__all__ = ["CONFIDENTIAL", "Standing", "html", "html_of_marked", "pages_of", "text"]
+if TYPE_CHECKING:
+    from pdprivacy.ledger import Account, Budget, Entry, Ledger
+    from pdprivacy.ledger.book import Book
+
+__all__ = ["CONFIDENTIAL", "Standing", "html", "html_of_marked", "load_ipython_extension", "pages_of"]
+__all__ += ["register_where_running", "text", "unload_ipython_extension"]
 
 CONFIDENTIAL = "CONFIDENTIAL: made of exact counts, for the curator alone"
 LEGEND = "bars: the margin of error around each number (dot), on a scale that holds 0 (tick)"
@@ -42,7 +60,7 @@ MOST_BARS = 200
 
 NORMAL = 1.959963984540054
 
-ALIKE = {"count", "value_counts", "histogram", "crosstab", "proportion", "corr"}
+ALIKE = {*COUNTS, "proportion", "corr"}
 """Statistics whose numbers share a scale."""
 
 
@@ -81,30 +99,6 @@ def _has_bars(table: Table) -> bool:
 # ---------------------------------------------------------------- error bars
 
 
-@dataclass(frozen=True)
-class _Bars:
-    """The error bars of the cells that are shown, (R, C); NaN for none.
-
-    ``axis``: the axes along which they share a scale, which holds 0; None if each has its own.
-    """
-
-    lower: Floats
-    value: Floats
-    upper: Floats
-    axis: int | tuple[int, ...] | None = (0, 1)
-
-    def drawn(self) -> list[list[Markup]]:
-        """Return the bar of each cell."""
-        ends = []
-        for end, find in ((self.lower, np.fmin), (self.upper, np.fmax)):
-            known = np.where(np.isfinite(end), end, np.nan)
-            if self.axis is not None and known.size:
-                known = find.reduce(known, axis=self.axis, keepdims=True)
-            ends.append(np.broadcast_to(find(known, 0.0), end.shape))
-        of_each = np.stack([self.lower, self.value, self.upper, *ends], axis=-1).tolist()
-        return [[markup.bar(*numbers) for numbers in line] for line in of_each]
-
-
 def _floats(table: pd.DataFrame) -> Floats:
     """The cells of columns of numbers; NaN for others."""
     values = np.full(table.shape, np.nan)
@@ -114,13 +108,32 @@ def _floats(table: pd.DataFrame) -> Floats:
     return values
 
 
-def _cells(window: ShownCells, texts: Sequence[Sequence[str]], bars: _Bars | None) -> list[list[str]]:
-    """Texts with their error bars, if the table has any and is small enough."""
+def _barred(
+    window: ShownCells,
+    texts: Sequence[Sequence[str]],
+    bars: tuple[Floats, Floats, Floats] | None,
+    axis: int | tuple[int, ...] | None = (0, 1),
+) -> list[list[str]]:
+    """Return texts with their error bars, if the table has any and is small enough.
+
+    ``bars``: lower end, value and upper end, (R, C) each; NaN for none. ``axis``: the axes along which they
+    share a scale, which holds 0; None if each has its own.
+    """
     if bars is None or window.cells > MOST_BARS:
         return [list(line) for line in texts]
+    scales = []
+    for end, find in ((bars[0], np.fmin), (bars[2], np.fmax)):
+        known = np.where(np.isfinite(end), end, np.nan)
+        if axis is not None and known.size:
+            known = find.reduce(known, axis=axis, keepdims=True)
+        scales.append(np.broadcast_to(find(known, 0.0), end.shape))
+    drawn = np.stack([*bars, *scales], axis=-1).tolist()
     return [
-        [Barred.of(text, bar) if bar else text for text, bar in zip(line, drawn, strict=True)]
-        for line, drawn in zip(texts, bars.drawn(), strict=True)
+        [
+            Barred.of(text, bar) if (bar := markup.bar(*ends)) else text
+            for text, ends in zip(*line, strict=True)
+        ]
+        for line in zip(texts, drawn, strict=True)
     ]
 
 
@@ -147,8 +160,8 @@ def _numbers(view: View) -> tuple[Table, ShownCells]:
     window = ShownCells.of(*view.table.shape)
     rows, columns = window.at
     values, half = _floats(view.table.iloc[rows, columns]), view.half[np.ix_(rows, columns)]
-    bars = _Bars(values - half, values, values + half, _shared_axes(view))
-    return view.grid(window, lambda texts: _cells(window, texts, bars)), window
+    bars, axes = (values - half, values, values + half), _shared_axes(view)
+    return view.grid(window, lambda texts: _barred(window, texts, bars, axes)), window
 
 
 def _shared_axes(view: View) -> int | tuple[int, ...] | None:
@@ -193,14 +206,14 @@ def _marked(frame: Released, kind: str) -> list[Block]:
 def _confidential(frame: Released, kind: str) -> Blocks:
     """The arguments and the cells of a confidential frame."""
     stored = frame.attrs.get(KEY)
-    said = [
+    arguments = [
         f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in (stored if isinstance(stored, Mapping) else {}).items()
         if name != MARK and value is not None
     ]
-    said += filter(None, [vars(frame).get("summary")])
-    if said or kind != MARK:
-        yield _note(printable(f"{kind}: {'; '.join(said)}" if said else kind))
+    arguments += filter(None, [vars(frame).get("summary")])
+    if arguments or kind != MARK:
+        yield _note(printable(f"{kind}: {'; '.join(arguments)}" if arguments else kind))
     named = isinstance(frame, pd.Series) and frame.name is not None
     whole = frame.to_frame(label(frame.name) if named else "") if isinstance(frame, pd.Series) else frame
     window = ShownCells.of(*whole.shape)
@@ -212,13 +225,13 @@ def _confidential(frame: Released, kind: str) -> Blocks:
     if index.nlevels == 1 and index.dtype.kind == "f":
         index = pd.Index([plain(one) for one in index], name=index.name)
     bars, legend = _spans(whole.iloc[rows], columns)
-    table = grid(window, index, whole.columns, _cells(window, texts, bars), words)
+    table = grid(window, index, whole.columns, _barred(window, texts, bars), words)
     yield _shown(table, window)
     if _has_bars(table):
         yield _seen(legend)
 
 
-def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[_Bars | None, str]:
+def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[tuple[Floats, Floats, Floats] | None, str]:
     """Return the intervals of some columns, where other columns of the table hold them, and what they are."""
     names = list(table.columns)
     value, legend = _floats(table), SIMULATED
@@ -237,7 +250,138 @@ def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[_Bars | None, str]:
             if first in ("risk", "tvd") and error in at:
                 half = NORMAL * value[:, at[error]]
                 lower[:, place], upper[:, place] = value[:, place] - half, value[:, place] + half
-    return _Bars(lower[:, columns], value[:, columns], upper[:, columns]), legend
+    return (lower[:, columns], value[:, columns], upper[:, columns]), legend
+
+
+# ---------------------------------------------------------------- budgets
+
+MOST_ROWS = 1000
+"""Charges that are shown one by one."""
+
+
+def budget_block(budget: Budget) -> Block:
+    """Return a budget; or why it cannot be read, because what a prompt calls must not raise."""
+    try:
+        account = budget.account
+        listed = budget._book.entries() if account.charges <= MOST_ROWS else (account, [])
+        return charges_block(*listed, budget.name)
+    except LedgerError as error:
+        line = f"{_heading(budget.name)}: it cannot be read. {error}"
+        return Block(line, markup.warning(line))
+
+
+def charges_block(account: Account, entries: Sequence[Entry], name: str = "") -> Block:
+    """Return the sums of a budget and a row per charge; of a named one, also which charges lack an answer."""
+    terms, title = account.terms, _heading(name)
+    title += "" if terms.unit is None else f", neighbors {terms.unit}"
+    title += "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
+    lines, rows = [title], []
+
+    def row(what: str, amount: str, delta: str, *more: str) -> None:
+        rows.append([what, amount.removeprefix(f"{terms.currency} "), delta.removeprefix("delta "), *more])
+
+    for what, amount, delta in _sums(account, entries):
+        lines.append(f"  {what:<6} {amount:<18} {delta}")
+        row(what, amount, delta)
+    costs = [_charged(entry) for entry in entries]
+    labels = max((len(entry.label) for entry in entries), default=0)
+    amounts = max([16, *(len(amount) for amount, _ in costs)])
+    for entry, (amount, delta) in zip(entries, costs, strict=True):
+        waiting = "not answered" if name and not entry.answered else ""
+        made = f"{entry.mechanism}  {waiting}"
+        lines.append(f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{amounts}} {delta:<14} {made}")
+        called = f"{entry.number}. {entry.label}" + (f" ({waiting})" if waiting else "")
+        row(called, amount, delta, entry.mechanism)
+    if account.charges > len(entries):
+        more = f"{account.charges:,} charges, listed by .entries"
+        lines.append(f"  {more}")
+        rows.append([more])
+    table = markup.table(["", terms.currency, "delta", "mechanism"], rows, caption=title, text={3})
+    return Block("\n".join(line.rstrip() for line in lines), table)
+
+
+def ledger_html(ledger: Ledger) -> str:
+    """Return the budgets of a ledger as HTML, or why they cannot be read."""
+    called = f"Ledger {ledger.address}"
+    try:
+        budgets = ledger.budgets
+    except MissingLedgerError:
+        return markup.note(f"{called}: no budget is open yet")
+    except LedgerError as error:
+        return markup.warning(f"{called}: {error}")
+    head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
+    rows = []
+    for name, one in budgets.to_dict("index").items():
+        amounts = [f"{one['currency']} {one[what]:.12g}" for what in head[1:4]]
+        if one["currency"] != "rho":
+            deltas = (one[f"{what}_delta"] for what in head[1:4])
+            amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
+        unit = one["neighbors"] if isinstance(one["neighbors"], str) else ""  # none before it is used
+        rows.append([name, *amounts, one["accounting"], unit, f"{one['charges']:,}"])
+    return markup.table(head, rows, caption=called, text={4, 5})
+
+
+def _heading(name: str) -> str:
+    """Return the heading of a budget, with its name in a ledger if it has one."""
+    return f"Privacy budget {name!r}" if name else "Privacy budget"
+
+
+def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:
+    """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
+    named, amounts = account.terms.currency, (account.total, account.used, account.left)
+    rows = [
+        (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
+        for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
+    ]
+    risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
+    if risks:
+        rows.append(("risk", f"{percent(max(risks))} of records, cumulative (dr_ha)", ""))
+    return rows
+
+
+def _charged(entry: Entry) -> tuple[str, str]:
+    epsilon, delta, rho = entry.amounts
+    if epsilon is None or delta is None:
+        return f"rho {show(rho)}", ""
+    return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+
+
+# ---------------------------------------------------------------- charges as tables
+
+
+ENTRY_TYPES: dict[str, Any] = {"release": str, "mechanism": str, "epsilon": float, "delta": float}
+ENTRY_TYPES |= {"rho": float, "time": "datetime64[us, UTC]", "release_id": object}
+
+
+def _cells(entry: Entry) -> tuple[Any, ...]:
+    """Return the cells of a charge; equal texts are kept once."""
+    epsilon, delta, rho = entry.amounts
+    amounts = (math.nan if amount is None else near(amount) for amount in (epsilon, delta, rho or None))
+    return sys.intern(str(entry.label)), sys.intern(str(entry.mechanism)), *amounts, entry.time, entry.release
+
+
+def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any) -> pd.DataFrame:
+    """Return the table of rows that `_cells` made; ``first`` is the number of the first charge."""
+    index = pd.RangeIndex(first, first + len(rows), name="charge")
+    frame = pd.DataFrame(rows, index, columns=list(ENTRY_TYPES), dtype=object).astype(ENTRY_TYPES)
+    frame.insert(6, "answered", np.array(answered, dtype=bool))
+    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    return frame
+
+
+def read_table(book: Book, pick: slice = slice(None)) -> tuple[Account, pd.DataFrame]:
+    """Return the account, and one row per picked charge; see `Budget.entries`."""
+    rows: list[tuple[Any, ...]] = []
+    account, answered, risks = book.read(lambda entry: rows.append(_cells(entry)), pick)
+    first = pick.indices(account.charges)[0] + 1
+    return account, _frame(rows, first, answered[pick], np.fmax.accumulate(risks)[pick])
+
+
+def entry_table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return one row per charge; see `Budget.entries`."""
+    rows = [_cells(entry) for entry in entries]
+    risks = [math.nan if entry.dr_ha is None else entry.dr_ha for entry in entries]
+    return _frame(rows, 1, [entry.answered for entry in entries], np.fmax.accumulate(risks))
 
 
 # ---------------------------------------------------------------- protected frames
@@ -267,20 +411,14 @@ class Standing:
         yield Block(f"\n{self.domain!r}\n", Markup(self.domain._repr_html_()))
         known = "private" if self.rows is None else f"{self.rows} (public)"
         yield _facts([("neighbors", neighbors_text(self.unit.neighbors, self.unit.column)), ("rows", known)])
-        yield self._budget()
+        budget = budget_block(self.budget)
+        yield Block(f"\n{budget.plain}", budget.html)
         if len(self.lineage):
             yield Block("\nLineage", markup.note("Lineage"))
             yield from _lineage(self.lineage)
 
-    def _budget(self) -> Block:
-        """The budget, or why its ledger cannot be read."""
-        try:
-            return Block(f"\n{self.budget!r}", Markup(self.budget._repr_html_()))
-        except LedgerError as error:
-            return Block(f"\n{error}", markup.warning(error))
 
-
-def _lineage(frame: pd.DataFrame) -> Blocks:
+def _lineage(frame: Any) -> Blocks:
     """The steps between the raw frame and a protected one."""
     rows = [
         (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(cost))
@@ -306,14 +444,14 @@ def html_of_marked(frame: Released) -> str | None:
     known = recognized(frame)
     if known.what == "confidential":
         return _html(_marked(frame, known.kind))
-    if known.what == "lineage" and isinstance(frame, pd.DataFrame):
+    if known.what == "lineage":
         return _html(_lineage(frame))
     view = View.of(frame) if known.what == "release" and len(frame) <= MOST_CHECKED else None
     return _html(_release(view)) if view is not None and view.unchanged else None
 
 
 def html(frame: Any, standing: Standing | PrivacyError) -> str:
-    """Return what ``frame.dp`` shows in a notebook, whatever the frame holds in ``attrs``."""
+    """Return what ``frame.dp`` shows in a notebook; damaged ``attrs`` raise no error."""
     return _html(_blocks(frame, standing))
 
 
@@ -327,7 +465,7 @@ def _html(blocks: Iterable[Block]) -> str:
 
 
 def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
-    """The blocks of the page of any frame; of one that is nothing, why there is nothing to show."""
+    """The blocks of the page of any frame; of an ordinary frame, why there is nothing to show."""
     if isinstance(standing, Standing):
         return list(standing.blocks())
     try:
@@ -347,3 +485,70 @@ def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
 def _reason(error: PrivacyError) -> Blocks:
     """Why there is nothing to show, and what to write instead."""
     return map(_note, str(error).split("\n"))
+
+
+# ---------------------------------------------------------------- notebook
+
+FORMAT = "text/html"
+KINDS: tuple[type, ...] = (pd.DataFrame, pd.Series)
+
+
+class Formatter:
+    """The HTML of a frame that carries a mark; that of ``before`` for every other frame."""
+
+    def __init__(self, before: Callable[[Any], Any] | None) -> None:
+        self.before = before
+
+    def __call__(self, frame: Any) -> Any:
+        """Return HTML, or what was shown before; no mark makes it fail."""
+        try:
+            found = html_of_marked(frame) if pd.get_option("display.notebook_repr_html") else None
+        except Exception:  # a damaged mark can hold anything
+            found = None
+        return self._as_before(frame) if found is None else found
+
+    def _as_before(self, frame: Any) -> Any:
+        if self.before is not None:
+            return self.before(frame)
+        method = getattr(frame, "_repr_html_", None)
+        return method() if callable(method) else None
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Show releases with their errors and costs, and mark confidential frames: ``%load_ext pdprivacy``.
+
+    ``ipython``: the running shell. ``import pdprivacy`` in a notebook does this, too. Other frames are shown
+    as before.
+    """
+    formatter = ipython.display_formatter.formatters[FORMAT]
+    for kind in KINDS:
+        before = formatter.for_type(kind)
+        formatter.for_type(kind, Formatter(before.before if _is_ours(before) else before))
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Show all frames as without pdprivacy: ``%unload_ext pdprivacy``."""
+    formatter = ipython.display_formatter.formatters[FORMAT]
+    for kind in KINDS:
+        found = formatter.for_type(kind)
+        if _is_ours(found):
+            formatter.pop(kind)
+            if found.before is not None:
+                formatter.for_type(kind, found.before)
+
+
+def register_where_running() -> None:
+    """Call `load_ipython_extension` if IPython is running; leave a shell without displays alone."""
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    try:
+        shell = None if shell_of is None else shell_of()
+        if shell is not None:
+            load_ipython_extension(shell)
+    except Exception:  # importing must not depend on what shell this is
+        return
+
+
+def _is_ours(formatter: object) -> bool:
+    """Whether a formatter is of this module, also of one that was loaded before."""
+    kind = type(formatter)
+    return (kind.__module__, kind.__qualname__) == (Formatter.__module__, Formatter.__qualname__)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import metadata
+from pdprivacy.errors import MetadataError
 from pdprivacy.mechanism import MECHANISMS
-from pdprivacy.metadata import Metadata
-from pdprivacy.show.cell_grid import ShownCells, grid
-from pdprivacy.show.markup import Table, printable
+from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.show.markup import ShownCells, Table, grid
 from pdprivacy.show.numbers import (
     cost,
     dated,
     duration,
-    duration_span,
     half_width,
     joined,
     label,
@@ -29,10 +29,12 @@ from pdprivacy.show.numbers import (
     paired,
     percent,
     plain,
+    printable,
     span,
 )
 
-__all__ = ["ALTERED", "SEEDED", "Floats", "Released", "View", "mechanism_text", "neighbors_text", "title_of"]
+__all__ = ["ALTERED", "LINEAGE", "MARK", "PLAN", "SEEDED", "Floats", "Recognized", "Released", "View"]
+__all__ += ["check_release", "mechanism_text", "neighbors_text", "recognized", "title_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = list[list[str]]
@@ -40,6 +42,9 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
+
+COUNTS = ("count", "value_counts", "histogram", "crosstab")
+"""Statistics whose numbers are counts of records."""
 
 LABELS = ("mode", "top_k")
 """Statistics whose values are labels."""
@@ -50,11 +55,8 @@ NOT_GROUPED = ("proportion", "value_counts", "histogram")
 TABLES = ("crosstab", "proportion")
 """Statistics whose columns are labels of what is counted, not of groups."""
 
-TITLES = {
+TITLES = {  # of other statistics, the title is the name
     "agg": "Statistics",
-    "count": "Count",
-    "sum": "Sum",
-    "mean": "Mean",
     "var": "Variance",
     "std": "Standard deviation",
     "describe": "Summary",
@@ -62,16 +64,12 @@ TITLES = {
     "corr": "Correlation",
     "pooled_var": "Pooled variance",
     "pooled_cov": "Pooled covariance",
-    "proportion": "Proportion",
     "quantile": "Quantiles",
-    "median": "Median",
     "min": "Minimum",
     "max": "Maximum",
-    "mode": "Mode",
     "top_k": "Most frequent labels",
     "nunique": "Number of labels",
     "value_counts": "Counts",
-    "histogram": "Histogram",
     "crosstab": "Contingency table",
     "kmeans": "k-means centres",
     "kmedian": "k-median centres",
@@ -101,7 +99,7 @@ def title_of(
     if statistic == "ols":
         return f"Regression of {names[0]} on {listed(names[1:], MOST_NAMES)}"
     of = [name for name in names if name not in by]
-    text = TITLES.get(statistic, statistic.replace("_", " "))
+    text = TITLES.get(statistic, statistic.replace("_", " ").capitalize())
     text += f" of {listed(of, MOST_NAMES)}" if of else ""
     text += f" by {listed(by, MOST_NAMES)}" if by else ""
     return text + (f" ({SHARES[normalize]})" if normalize in SHARES else "")
@@ -123,9 +121,7 @@ def neighbors_text(named: str, unit: str | None) -> str:
     >>> neighbors_text("add_remove", None)
     'add_remove: one record more or less'
     """
-    if unit is None:
-        return f"{named}: {NEIGHBORS[named]}" if named in NEIGHBORS else str(named)
-    return f"{named}: all records of one {unit} {UNITS.get(named, '')}".rstrip()
+    return f"{named}: {NEIGHBORS[named] if unit is None else f'all records of one {unit} {UNITS[named]}'}"
 
 
 def conditions_text(filters: Iterable[object]) -> str:
@@ -138,15 +134,10 @@ def conditions_text(filters: Iterable[object]) -> str:
     return each[0] if len(each) == 1 else " and ".join(f"({one})" for one in each)
 
 
-def steps_text(lineage: Iterable[object]) -> str:
-    """Return the steps between the raw records and a release."""
-    return ", ".join(map(str, lineage))
-
-
 def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
     """Return of which records a number is; empty for all."""
-    where, after = conditions_text(filters), steps_text(lineage)
-    return " ".join(filter(None, [f"where {where}" if where else "", f"after {after}" if after else ""]))
+    said = {"where": conditions_text(filters), "after": ", ".join(map(str, lineage))}
+    return " ".join(f"{name} {text}" for name, text in said.items() if text)
 
 
 @dataclass(frozen=True)
@@ -159,7 +150,7 @@ class View:
 
     @classmethod
     def of(cls, released: Released) -> View:
-        """Read a release. Raises MetadataError for a frame that is none, and for damaged metadata."""
+        """Read a release. Raises MetadataError for a frame without release metadata, or with damaged ones."""
         facts = metadata.read(released)
         metadata.check(facts)
         kept = metadata.as_released(released)
@@ -198,12 +189,12 @@ class View:
 
     @property
     def mechanism(self) -> str:
-        """The mechanism, and how it was asked for."""
+        """The mechanism, and how it was options for."""
         facts = self.facts
-        asked = [("calibration", facts.calibration), ("bounding", facts.bounding)]
-        asked.append(("constraint", facts.constraint))
-        said = [f"{name} {value}" for name, value in asked if value is not None]
-        return ", ".join([mechanism_text(str(facts.mechanism), facts.p), *said])
+        options = [("calibration", facts.calibration), ("bounding", facts.bounding)]
+        options.append(("constraint", facts.constraint))
+        texts = [f"{name} {value}" for name, value in options if value is not None]
+        return ", ".join([mechanism_text(str(facts.mechanism), facts.p), *texts])
 
     @property
     def conditions(self) -> str:
@@ -288,7 +279,7 @@ class View:
     @property
     def span(self) -> str:
         """The margins of error of all numbers; empty if none is known."""
-        return duration_span(self.half) if self.dates else span(self.half, self.whole)
+        return span(self.half, self.whole, self.dates)
 
     @property
     def error(self) -> str:
@@ -322,8 +313,8 @@ class View:
         records, variance, share = (
             fits[0].get(name) for name in ("records", "residual_variance", "r_squared")
         )
-        told = f"about {plain(round(float(records or 0)))} records, residual variance {plain(variance)}"
-        return told if share is None else f"{told}, R squared {share:.2f}"
+        text = f"about {plain(round(float(records or 0)))} records, residual variance {plain(variance)}"
+        return text if share is None else f"{text}, R squared {share:.2f}"
 
     def _selection_error(self) -> str:
         error, statistic = self.facts.error, self.facts.statistic
@@ -338,11 +329,11 @@ class View:
             )
         if statistic in LABELS:
             return f"{start} the count of each label is at most {most} below that of the best label left."
-        told = f"{start} the released value is within {most} ranks of {self._sought()}."
+        text = f"{start} the released value is within {most} ranks of {self._sought()}."
         cut = error.get("cut")
         if cut is True or (isinstance(cut, Mapping) and any(one is True for one in cut.values())):
-            told += " There were too few public records for this rank: the value may lie beyond all records."
-        return told + self._in_value()
+            text += " There were too few public records for this rank: the value may lie beyond all records."
+        return text + self._in_value()
 
     def _sought(self) -> str:
         """What the values of a selection by rank estimate."""
@@ -359,12 +350,12 @@ class View:
         widest, step = (_by_name(error.get(name), plain) for name in ("widest", "step"))
         if statistic not in ("min", "max") or not widest or not step:
             return ""
-        told = f" In value it may be off by up to {widest}, in steps of {step}."
+        text = f" In value it may be off by up to {widest}, in steps of {step}."
         rank = error["rank"]
         if max(rank.values() if isinstance(rank, Mapping) else [rank]) > ROUGH:
             q = 0.01 if statistic == "min" else 0.99
-            told += f" Rather ask for private.dp.quantile({self.facts.columns[0]!r}, {q}, epsilon=0.1)."
-        return told
+            text += f" Rather ask for private.dp.quantile({self.facts.columns[0]!r}, {q}, epsilon=0.1)."
+        return text
 
     @property
     def bias(self) -> str:
@@ -374,21 +365,21 @@ class View:
             return ""
         if "note" in error:
             return str(error["note"])
-        if (here := self._largest(error.get("bias"))) is None:
+        if (largest := self._largest(error.get("bias"))) is None:
             return "not known"
         rmse, worst = self._largest(error.get("rmse")), error.get("worst_case")
-        told = f"at most {here}" + (f" (root mean squared error {rmse})" if rmse else "")
-        told += " if the true numbers are the released ones"
+        text = f"at most {largest}" + (f" (root mean squared error {rmse})" if rmse else "")
+        text += " if the true numbers are the released ones"
         most = self._largest(worst.get("bias")) if isinstance(worst, Mapping) else None
-        return told if most is None else f"{told}; at most {most} for any data"
+        return text if most is None else f"{text}; at most {most} for any data"
 
     def _largest(self, numbers: Any) -> str | None:
         """Format the largest size of several numbers; None if none is known."""
         try:
-            found = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
+            sizes = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
         except (TypeError, ValueError):
             return None
-        known = found[np.isfinite(found)]
+        known = sizes[np.isfinite(sizes)]
         if not known.size:
             return None
         return duration(float(known.max())) if self.dates else half_width(float(known.max()), whole=True)
@@ -428,17 +419,15 @@ class View:
             ("releases", f"{facts.releases}, which share the cost" if facts.releases > 1 else ""),
             ("rows", "" if facts.rows is None else f"{facts.rows:,} (public)"),
             ("where", self.conditions),
-            ("after", steps_text(self.facts.lineage)),
+            ("after", ", ".join(map(str, facts.lineage))),
             ("release id", facts.release_id),
         ]
         return [(name, printable(text)) for name, text in rows if text]
 
 
-def _of_records(number: float) -> str:
-    return half_width(number, whole=True)
-
-
-def _by_name(stored: Any, form: Callable[[float], str] = _of_records) -> str:
+def _by_name(
+    stored: Any, form: Callable[[float], str] = lambda number: half_width(number, whole=True)
+) -> str:
     """Format numbers (of records), one for all or one per name; empty if none is known."""
     if not isinstance(stored, Mapping):
         return "" if stored is None else form(float(stored))
@@ -446,3 +435,128 @@ def _by_name(stored: Any, form: Callable[[float], str] = _of_records) -> str:
     if len(set(known.values())) == 1 and len(known) == len(stored):
         return next(iter(known.values()))
     return listed(f"{number} ({name})" for name, number in known.items())
+
+
+# ---------------------------------------------------------------- recognition
+
+MARK = "confidential"
+PLAN = "dp_plan"
+"""The key in ``attrs`` of a plan: its arguments, and what was assumed of the data."""
+
+LINEAGE = {"declared": "lineage"}
+"""The mark of a lineage."""
+
+What: TypeAlias = Literal["release", "plan", "confidential", "lineage", "other"]
+
+RISK = f" risk ({MARK})"
+NAMED = (f"dr_ha ({MARK})", f"epsilon ({MARK})")
+
+COMPARED = {
+    *("error", "lower", "upper", "worse", "part_epsilon"),
+    *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
+}
+DISTANCES = {"tvd", "standard_error"}
+COUNTED = {
+    *("clipped", "null", "unseen", "dropped"),
+    *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
+    *("cells", "records", "share of records", "label", "share"),
+    *("fault", "declared", "examples"),
+}
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """The kind of an object.
+
+    Attributes
+    ----------
+    what : "confidential" is made of exact counts.
+    kind : the method that made a confidential frame, or the name of its columns; "" for others.
+    facts : the metadata of the object.
+    """
+
+    what: What
+    kind: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def recognized(thing: Any) -> Recognized:
+    """Return the kind of an object.
+
+    ``attrs`` come first, so that a release of a column named "confidential" is a release. Without them, the
+    names of columns identify a confidential frame. A table with the column name "confidential" alone is not
+    one, unless its other columns are those of a confidential frame, too.
+
+    >>> recognized(pd.DataFrame({"risk": [0.5]})).what
+    'other'
+    """
+    if not isinstance(thing, pd.DataFrame | pd.Series):
+        kind = type(thing).__name__.lower()
+        marked = getattr(thing, MARK, False) is True
+        return Recognized("confidential", kind, {MARK: kind}) if marked else Recognized("other")
+    stored, plan = thing.attrs.get(KEY), thing.attrs.get(PLAN)
+    facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    if MARK in facts:
+        return Recognized("confidential", printable(facts[MARK]), facts)
+    if "statistic" in facts:
+        return Recognized("release", facts=facts)
+    if facts == LINEAGE and isinstance(thing, pd.DataFrame):
+        return Recognized("lineage", facts=facts)
+    if isinstance(plan, Mapping) and isinstance(thing, pd.DataFrame):
+        return Recognized("plan", facts=plan)
+    kind = _kind_of_names(thing)
+    if kind:
+        return Recognized("confidential", kind, {**facts, MARK: kind})
+    return Recognized("other", facts=facts)
+
+
+def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
+    """Return a release as it was made, so that it can be saved or written for readers.
+
+    ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
+    counts, for any other that is no release, and for a release whose numbers or labels were changed.
+
+    >>> check_release(pd.DataFrame({"risk": [0.5]}), "saved")
+    Traceback (most recent call last):
+        ...
+    pdprivacy.errors.MetadataError: This frame carries no release metadata.
+    Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
+    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
+    """
+    if recognized(thing).what == "confidential":
+        raise MetadataError(
+            f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
+            "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
+        )
+    kept = metadata.as_released(thing)
+    if kept is None:
+        raise MetadataError(
+            f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
+            "take the release as it was returned; verify() tells.",
+        )
+    return kept
+
+
+def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:
+    """Return the kind of a confidential frame by its names; "" for others."""
+    if isinstance(frame, pd.Series):
+        return str(frame.name) if isinstance(frame.name, str) and frame.name in NAMED else ""
+    names = [name for name in frame.columns.names if isinstance(name, str)]
+    for name in names:
+        if name in NAMED:
+            return name
+        if name.endswith(RISK):
+            return "risk_curve"
+    if names[:1] != [MARK] or not len(frame.columns):
+        return ""
+    held = set(frame.columns.get_level_values(0))
+    if names == [MARK, "epsilon"] and held <= DISTANCES:
+        return "utility"
+    if names != [MARK]:
+        return ""
+    if held <= COMPARED:
+        return "compare_sampling" if "rate" in frame.index.names else "compare_suppression"
+    if held <= COUNTED:
+        return MARK
+    distances = held - {"risk", "recommended"}
+    return "tradeoff" if all(re.fullmatch(r"tvd \d+-way", str(name)) for name in distances) else ""

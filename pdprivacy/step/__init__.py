@@ -4,6 +4,331 @@
 made, under release ids that the ledger charges once; `pdprivacy.read_release` reads a release from its file.
 """
 
-from pdprivacy.step.pipeline import release_step
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from pdprivacy import schema as schemas
+from pdprivacy._version import __version__
+from pdprivacy.checks import check_name
+from pdprivacy.errors import (
+    ArgumentError,
+    ChangedStepError,
+    MissingLedgerError,
+    ParameterError,
+    StepError,
+    got,
+)
+from pdprivacy.ledger import Ledger
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import ProtectedFrame, find
+from pdprivacy.protection.protect import protect
+from pdprivacy.step.folder import STORED, Folder, check_file_name
+from pdprivacy.step.keeper import Purse, StepKeeper, argument_texts, differing
+from pdprivacy.storage.file_formats import check_pyarrow
+from pdprivacy.storage.shapes import Json
 
 __all__ = ["release_step"]
+
+Body: TypeAlias = Callable[..., Any]
+SINGLE = "result"
+"""The name of the result of a body that returns one release."""
+
+_OPTIONS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(protect).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in ("budget", "name")
+}
+"""The keywords of `protect` that a step passes on, and their defaults."""
+
+
+def release_step(
+    *,
+    schema: Any,
+    ledger: str | os.PathLike[str] | Ledger,
+    name: str,
+    to: str | os.PathLike[str] = "released",
+    epsilon: Rational | None = None,
+    delta: Rational = 0,
+    **options: Any,
+) -> Callable[[Body], Body]:
+    """Make a step of a pipeline, which may be tried again, from a function of a protected frame.
+
+    The step takes the raw frame in place of the protected one, and a ``release_id``, which names the result
+    for good. It validates the frame, charges each release, and stores it before the next one. The first run
+    that ends without an error writes the results. A later call with the same ``release_id`` returns the
+    stored results and reads, computes and charges nothing. A call after a run that was cut short takes the
+    stored releases from their files and pays for the others.
+
+    The function returns releases of its frame: one, or a dict of releases, whose keys name the files. It must
+    make the same calls, in the same order, each time it is tried. Compute outside of the step what you derive
+    from releases.
+
+    Parameters
+    ----------
+    schema : as in `protect`.
+    epsilon, delta, name : the total of the budget of this name in the ledger; None once it is open.
+    ledger : a `Ledger`, or its path or URL.
+    to : the folder of the results, ``released/2026-05/age.parquet``. Steps keep their own notes below it, in
+        ``released/.steps``.
+    options : other keywords of `protect`, except ``budget``.
+
+    Returns a decorator. The decorated function has the arguments of the function and ``release_id``; it
+    returns the results as `read_release` reads them.
+
+    Raises
+    ------
+    ArgumentError, ParameterError : a keyword, name or function that cannot be used.
+    From a call of the step: ChangedStepError where it was tried before with other arguments, another
+    declaration or other calls; AlreadyCharged where a release was charged and its answer is lost; StepError
+    where another run is under way, the folder cannot be used, or the function returns anything but
+    unchanged releases of its frame; and the errors of `protect` and of the releases.
+
+    >>> import pandas as pd, pandera.pandas as pa, tempfile, pdprivacy
+    >>> schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = pdprivacy.Ledger(f"{folder.name}/budget.db")
+    >>> @release_step(schema=schema, epsilon=1, ledger=ledger, name="survey", to=folder.name)
+    ... def monthly(private, columns):
+    ...     return {"age": private.dp.mean(columns, epsilon=0.5)}
+    >>> ages = pd.DataFrame({"age": [31, 54, 27, 39]})
+    >>> first, again = (monthly(ages, columns="age", release_id="2026-05")["age"] for _ in range(2))
+    >>> first.equals(again), ledger.budget("survey").left
+    (True, (0.5, 0.0))
+    >>> ledger.close(); folder.cleanup()
+    """
+    for given in options:
+        if given not in _OPTIONS:
+            raise ArgumentError(
+                f"release_step() got an unexpected keyword argument {given!r}.",
+                f"those of df.dp.protect: {', '.join(_OPTIONS)}; the budget is that of ledger and name.",
+            )
+    if not isinstance(ledger, str | os.PathLike | Ledger):
+        raise ParameterError(
+            f"'ledger' must be a path, a URL or a Ledger (got {got(ledger)}).", 'ledger="budget.db".'
+        )
+    if not isinstance(to, str | os.PathLike) or not os.fspath(to):
+        raise ParameterError(f"'to' must be the path of a folder (got {got(to)}).", 'to="released".')
+    wanted = {**_OPTIONS, "epsilon": epsilon, "delta": delta, **options}
+    declared = _Declared(schema, ledger, check_name(name, "name"), to, wanted)
+
+    def decorate(body: Body) -> Body:
+        signature = _with_release_id(body)
+
+        @functools.wraps(body)
+        def step(*args: Any, release_id: str | None = None, **kwargs: Any) -> Any:
+            bound = inspect.signature(body).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return _Run(declared, body, bound, release_id).result()
+
+        step.__signature__ = signature  # type: ignore[attr-defined]
+        return step
+
+    return decorate
+
+
+def _with_release_id(body: Any) -> inspect.Signature:
+    """Return the signature of a step; refuse a function that cannot be the body of one."""
+    named = callable(body) and hasattr(body, "__name__")
+    if not named or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+        raise ParameterError(
+            f"A step is made of a plain function (got {got(body)}).", "def monthly(private, by): ..."
+        )
+    signature = inspect.signature(body)
+    parameters = list(signature.parameters.values())
+    takes_frame = parameters and parameters[0].kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    if not takes_frame or "release_id" in signature.parameters:
+        raise ParameterError(
+            "The function of a step takes the protected frame first, and no 'release_id': the step adds it.",
+            "def monthly(private, by): ...",
+        )
+    added = inspect.Parameter("release_id", inspect.Parameter.KEYWORD_ONLY, annotation=str)
+    last = sum(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    return signature.replace(parameters=[*parameters[:last], added, *parameters[last:]])
+
+
+class _Declared(NamedTuple):
+    """The declaration of a step; ``options``: keywords of `protect`."""
+
+    schema: Any
+    ledger: str | os.PathLike[str] | Ledger
+    name: str
+    to: str | os.PathLike[str]
+    options: Mapping[str, Any]
+
+    def texts(self) -> dict[str, str]:
+        """Return all that must be the same each time a step is tried; not the place of the ledger."""
+        kept = {name: value for name, value in self.options.items() if name != "redeclare"}
+        return {
+            "schema": schemas.read_schema(self.schema).fingerprint(),
+            "name": self.name,
+            **argument_texts(kept),
+        }
+
+
+class _Run:
+    """A call of a step."""
+
+    def __init__(
+        self, declared: _Declared, body: Body, bound: inspect.BoundArguments, release_id: str | None
+    ) -> None:
+        if release_id is None:
+            raise ArgumentError(
+                "'release_id' is missing: it identifies the step when the call is repeated.",
+                'release_id="2026-05".',
+            )
+        check_pyarrow()
+        self._declared, self._body, self._bound = declared, body, bound
+        self._folder = Folder(declared.to, check_file_name(release_id, "release_id"))
+        self._first, *others = bound.arguments
+        self._manifest: Json = {
+            "release_id": self._folder.release_id,
+            "function": body.__name__,
+            "arguments": argument_texts({name: bound.arguments[name] for name in others}),
+            "declaration": declared.texts(),
+            "version": __version__,
+            "results": None,
+        }
+
+    def result(self) -> Any:
+        """Return the results: the stored ones, or those of the body."""
+        folder, manifest = self._folder, self._folder.manifest()
+        if manifest is None or manifest.get("results") is None or not folder.results.is_dir():
+            with folder.locked():
+                manifest = self._finished()
+        elif change := self._change_since(manifest):
+            raise change
+        results = manifest["results"]
+        found = {name: folder.read(folder.result(name), facts["digest"]) for name, facts in results.items()}
+        return found[SINGLE] if manifest["single"] else found
+
+    def _finished(self) -> Json:
+        """Return the manifest, once the results that it names are in their folder."""
+        manifest = self._begun()
+        if manifest.get("results") is None:
+            made, single = self._made()
+            manifest = {**manifest, "results": made, "single": single}
+            self._folder.note(manifest, STORED)
+        self._folder.finish({name: facts["release"] for name, facts in manifest["results"].items()})
+        return manifest
+
+    # ------------------------------------------------------------ earlier runs
+
+    def _begun(self) -> Json:
+        """Return the manifest of an earlier run, or write a new one; refuse a step that was changed."""
+        folder, before = self._folder, self._folder.manifest()
+        if before is None:
+            if folder.results.exists() or folder.stored():
+                raise StepError(
+                    f"{str(folder.results)!r} exists already, or releases for it are stored, but the "
+                    "manifest of the step is missing. Nothing was charged.",
+                    "choose another release_id, or another folder.",
+                )
+        elif change := self._change_since(before):
+            names = {self._declared.name, str(before["declaration"].get("name"))}
+            if before.get("results") is not None or folder.stored() or any(map(self._charges, names)):
+                raise change
+        else:
+            if before.get("results") is None and folder.stored():
+                self._check_charges()
+            return before
+        folder.note(self._manifest)  # nothing was paid for under other terms
+        return self._manifest
+
+    def _change_since(self, before: Json) -> ChangedStepError | None:
+        """Return the error for a step that differs from its earlier run; None where nothing differs."""
+        old, new = _terms(before), _terms(self._manifest)
+        changes = [
+            f"another {term} ({_short(old.get(term))}, not {_short(new.get(term))})"
+            for term in differing(old, new)
+        ]
+        if not changes:
+            return None
+        return ChangedStepError(
+            f"The step {self._folder.release_id!r} was tried before, with {'; '.join(changes)}. "
+            "Nothing was charged.",
+            "call it as it was called before, or choose another release_id, which is charged anew.",
+        )
+
+    @functools.cached_property
+    def _ledger(self) -> Ledger:
+        ledger = self._declared.ledger
+        return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+
+    def _charges(self, name: str) -> dict[str, tuple[int, bool]]:
+        """Return the charges of this release id in the budget of a name: number, and whether answered."""
+        try:
+            if name not in self._ledger.budgets.index:
+                return {}
+        except MissingLedgerError:
+            return {}
+        entries = self._ledger.entries(name).reset_index()
+        charges = zip(entries["release_id"], entries["charge"], entries["answered"], strict=True)
+        return {
+            release_id: (int(charge), bool(answered))
+            for release_id, charge, answered in charges
+            if str(release_id).startswith(f"{self._folder.release_id}/")
+        }
+
+    def _check_charges(self) -> None:
+        """Refuse a ledger that lacks a charge of a stored release; note the stored ones as answered."""
+        charges = self._charges(self._declared.name)
+        stored = {number: f"{self._folder.release_id}/{number}" for number in self._folder.stored()}
+        missing = [str(number) for number, release_id in stored.items() if release_id not in charges]
+        if missing:
+            raise StepError(
+                f"Releases of the step {self._folder.release_id!r} are stored ({', '.join(missing)}), but "
+                f"the ledger holds no charge for them under {self._declared.name!r}: it is another ledger, "
+                "or an older copy. Nothing was charged.",
+                "name the ledger that paid for them.",
+            )
+        for number, release_id in stored.items():
+            charge, answered = charges[release_id]
+            note = self._folder.note_of(number)
+            if not answered and note is not None:
+                self._ledger.budget(self._declared.name).answered(charge, note["risk"])
+
+    # ------------------------------------------------------------ this run
+
+    def _made(self) -> tuple[Json, bool]:
+        """Run the body; return its results as `StepKeeper.results`, and whether it returned one release."""
+        declared, bound = self._declared, self._bound
+        frame, terms = bound.arguments[self._first], declared.options
+        protected = find(protect(frame, declared.schema, budget=self._ledger, name=declared.name, **terms))
+        purse = Purse(protected.budget)
+        keeper = StepKeeper(self._folder, purse)
+        bound.arguments[self._first] = ProtectedFrame(replace(protected, budget=purse, keeper=keeper))
+        try:
+            returned = self._body(*bound.args, **bound.kwargs)
+            single = not isinstance(returned, dict)
+            return keeper.results({SINGLE: returned} if single else returned), single
+        except BaseException as error:
+            if keeper.made:
+                error.add_note(
+                    f"The releases of the step {self._folder.release_id!r} are stored: a call with the same "
+                    "release_id returns them at no cost."
+                )
+            raise
+        finally:
+            keeper.close()
+
+
+def _terms(manifest: Json) -> dict[str, str]:
+    """Return all that makes a run the same step, by the words that errors use."""
+    return {
+        **{f"argument {name!r}": text for name, text in manifest["arguments"].items()},
+        **{f"declaration of {name!r}": text for name, text in manifest["declaration"].items()},
+        **{part: repr(manifest.get(part)) for part in ("release_id", "function")},
+    }
+
+
+def _short(text: str | None) -> str:
+    return "nothing" if text is None else text if len(text) <= 60 else text[:57] + "..."

@@ -217,8 +217,8 @@ def verified(released: Released, where: str = "The file", alike: bool = True) ->
     """Return what a file holds, if it is the release as it was made.
 
     A Series that pandas wrote as a frame of one column becomes a Series again. ``alike``: whether the labels
-    of the file are those of the release. Raises MetadataError for a frame that is no release, and for other
-    numbers or labels.
+    of the file are those of the release. Raises MetadataError for a frame without release metadata, and for
+    other numbers or labels.
     """
     kept = metadata.as_released(released)
     if kept is None or not alike:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Budget
-from pdprivacy.command import file_columns
+from pdprivacy.command import declare
 from pdprivacy.command.declare import skeleton
 from pdprivacy.command.main import main
 from pdprivacy.errors import DeclarationError, ParameterError
@@ -109,7 +109,7 @@ def of_cells(text: str, **options) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "table.csv")
         place.write_text(text, encoding="utf-8", newline="")
-        return dict(file_columns.of_csv(str(place), **options))
+        return dict(declare.of_csv(str(place), **options))
 
 
 # ------------------------------------------------------------------ names and kinds, and nothing else
@@ -165,7 +165,7 @@ def test_tables_of_the_same_names_and_kinds_have_the_same_skeleton(data, kinds, 
     texts = []
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(file_columns, "ROWS_AT_ONCE", at_once)
+            patch.setattr(declare, "ROWS_AT_ONCE", at_once)
             found = of_cells(drawn(data, names, kinds))
         texts.append(skeleton(found.items(), "read"))
     assert texts[0] == texts[1] == skeleton(zip(names, kinds, strict=True), "read")
@@ -195,7 +195,7 @@ def test_one_cell_more_or_other_changes_no_kind_as_it_changes_a_dtype(before, af
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_a_kind_holds_for_all_rows(at_once, monkeypatch):
-    monkeypatch.setattr(file_columns, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(declare, "ROWS_AT_ONCE", at_once)
     cells = "\n".join(["1,True,,7"] * 4)
     assert of_cells(f"a,b,c,d\n{cells}\nx,2,,\n") == {"a": "text", "b": "text", "c": "number", "d": "number"}
     assert of_cells(f"a,b,c,d\n{cells}\nx,2,,\n", rows=4)["a"] == "number"
@@ -208,8 +208,8 @@ def test_a_table_is_read_in_pieces(run, table, monkeypatch):
         lengths.append(len(cells))
         return known
 
-    monkeypatch.setattr(file_columns, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(file_columns, "_joined", joined)
+    monkeypatch.setattr(declare, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(declare, "_joined", joined)
     assert run(table).returncode == 0
     assert lengths == [2] * 5 + [1] * 5
 

@@ -22,8 +22,8 @@ from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.command import ledger_command as tool
 from pdprivacy.command.main import COMMANDS, main
 from pdprivacy.ledger import files, store
-from pdprivacy.show import budget_text
-from pdprivacy.show.report import costs, inputs
+from pdprivacy.show import pages, report
+from pdprivacy.show.report import costs
 
 HANG = 120  # seconds after which a process is taken to hang
 POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -177,7 +177,7 @@ def test_show_of_a_name_is_the_budget_as_it_shows_itself(run, path):
 
 def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
     budget = pdprivacy.Ledger(tmp_path / "many.db").open("many", Pure(2000))
-    monkeypatch.setattr(budget_text, "MOST_ROWS", 5)
+    monkeypatch.setattr(pages, "MOST_ROWS", 5)
     for number in range(8):
         budget.charge(Pure(1), f"count {number}")
     done = run("ledger", "show", tmp_path / "many.db", "--name", "many")
@@ -423,7 +423,7 @@ def test_errors_hint_at_command_lines(run, path, tmp_path):
 def test_every_hint_that_becomes_a_command_line_is_a_hint_of_the_package():
     package = Path(pdprivacy.__file__).parent
     texts = "".join(file.read_text() for file in package.rglob("*.py") if file.name != "main.py")
-    imported = {store.AUDIT, store.RESTORE, files.RESTORE, files.RESTORE_ALONE, costs.TRY, inputs.TRY}
+    imported = {store.AUDIT, store.RESTORE, files.RESTORE, files.RESTORE_ALONE, costs.TRY, report.TRY}
     assert imported <= set(COMMANDS)
     for hint, command in COMMANDS.items():
         assert hint in imported or f'"{hint}"' in texts or f"'{hint}'" in texts, hint

@@ -154,7 +154,7 @@ def test_means_of_dates_are_drawn_on_an_axis_of_dates(private):
 
 def test_labels_that_are_no_periods_are_drawn_as_before(private):
     pytest.importorskip("matplotlib")
-    from pdprivacy.show.plots.time_plot import are_periods
+    from pdprivacy.show.plots.charts import are_periods
 
     steps = ["cut('t', freq='Y')"]
     assert are_periods(pd.Index(["2020", "2021", None], name="t"), steps)

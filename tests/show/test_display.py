@@ -19,13 +19,13 @@ import pdprivacy
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import MetadataError, NotProtectedError
 from pdprivacy.show import markup
-from pdprivacy.show.notebook import (
+from pdprivacy.show.numbers import half_width, label, paired, percent, plain, printable
+from pdprivacy.show.pages import (
+    html_of_marked,
     load_ipython_extension,
     register_where_running,
     unload_ipython_extension,
 )
-from pdprivacy.show.numbers import half_width, label, paired, percent, plain
-from pdprivacy.show.pages import html_of_marked
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -754,12 +754,12 @@ def test_labels_are_text_and_nothing_else(name, labels):
     steps = private.dp.dropna(subset=[name])
     released = private.dp.value_counts(name, epsilon=1)
     page = of(released)
-    assert [row[0] for row in page.tables[0][1:]] == [markup.printable(label) for label in released.index]
-    assert page.tables[0][0][0] == markup.printable(name)
+    assert [row[0] for row in page.tables[0][1:]] == [printable(label) for label in released.index]
+    assert page.tables[0][0][0] == printable(name)
     table = private.dp.crosstab(name, [("of", name)], epsilon=1)
-    assert {row[0] for row in of(table).tables[0]} >= {markup.printable(label) for label in labels}
+    assert {row[0] for row in of(table).tables[0]} >= {printable(label) for label in labels}
     selected = private.dp.mode(name, epsilon=1)
-    assert of(selected).tables[0][-1][1] == markup.printable(selected.iloc[0])
+    assert of(selected).tables[0][-1][1] == printable(selected.iloc[0])
     for frame in (private, steps, steps.dp.lineage, private.dp.quality()):
         of(frame)
     for thing in (private.dp.budget, private.dp.domain, released.dp.metadata):

@@ -17,7 +17,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError
 from pdprivacy.show.export import _in_latex, _in_markdown
-from pdprivacy.show.markup import printable
+from pdprivacy.show.numbers import printable
 from pdprivacy.show.pages import html_of_marked
 from tests.support.released import RELEASES
 

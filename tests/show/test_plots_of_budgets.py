@@ -16,9 +16,9 @@ import pdprivacy
 from pdprivacy import ZCDP, Approx, Column, Domain, Pure
 from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
 from pdprivacy.show import plots
-from pdprivacy.show.plots import plan_plot
+from pdprivacy.show.plots import budget_plots
 from pdprivacy.show.plots.canvas import luminance
-from pdprivacy.show.recognition import PLAN
+from pdprivacy.show.view import PLAN
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -272,7 +272,7 @@ def share():
 
 def lines(ax):
     """The lines of an axes through points, by their style."""
-    kinds = {(colour, marker): kind for kind, (colour, _, marker) in plan_plot.STYLES.items()}
+    kinds = {(colour, marker): kind for kind, (colour, _, marker) in budget_plots.STYLES.items()}
     found = {}
     for line in ax.get_lines():
         if line.get_marker() not in ("", "None"):
@@ -343,12 +343,12 @@ def test_numbers_that_are_alike_share_axes():
     assert len(ax.child_axes) == 1
     assert lines(ax.child_axes[0])["none"][:, 1] == pytest.approx(plan["rmse"].to_numpy())
     counts = protect(epsilon=1).dp.plan.count(["age", "year"], epsilon=[0.1, 1], rows=300)
-    (curve,) = plan_plot.curves_of(counts)
+    (curve,) = budget_plots.curves_of(counts)
     assert curve.name == "age and 1 more"
     domain = Domain((*DOMAIN.columns, Column("member", "boolean")))
     private = FRAME.assign(member=True).dp.protect(domain, epsilon=1)
     margins = private.dp.plan.crosstab("region", "member", epsilon=1, rows=300, margins=True)
-    names = [curve.name for curve in plan_plot.curves_of(margins)]
+    names = [curve.name for curve in budget_plots.curves_of(margins)]
     assert bare(margins).get_title(loc="left") == "Plan: Contingency table of member by region"
     assert names == ["north, False and 3 more", "north, All and 3 more", "All, All"]
 

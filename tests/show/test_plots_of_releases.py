@@ -20,8 +20,7 @@ from pdprivacy.errors import (
     ParameterError,
 )
 from pdprivacy.show import plots
-from pdprivacy.show.markup import printable
-from pdprivacy.show.numbers import half_width, paired, span
+from pdprivacy.show.numbers import half_width, paired, printable, span
 from pdprivacy.show.plots.canvas import luminance
 from pdprivacy.show.plots.cube import edges_of, label_of
 
@@ -559,16 +558,14 @@ def test_without_matplotlib_the_hint_names_the_extra(private, name, monkeypatch)
 
 
 def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
-    from pdprivacy.show.plots import bars as counts
-    from pdprivacy.show.plots import plan_plot as planned
-    from pdprivacy.show.plots import points as numbers
+    from pdprivacy.show.plots import budget_plots, charts
 
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    assert {counts.COLOUR, counts.EDGE, numbers.COLOUR, numbers.BOUND} <= okabe_ito
-    shades = [luminance(to_rgb(colour)) for colour, _, _ in planned.STYLES.values()]
+    assert {charts.FILL, charts.EDGE, charts.COLOUR, charts.BOUND} <= okabe_ito
+    shades = [luminance(to_rgb(colour)) for colour, _, _ in budget_plots.STYLES.values()]
     assert min(abs(one - other) for place, one in enumerate(shades) for other in shades[:place]) > 0.05
-    assert len({(dashes, marker) for _, dashes, marker in planned.STYLES.values()}) == 3
-    assert luminance(to_rgb(counts.COLOUR)) - luminance(to_rgb(counts.EDGE)) > 0.2
+    assert len({(dashes, marker) for _, dashes, marker in budget_plots.STYLES.values()}) == 3
+    assert luminance(to_rgb(charts.FILL)) - luminance(to_rgb(charts.EDGE)) > 0.2
 
 
 # ---------------------------------------------------------------- words

@@ -35,10 +35,9 @@ from pdprivacy.errors import (
 )
 from pdprivacy.privacy import Confidential
 from pdprivacy.show.numbers import cost, half_width, paired
-from pdprivacy.show.report import Report, exhibits, guarantee
+from pdprivacy.show.report import Report, collect, costs, report_page
 from pdprivacy.show.report.costs import totals
-from pdprivacy.show.report.inputs import collect
-from pdprivacy.storage.parquet import to_bytes
+from pdprivacy.storage.file_formats import to_bytes
 
 DRAWN = find_spec("matplotlib") is not None
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
@@ -205,8 +204,8 @@ def test_a_long_table_is_cut_and_says_so():
     counts = private.dp.value_counts("x", epsilon=1, sort=False)
     found = page(counts)
     (rows,) = (rows for name, rows in found.tables.items() if name.endswith("as released"))
-    assert len(rows) - 1 == exhibits.MOST_ROWS
-    assert [row[0] for row in rows[1:]] == [str(label) for label in range(1, exhibits.MOST_ROWS + 1)]
+    assert len(rows) - 1 == report_page.MOST_ROWS
+    assert [row[0] for row in rows[1:]] == [str(label) for label in range(1, report_page.MOST_ROWS + 1)]
     assert "The first 200 of 700 numbers" in found.text
 
 
@@ -454,13 +453,13 @@ def test_a_guess_and_a_test_are_those_of_randomized_response():
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3), Fraction(9)):
         grown = np.exp(float(epsilon))
         told_true = grown / (1 + grown)  # the probability to answer truly
-        assert guarantee.posterior(epsilon) == pytest.approx(told_true)
+        assert costs.posterior(epsilon) == pytest.approx(told_true)
         for alarms in (0.01, 0.05, 0.3, 0.7):
             # the best test accuses on "yes", at first, and then, at random, on "no"
             best = alarms * grown if alarms <= 1 - told_true else told_true + (alarms - 1 + told_true) / grown
-            assert guarantee.detected(epsilon, Fraction(0), alarms) == pytest.approx(best)
-    assert guarantee.detected(Fraction(1), Fraction(1, 10), 0.05) == pytest.approx(0.05 * np.e + 0.1)
-    assert guarantee.detected(Fraction(1000), Fraction(0)) == 1
+            assert costs.detected(epsilon, Fraction(0), alarms) == pytest.approx(best)
+    assert costs.detected(Fraction(1), Fraction(1, 10), 0.05) == pytest.approx(0.05 * np.e + 0.1)
+    assert costs.detected(Fraction(1000), Fraction(0)) == 1
 
 
 def test_the_promise_is_told_in_numbers_rounded_up():

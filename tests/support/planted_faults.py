@@ -46,7 +46,8 @@ class PlantedFault:
 class _Finder(MetaPathFinder):
     def __init__(self, fault: PlantedFault) -> None:
         self._fault = fault
-        self._name = ".".join((PACKAGE.name, *Path(fault.module).with_suffix("").parts))
+        module = ".".join((PACKAGE.name, *Path(fault.module).with_suffix("").parts))
+        self._name = module.removesuffix(".__init__")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -477,7 +478,7 @@ FAULTS = (
     PlantedFault(
         "release id charged twice in a ledger",
         "ledger/book.py",
-        '(row := self._find(writer, "charge", release)) is not None:',
+        '(row := writer.find(self.name, "charge", release)) is not None:',
         "(row := None) is not None:",
         ("tests/ledger/test_budgets.py::test_a_ledger_and_memory_keep_the_same_accounts",),
     ),
@@ -1058,14 +1059,14 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential figures saved as releases",
-        "show/recognition.py",
+        "show/view.py",
         '    if recognized(thing).what == "confidential":',
         "    if False:",
         ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",
-        "step/texts.py",
+        "step/keeper.py",
         '("None" if value is None else "given") if name == SEED else',
         "",
         ("tests/step/test_step.py::test_seeded_releases_are_marked_and_their_seed_is_not_kept",),
@@ -1359,7 +1360,7 @@ FAULTS = (
     ),
     PlantedFault(
         "public report takes figures of the curator",
-        "show/report/inputs.py",
+        "show/report/__init__.py",
         '            if edition == "public":',
         "            if False:",
         ("tests/show/test_report.py::test_confidential_figures_are_refused_by_name_or_shown_as_such",),
@@ -1404,7 +1405,7 @@ FAULTS = (
     PlantedFault(
         "more public_rows believed than there are rows",
         "protection/protect.py",
-        "        if rows < public_rows:",
+        "        if rows < public:",
         "        if False:",
         ("tests/test_bad_input.py::test_a_bad_protection_is_refused",),
     ),

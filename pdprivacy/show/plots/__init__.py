@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pdprivacy.errors import MetadataError
-from pdprivacy.show.plots.bars import draw_counts
-from pdprivacy.show.plots.budget_plot import draw_budget
+from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
+from pdprivacy.show.plots.charts import are_periods, draw_counts, draw_numbers, draw_series
 from pdprivacy.show.plots.confidential import PAINTERS
 from pdprivacy.show.plots.cube import Cube
 from pdprivacy.show.plots.heat import draw_matrix, draw_table
-from pdprivacy.show.plots.plan_plot import draw_plan
-from pdprivacy.show.plots.points import draw_numbers
-from pdprivacy.show.plots.time_plot import are_periods, draw_series
-from pdprivacy.show.recognition import recognized
+from pdprivacy.show.view import COUNTS, recognized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["MARK", "draw", "draw_budget"]
 
 MATRICES = ("corr", "cov", "pooled_cov")
-COUNTS = ("value_counts", "histogram")
 
 
 def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
@@ -89,7 +85,7 @@ def _released(cube: Cube, ax: Axes | None) -> Any:
     statistic = cube.view.facts.statistic
     if statistic in MATRICES:
         return draw_matrix(cube, ax)
-    counted = statistic in COUNTS or (statistic == "count" and cube.view.by)
+    counted = statistic in COUNTS and (statistic != "count" or cube.view.by)
     if (counted or cube.view.by) and are_periods(cube.rows, cube.view.facts.lineage):
         return draw_series(cube, ax)
     if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import Metadata
 from pdprivacy.show import numbers
-from pdprivacy.show.markup import printable
+from pdprivacy.show.numbers import printable
 from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
 
-__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "within_noise"]
+__all__ = ["Cube", "edge_texts", "edges_of", "label_of", "names_of", "within_noise"]
 
 LONGEST = 40
 """Characters of a label; a longer one is cut."""
@@ -103,13 +103,17 @@ class Cube:
 
     def text(self, value: float, half: float, error: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""
-        if self.view.dates and np.isfinite(value):
-            date = pd.Timestamp(np.datetime64(round(value), "s"))
-            pair = numbers.dated(date, float(half))
-            return numbers.joined(pair) if error else pair[0]
-        whole = self.view.whole and bool(np.isfinite(value))
-        pair = numbers.paired(int(value) if whole else float(value), float(half))
+        known = bool(np.isfinite(value))
+        if self.view.dates and known:
+            pair = numbers.dated(pd.Timestamp(np.datetime64(round(value), "s")), float(half))
+        else:
+            pair = numbers.paired(int(value) if self.view.whole and known else float(value), float(half))
         return numbers.joined(pair) if error else pair[0]
+
+    def texts(self, at: Any, error: bool = False) -> list[str]:
+        """Format the numbers at some places, in their order, as `text` does."""
+        pairs = zip(self.values[at].flat, self.half[at].flat, strict=True)
+        return [self.text(value, half, error) for value, half in pairs]
 
     def notes(self, noise: str) -> list[str]:
         """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
@@ -138,7 +142,7 @@ def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
 
 
 def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Lower and upper bound of each number, NaN if there is none."""
+    """Lower and upper bound of each number; NaN without a bound."""
     lower, upper = facts.bounds_of_each("bounds" if facts.bounds else "value_bounds", shape)
     return lower.reshape(shape[0], -1), upper.reshape(shape[0], -1)
 
@@ -180,3 +184,8 @@ def label_of(label: object, most: int = LONGEST) -> str:
     if isinstance(label, float) and label == label:
         return f"{label:.6g}"
     return numbers.label(label, most)
+
+
+def names_of(index: pd.Index[Any]) -> str:
+    """Return the label of an axis: the names of its levels, joined."""
+    return ", ".join(label_of(name) for name in index.names if name is not None)

@@ -11,15 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.show.numbers import plain, span
-from pdprivacy.show.plots.bars import WITHIN, draw_counts
 from pdprivacy.show.plots.canvas import Canvas, linear_ticks, log_ticks, luminance
-from pdprivacy.show.plots.cube import Cube, edges_of, label_of, within_noise
+from pdprivacy.show.plots.charts import WITHIN, draw_counts
+from pdprivacy.show.plots.cube import Cube, edges_of, label_of, names_of, within_noise
 from pdprivacy.show.view import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COUNTS = ("#FFFFFF", "#9ECAE8", "#0072B2", "#00304B")
+SHADES = ("#FFFFFF", "#9ECAE8", "#0072B2", "#00304B")
 NEGATIVE, POSITIVE = ("#004C77", "#3D9BD1", "#B5DAF0"), ("#F5C99B", "#D55E00", "#6B2F00")
 UNDER, NOTHING = "#EAE2C8", "#EFEFEF"
 MOST_WRITTEN = 2000
@@ -110,7 +110,7 @@ def draw_table(cube: Cube, ax: Axes | None) -> Any:
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     inner = grid.values[~grid.sums & np.isfinite(grid.values)]
-    colours = LinearSegmentedColormap.from_list("counts", COUNTS).with_extremes(under=UNDER, bad=NOTHING)
+    colours = LinearSegmentedColormap.from_list("counts", SHADES).with_extremes(under=UNDER, bad=NOTHING)
     norm = Normalize(0, float(inner.max(initial=0)) or 1.0)
     one = "share" if cube.view.facts.normalize else "count"
     whole = cube.view.whole
@@ -165,11 +165,7 @@ def _paint(
     if grid.many > 1:
         notes.insert(1, "in brackets: the release")
     align = canvas.entitle(cube.view.title, notes)
-    below, beside = (
-        ", ".join(label_of(name) for name in index.names if name is not None)
-        for index in (grid.columns, grid.rows)
-    )
-    canvas.label(below, beside, canvas.points)
+    canvas.label(names_of(grid.columns), names_of(grid.rows), canvas.points)
     for _ in range(3):  # labels below take room from those beside, and the other way round
         before = on.bbox.bounds
         canvas.rows([label_of(label, 28) for label in grid.rows])
@@ -238,7 +234,7 @@ def _written(grid: HeatMap, cube: Cube, alike: bool) -> list[str]:
 
 
 def _fitting(canvas: Canvas, grid: HeatMap, texts: list[str]) -> float | None:
-    """Return the font size in which all numbers fit into their cells; None if there is none."""
+    """Return the font size in which all numbers fit into their cells; None if no readable size does."""
     rows, columns = grid.values.shape
     large, box = canvas.points, canvas.ax.bbox
     wide, high = canvas.size_of(max(texts, key=len), large)

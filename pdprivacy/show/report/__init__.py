@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
+from pdprivacy import checks, metadata
 from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Ledger
+from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
+from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
-from pdprivacy.show.report.exhibits import check_pictures
-from pdprivacy.show.report.inputs import Edition, Given, collect
-from pdprivacy.show.report.report_page import Contents, check_templates, page
+from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.tracebacks import short_traceback
-from pdprivacy.storage.release_files import written
+from pdprivacy.show.view import Released, View, recognized
+from pdprivacy.storage import load, written
+from pdprivacy.storage.file_formats import check_pyarrow
 
-__all__ = ["Report", "report"]
+__all__ = ["Edition", "Found", "Given", "Report", "ReportedRelease", "collect", "report"]
 
 TITLE = "Privacy report"
 ALL, OWNER = 0o666, 0o600
@@ -57,7 +61,9 @@ class Report:
         The curator's edition can be read by its owner alone. Raises ParameterError if the page cannot be
         written.
         """
-        _write(self.html, path, shared=self.edition == "public")
+        _check_path(path, [])
+        rights = ALL if self.edition == "public" else OWNER
+        written({Path(path).resolve(): self.html.encode()}, 'path="report.html".', rights)
 
     def _repr_html_(self) -> str:
         framed = html.escape(self.html)
@@ -122,9 +128,7 @@ def report(
     if not isinstance(pictures, bool):
         raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
     heading = TITLE if title is None else check_name(title, "title")
-    check_templates()
-    if pictures:
-        check_pictures()
+    check_extras(pictures)
     found = collect(releases, edition)
     if path is not None:
         _check_path(path, [*found.files, *_files(ledger)])
@@ -183,7 +187,192 @@ def _check_path(path: Any, taken: Sequence[Path]) -> None:
         raise ParameterError(f"'path' {what}. Nothing was written.", 'path="report.html".')
 
 
-def _write(text: str, path: str | os.PathLike[str], *, shared: bool) -> None:
-    """Write a file, whole or not at all."""
-    _check_path(path, [])
-    written({Path(path).resolve(): text.encode()}, 'path="report.html".', ALL if shared else OWNER)
+# ---------------------------------------------------------------- the releases of a report
+
+Edition: TypeAlias = Literal["public", "curator"]
+Given: TypeAlias = "Released | str | os.PathLike[str]"
+
+MORE = {"counts", "iterations", "steps"}
+"""Further metadata of some releases: rounds, steps, and noisy numbers of records."""
+
+AS_RETURNED = "pass the release as it was returned."
+TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="report.html").'
+
+
+@dataclass(frozen=True)
+class ReportedRelease:
+    """A release, checked: its numbers are those that were released, and its metadata are readable.
+
+    ``name``: its name in the report. ``place``: 1, 2, 3, ... in the report. ``alike``: the name of an earlier
+    release with equal metadata.
+    """
+
+    view: View
+    name: str = ""
+    place: int = 0
+    alike: str | None = None
+
+    @property
+    def facts(self) -> Metadata:
+        """The metadata."""
+        return self.view.facts
+
+    @property
+    def unit(self) -> Unit:
+        """The neighbouring datasets that the privacy loss compares."""
+        return Unit(self.facts.neighbors, self.facts.unit)  # type: ignore[arg-type]
+
+    @property
+    def risk(self) -> float:
+        """The estimated disclosure risk by records; 0 without an estimate."""
+        return float((self.facts.dr_ha or {"by_records": 0})["by_records"])
+
+    @property
+    def loss(self) -> Pure | Approx:
+        """The privacy loss by its metadata."""
+        return loss(self.facts.epsilon, self.facts.delta)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Releases, and confidential figures by name; ``files``: the paths of releases."""
+
+    releases: tuple[ReportedRelease, ...]
+    confidential: dict[str, Any] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+
+def collect(given: Any, edition: Edition) -> Found:
+    """Return the releases and the confidential figures in the order in which they were given.
+
+    Raises ParameterError for an empty list, for an object that is no release, and in the public edition for
+    confidential figures; MetadataError for a release that was changed or has unreadable metadata.
+    """
+    releases: list[ReportedRelease] = []
+    confidential: dict[str, Any] = {}
+    seen: set[int | Path] = set()
+    for called, name, one in _named(given):
+        path = Path(one).resolve() if isinstance(one, str | os.PathLike) else None
+        again = id(one) if path is None else path
+        if again in seen:  # the very same, handed in twice
+            continue
+        seen.add(again)
+        thing = one if path is None else _loaded(one, called)
+        if recognized(thing).what == "confidential":
+            if edition == "public":
+                raise ParameterError(
+                    f"{called} is made of exact counts, CONFIDENTIAL, and the public edition takes releases "
+                    "alone. Nothing was written.",
+                    "leave it out, or edition='curator'.",
+                )
+            key = name if name is not None else f"figure {len(confidential) + 1}"
+            confidential[key] = thing
+            continue
+        releases.append(_of(_read(thing, called), name, releases))
+    if not releases:
+        raise ParameterError("'releases' must hold at least one release.", TRY)
+    files = tuple(place for place in seen if isinstance(place, Path))
+    return Found(tuple(releases), confidential, files)
+
+
+def _of(found: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
+    """Return the release with its place and a unique name."""
+    alike = next((one.name for one in before if one.facts == found.facts), None)
+    wanted = name if name is not None else found.view.title
+    taken = {one.name for one in before}
+    called, number = wanted, 2
+    while called in taken:
+        called, number = f"{wanted} ({number})", number + 1
+    return replace(found, name=called, place=len(before) + 1, alike=alike)
+
+
+def _named(given: Any) -> list[tuple[str, str | None, Any]]:
+    """Return for each object its name in errors, the name it was given or None, and itself."""
+    if isinstance(given, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
+        return [("'releases'", None, given)]
+    if isinstance(given, str | os.PathLike):
+        return [(_called(given), _stem(given), given)]
+    if isinstance(given, Mapping):
+        if any(isinstance(name, Confidential) for name in given):
+            raise ParameterError(
+                "A confidential number cannot be the name of a release.", 'releases={"age": ...}.'
+            )
+        return [(f"releases[{got(_spelled(name))}]", _spelled(name), one) for name, one in given.items()]
+    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
+        return [
+            (_called(one), _stem(one), one)
+            if isinstance(one, str | os.PathLike)
+            else (f"releases[{place}]", None, one)
+            for place, one in enumerate(given)
+        ]
+    raise ParameterError(f"'releases' must be a release, or a list or dict of them (got {got(given)}).", TRY)
+
+
+def _stem(path: str | os.PathLike[str]) -> str:
+    return Path(checks.path(path, "releases", TRY)).stem
+
+
+def _called(path: str | os.PathLike[str]) -> str:
+    """Return the last part of a path, for errors."""
+    return got(_stem(path) + Path(path).suffix)
+
+
+def _spelled(name: Hashable) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _loaded(path: str | os.PathLike[str], called: str) -> Released:
+    """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
+    if Path(path).suffix == ".parquet":
+        check_pyarrow()
+    if not os.path.isfile(path):
+        raise ParameterError(f"{called} is missing: no such file.", TRY)
+    return load(os.fspath(path))
+
+
+def _read(thing: Any, called: str) -> ReportedRelease:
+    """Check a release."""
+    if isinstance(thing, ProtectedFrame):
+        raise MetadataError(
+            f"{called} is a protected frame, not a release.",
+            "pass the object that private.dp.mean(...) or another release returned.",
+        )
+    if not isinstance(thing, pd.Series | pd.DataFrame):
+        raise ParameterError(
+            f"{called} must be a released Series or DataFrame (got {type(thing).__name__}).", TRY
+        )
+    try:
+        facts = metadata.read(thing)
+    except MetadataError as error:
+        words = (
+            str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
+        )
+        raise MetadataError(f"{called} cannot be read as a release: {words}", error.hint) from None
+    _check_known(thing.attrs[KEY], facts, called)
+    try:
+        view = View.of(thing)
+        known = view.selected or ("plus_minus" in facts.error and view.half.shape)
+    except MetadataError as error:
+        words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
+        raise MetadataError(words, AS_RETURNED) from None
+    if not view.unchanged:
+        raise MetadataError(
+            f"The numbers or labels of {called} are not those that were released. Nothing was written.",
+            "pass the release as it was returned; released.dp.verify() checks that.",
+        )
+    if not known:
+        raise MetadataError(
+            f"The release metadata of {called} does not hold the error of each number ('error').", AS_RETURNED
+        )
+    return ReportedRelease(view)
+
+
+def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:
+    """Refuse metadata that this version cannot report."""
+    unknown = sorted(set(map(str, stored)) - set(Metadata.__dataclass_fields__) - MORE)
+    if unknown:
+        raise MetadataError(
+            f"The release metadata of {called} holds {', '.join(map(got, unknown[:3]))}, which this version "
+            f"does not know; it was made by pdprivacy {got(facts.version)}.",
+            "make the report with the version that made the release, or a later one.",
+        )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pdprivacy.accounting import Spent, zcdp_epsilon
 from pdprivacy.accounting.rules import Amount
@@ -20,11 +22,12 @@ from pdprivacy.ledger.store import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import cost, loss_text
-from pdprivacy.show.report.guarantee import Guarantee
-from pdprivacy.show.report.inputs import Edition, ReportedRelease
+from pdprivacy.show.numbers import cost, loss_text, percent_up
 
-__all__ = ["Charges", "Total", "charges_of", "totals"]
+if TYPE_CHECKING:
+    from pdprivacy.show.report import Edition, ReportedRelease
+
+__all__ = ["Charges", "Guarantee", "Total", "charges_of", "detected", "factor", "posterior", "totals"]
 
 DELTA = Fraction(1, 10**6)
 """The delta at which a limit in rho is converted."""
@@ -114,20 +117,16 @@ def _of_budget(budget: Budget, name: str | None, edition: Edition) -> Charges:
 
 
 def _of_chain(chain: Chain, name: str, edition: Edition) -> Charges:
-    """Read a budget of a ledger, after an audit of all its records."""
+    """Read a budget of a ledger after an audit of all its records; what is left of it, for the curator."""
     book = StoredBook(chain, name)
     try:
         audited = audit(chain)
         account, entries = book.entries()
+        return Charges(name, account, tuple(entries), audited)
     except TamperedLedgerError as error:
         if edition == "public":
             raise
-        return _damaged(book, name, str(error).partition("\n")[0])
-    return Charges(name, account, tuple(entries), audited)
-
-
-def _damaged(book: StoredBook, name: str, fault: str) -> Charges:
-    """Read what is left of a ledger that was changed, for the curator."""
+        fault = str(error).partition("\n")[0]
     try:
         account, entries = book.entries()
     except LedgerError:
@@ -351,3 +350,91 @@ def _is_label(facts: Metadata, label: str) -> bool:
         if re.fullmatch(re.escape(start) + end, label):
             return True
     return False
+
+
+# ---------------------------------------------------------------- what a privacy loss means in numbers
+
+FALSE_ALARMS = 0.05
+LOOSE = 0.99
+MOST_POWER = 20
+
+
+def posterior(epsilon: Fraction) -> float:
+    """Return the most that a fifty-fifty guess can become under pure epsilon: e^epsilon / (1 + e^epsilon)."""
+    return 1 / (1 + math.exp(-float(epsilon)))
+
+
+def detected(epsilon: Fraction, delta: Fraction, false_alarms: float = FALSE_ALARMS) -> float:
+    """Return the largest power of a test of one dataset against a neighbour, at this rate of false alarms.
+
+    Both ``P(S | x) <= e^epsilon P(S | y) + delta`` and the same of the complement, with x and y swapped.
+    Source: Wasserman, Zhou (2010), "A statistical framework for differential privacy", Theorem 2.4; Kairouz,
+    Oh, Viswanath (2015), "The composition theorem for differential privacy", Theorem 2.1.
+    """
+    power, slack = float(epsilon), float(delta)
+    grown = math.exp(power) * false_alarms if power < 700 else math.inf
+    return min(grown + slack, 1 - math.exp(-power) * max(1 - slack - false_alarms, 0.0), 1.0)
+
+
+def factor(power: Fraction) -> str | None:
+    """Format e to a power in three digits, rounded up; None above e^20.
+
+    >>> factor(Fraction(7, 10)), factor(Fraction(27, 2)), factor(Fraction(1000))
+    ('2.02', '730,000', None)
+    """
+    if power > MOST_POWER:
+        return None
+    grown = Fraction(math.exp(math.nextafter(float(power), math.inf)) * (1 + 1e-15))
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    rounded = context.divide(Decimal(grown.numerator), Decimal(grown.denominator)).normalize(context)
+    return f"{rounded:,f}"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What (epsilon, delta) guarantees between neighbouring datasets, for a report to say."""
+
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def replaced(self) -> bool:
+        """Whether neighbouring datasets differ in the values of a record and not in its presence."""
+        return self.unit.neighbors == "replace_one"
+
+    @property
+    def record(self) -> str:
+        """What neighbouring datasets differ in."""
+        return "a record" if self.unit.column is None else f"all records of one {self.unit.column}"
+
+    @property
+    def grown(self) -> str | None:
+        """E to the power of epsilon."""
+        return factor(self.epsilon)
+
+    @property
+    def twice(self) -> str | None:
+        """E to the power of twice epsilon."""
+        return factor(2 * self.epsilon)
+
+    @property
+    def most(self) -> str:
+        """The most that a fifty-fifty guess can become."""
+        return percent_up(posterior(self.epsilon))
+
+    @property
+    def least(self) -> str:
+        """The least that a fifty-fifty guess can become, rounded down."""
+        share = 1 - posterior(self.epsilon)
+        return "nearly 0 %" if 0 < share < 0.001 else f"{math.floor(share * 1000 + 1e-9) / 10:g} %"
+
+    @property
+    def power(self) -> str:
+        """The largest power of a test with 5 % of false alarms."""
+        return percent_up(detected(self.epsilon, self.delta))
+
+    @property
+    def loose(self) -> bool:
+        """Whether epsilon alone leaves nearly everything open."""
+        return posterior(self.epsilon) > LOOSE

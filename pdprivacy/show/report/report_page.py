@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+import io
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from importlib import import_module
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy._version import __version__
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import MissingExtraError
+from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.ledger import Entry
 from pdprivacy.privacy import Confidential
 from pdprivacy.releases.disclosure_risk import Homogeneity
-from pdprivacy.show import numbers
-from pdprivacy.show.markup import Table, printable
-from pdprivacy.show.numbers import cost, label, number_text, percent
+from pdprivacy.show import plots
+from pdprivacy.show.markup import Table
+from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.report.exhibits import (
-    MOST_ROWS,
-    Picture,
-    budget_picture,
-    figure_picture,
-    frame_table,
-    is_short,
-    kinds,
-    release_picture,
-    release_table,
-)
-from pdprivacy.show.report.inputs import Edition, ReportedRelease
-from pdprivacy.show.view import mechanism_text
+from pdprivacy.show.view import COUNTS, Released, View, mechanism_text
 
-__all__ = ["Contents", "check_templates", "page"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pdprivacy.show.report import Edition, ReportedRelease
+
+__all__ = ["MOST_ROWS", "Contents", "check_extras", "page"]
 
 MOST_LABELS = 12
-ROLES = {
+ROLES: dict[str | None, str] = {
     "quasi_identifier": "quasi-identifier: others may know it of a person",
     "sensitive": "sensitive: others should not learn it",
     "identifier": "identifier: never released",
@@ -105,22 +103,6 @@ class Contents:
         """The versions above the one that makes the report."""
         return [one for one in self.versions if _order(one) > _order(__version__)]
 
-    def release_table(self, release: ReportedRelease) -> Table:
-        """Return the numbers of a release."""
-        return release_table(release.view, f"{release.place}. {release.view.title}, as released")
-
-    def release_picture(self, release: ReportedRelease) -> Picture | None:
-        """Draw a release."""
-        return release_picture(release.view) if self.pictures else None
-
-    def budget_picture(self) -> Picture | None:
-        """Draw the budget."""
-        return budget_picture(self.charges) if self.pictures and self.charges is not None else None
-
-    def figure_picture(self, name: str) -> Picture | None:
-        """Draw a confidential figure."""
-        return figure_picture(name, self.figures[name]) if self.pictures else None
-
     def figure_tables(self, name: str) -> list[Table]:
         """Return the numbers of a confidential figure."""
         figure, caption = self.figures[name], f"{name} (confidential)"
@@ -159,7 +141,7 @@ class Contents:
         rows = []
         for one in self.exposed:
             found, axes = one.facts.dr_ha or {}, one.view.released.axes
-            known, learned = (_names(axes[place]) for place in (0, -1))
+            known, learned = (_level_names(axes[place]) for place in (0, -1))
             shares = [percent(min(float(found[name]), 1.0)) for name in ("by_cells", "by_records")]
             rows.append([one.name, known, learned, *shares])
         head = ["Result", "Known to the attacker", "Learned", "of the cells", "of the records"]
@@ -170,7 +152,13 @@ class Contents:
         """Return the declaration."""
         columns = () if self.domain is None else self.domain.columns
         rows = [
-            [str(one.name), one.kind, _declared(one), "yes" if one.nullable else "no", _role(one)]
+            [
+                str(one.name),
+                one.kind,
+                _declared(one),
+                "yes" if one.nullable else "no",
+                ROLES.get(one.role, "none"),
+            ]
             for one in columns
         ]
         head = ["Column", "Kind", "Declared values", "May be missing", "Role"]
@@ -197,36 +185,27 @@ class Contents:
         return Table(head, rows, "All charges", text={1, 2, 5, 6, 8, 9}, note=note)
 
 
-def _names(index: pd.Index[Any]) -> str:
+def _level_names(index: pd.Index[Any]) -> str:
     return ", ".join(str(name) for name in index.names if name is not None)
 
 
 def _order(version: str) -> tuple[int, ...]:
     """The leading numbers of a version."""
-    found = []
-    for part in version.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        found.append(int(digits[:9]))
-    return tuple(found)
-
-
-def _role(column: Column) -> str:
-    return ROLES.get(column.role or "", "none")
+    digits = (part[: len(part) - len(part.lstrip("0123456789"))][:9] for part in version.split("."))
+    return tuple(map(int, takewhile(bool, digits)))
 
 
 def _declared(column: Column) -> str:
     """The declared values of a column in words."""
-    told = []
+    texts = []
     if column.categories is not None:
-        told.append(_first([label(one, None) for one in column.categories], "labels"))
+        texts.append(_first([label(one, None) for one in column.categories], "labels"))
     elif column.lower is not None or column.upper is not None:
         low, high = ("" if end is None else column.end_text(end) for end in (column.lower, column.upper))
-        told.append(f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}")
+        texts.append(f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}")
     if column.bins is not None:
-        told.append(f"bins at {_first([number_text(edge) for edge in column.bins], 'edges')}")
-    return "; ".join(told) or "none"
+        texts.append(f"bins at {_first([number_text(edge) for edge in column.bins], 'edges')}")
+    return "; ".join(texts) or "none"
 
 
 def _first(texts: list[str], what: str) -> str:
@@ -250,15 +229,17 @@ def _charge(entry: Entry, paid: Iterable[str]) -> list[object]:
     ]
 
 
-def check_templates() -> None:
-    """Raise MissingExtraError if Jinja2 is not installed."""
-    try:
-        import jinja2  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            "A report needs Jinja2, which is not installed. Nothing was written.",
-            'pip install "pdprivacy[report]"',
-        ) from None
+def check_extras(pictures: bool) -> None:
+    """Raise MissingExtraError if Jinja2 is not installed, or matplotlib, which ``pictures`` need."""
+    needed = [("jinja2", "A report needs Jinja2", 'pip install "pdprivacy[report]"')]
+    without = 'pip install "pdprivacy[plot]", or report(..., pictures=False).'
+    if pictures:
+        needed.append(("matplotlib", "The pictures of a report need matplotlib", without))
+    for module, need, hint in needed:
+        try:
+            import_module(module)
+        except ModuleNotFoundError:
+            raise MissingExtraError(f"{need}, which is not installed. Nothing was written.", hint) from None
 
 
 def _spelled(value: object) -> object:
@@ -279,6 +260,234 @@ def page(contents: Contents) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {name: getattr(numbers, name) for name in ("cost", "listed", "loss_text", "many")}
+    used = (cost, listed, many, release_table, release_picture, figure_picture, budget_picture)
+    environment.globals |= {function.__name__: function for function in used}
     environment.filters |= {"percent": percent, "kinds": kinds, "is_short": is_short}
     return str(environment.get_template("page.html").render(report=contents, version=__version__))
+
+
+# ---------------------------------------------------------------- tables of releases and other frames
+
+MOST_ROWS = 200
+"""Rows of one table; a note says if there are more."""
+
+WHOLE = 14
+"""Rows of a table that is not broken over pages."""
+
+LETTERS = 90
+"""Letters in a line of A4; a column whose share is shorter than one of its words breaks words."""
+
+MOST_WIDE = 4
+"""Columns of released numbers side by side on A4; more are listed with one number per row."""
+
+MOST_PLAIN = 9
+"""Columns of any other frame, with its labels."""
+
+
+def is_short(table: Table) -> bool:
+    """Return whether a table is not broken over pages."""
+    return len(table.rows) <= WHOLE
+
+
+def kinds(table: Table) -> list[str]:
+    """Return the class of each column: numbers, text, or text with words that have to be broken."""
+    most = max(8, LETTERS // len(table.head))
+    found = []
+    for place, head in enumerate(table.head):
+        cells = [head, *(row[place] for row in table.rows)]
+        broken = any(len(word) > most for one in cells for word in str(one).split())
+        found.append("long" if broken else "" if place in table.left else "n")
+    return found
+
+
+def labels_of(key: object) -> list[str]:
+    """Return the labels of a row or a column, one per level."""
+    levels = key if isinstance(key, tuple) else (key,)
+    return [label(one, None) if str(one).strip() else "(blank)" for one in levels]
+
+
+def _names(index: pd.Index[Any], what: str) -> list[str]:
+    """Return the names of the levels, or what they are of."""
+    return [what if name is None else labels_of(name)[0] for name in index.names]
+
+
+def _omitted(whole: int, what: str) -> str:
+    """Return a note if there are more rows than shown."""
+    if whole <= MOST_ROWS:
+        return ""
+    return f"The first {MOST_ROWS} of {whole:,} {what}; the release itself holds all of them."
+
+
+def _numbers(view: View) -> tuple[list[list[str]], list[list[str]], list[list[tuple[str, str]]]]:
+    """Return the labels of rows and columns, none of a Series, and the numbers with their errors."""
+    found = view.table
+    rows, columns = (list(range(min(length, MOST_ROWS))) for length in found.shape)
+    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
+    tops = [labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    return keys, [[]] if isinstance(view.released, pd.Series) else tops, view.pairs(rows, columns)
+
+
+def release_table(release: ReportedRelease) -> Table:
+    """Return the released numbers with their margins of error, side by side or one per row."""
+    view, caption = release.view, f"{release.place}. {release.view.title}, as released"
+    frame, series = view.table, isinstance(view.released, pd.Series)
+    heads = _names(frame.index, "of" if series or view.selected else "row")
+    keys, tops, pairs = _numbers(view)
+    if not series and (view.selected or (frame.columns.nlevels == 1 and len(tops) <= MOST_WIDE)):
+        across = frame.columns.names[0]
+        named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
+        rows = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
+        return Table([*heads, *named], rows, caption, len(heads), note=_omitted(len(frame), "rows"))
+    heads += [] if series else _names(frame.columns, "column")
+    ends = ["released", "±"][: 1 if view.selected else 2]
+    cells = [
+        [[value, f"± {half}" if half else "not known"][: len(ends)] for value, half in line] for line in pairs
+    ]
+    return _listed(heads, ends, keys, tops, cells, caption, frame.size)
+
+
+def _listed(
+    heads: list[str],
+    ends: list[str],
+    keys: list[list[str]],
+    tops: list[list[str]],
+    cells: list[list[list[str]]],
+    caption: str,
+    size: int,
+) -> Table:
+    """Return a table with a row per number: the labels of its row and column, and its cells."""
+    rows = [
+        [*key, *top, *cell]
+        for key, line in zip(keys, cells, strict=True)
+        for top, cell in zip(tops, line, strict=True)
+    ]
+    note = _omitted(size, "numbers")
+    return Table([*heads, *ends], rows[:MOST_ROWS], caption, len(heads), note=note)
+
+
+def frame_table(frame: Released, caption: str) -> Table:
+    """Return any frame; one of many columns with a number per row."""
+    whole = frame.to_frame(frame.name or "value") if isinstance(frame, pd.Series) else frame
+    keys = [labels_of(key) for key in whole.index[:MOST_ROWS].tolist()]
+    tops = [", ".join(labels_of(name)) for name in whole.columns.tolist()]
+    cells = [[plain(whole.iat[line, place]) for place in range(len(tops))] for line in range(len(keys))]
+    heads = _names(whole.index, "row")
+    if len(tops) + len(heads) <= MOST_PLAIN:
+        rows = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
+        return Table([*heads, *tops], rows, caption, len(heads), note=_omitted(len(whole), "rows"))
+    each = [[[cell] for cell in line] for line in cells]
+    return _listed([*heads, "column"], ["value"], keys, [[top] for top in tops], each, caption, whole.size)
+
+
+# ---------------------------------------------------------------- pictures
+
+WIDE = 5.4
+LEAST, MOST = 2.2, 7.5
+"""Inches of a picture."""
+
+MOST_DRAWING = 250_000
+"""Bytes of an SVG drawing; a larger one becomes a PNG image."""
+
+MOST_TOLD = 12
+"""Numbers that the words of a picture list one by one."""
+
+MOST_COUNTS, MOST_CELLS = 60, 600
+"""Rows of counts, and cells of a table, that are drawn."""
+
+MOST_CHARGES = 60
+"""Charges that are drawn one by one."""
+
+NO_PICTURE = "has no picture"
+"""In the error for a frame that is not drawn; any other error is raised."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as data of a page, its size in pixels, and its content in words."""
+
+    source: str
+    width: int
+    height: int
+    words: str
+
+
+def release_picture(view: View) -> Picture | None:
+    """Draw a release; None for one number, for labels, and for more numbers than can be seen."""
+    found = view.released
+    counted = view.facts.statistic in COUNTS
+    each = 0.95 if not counted else 0.26 if isinstance(found, pd.DataFrame) else 0.35
+    if not 1 < found.size <= MOST_CELLS or len(found) > (MOST_COUNTS if counted else MOST_TOLD):
+        return None
+    return _picture(lambda ax: plots.draw(found, ax=ax), _words(view), 1.5 + each * len(found))
+
+
+def figure_picture(name: str, frame: Any) -> Picture | None:
+    """Draw a confidential figure; None if it has no picture."""
+    if not isinstance(frame, pd.DataFrame):
+        return None
+    words = f"CONFIDENTIAL. {name}, drawn; the table below has the numbers."
+    return _picture(lambda ax: plots.draw(frame, ax=ax), words)
+
+
+def budget_picture(charges: Charges) -> Picture | None:
+    """Draw the charges of a budget, for the curator; None for none, and for too many."""
+    account = charges.account
+    if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
+        return None
+    from pdprivacy.ledger.account import doubles
+    from pdprivacy.show.pages import entry_table
+
+    rest, total, entries = doubles(account.left), account.terms.total, entry_table(charges.entries)
+    words = (
+        f"CONFIDENTIAL. {many(len(entries), 'charge')} to the budget, drawn; the table below has the numbers."
+    )
+    return _picture(lambda ax: plots.draw_budget(entries, total, rest, ax=ax), words)
+
+
+def _picture(draw: Callable[[Axes], Any], words: str, high: float = 4.0) -> Picture | None:
+    """Draw on new axes in the default style."""
+    import matplotlib
+    import matplotlib.style
+    from matplotlib.figure import Figure
+
+    with matplotlib.style.context("default"), matplotlib.rc_context({"svg.hashsalt": "pdprivacy"}):
+        figure = Figure(figsize=(WIDE, min(max(high, LEAST), MOST)), layout="constrained")
+        try:
+            draw(figure.subplots())
+        except MetadataError as error:
+            if NO_PICTURE in str(error):
+                return None
+            raise
+        kind, data = "svg+xml", _saved(figure, "svg")
+        if len(data) > MOST_DRAWING:
+            kind, data = "png", _saved(figure, "png")
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    return Picture(f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}", width, height, words)
+
+
+def _saved(figure: Any, kind: str) -> bytes:
+    held = io.BytesIO()
+    without = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    figure.savefig(held, format=kind, dpi=160, metadata=without)
+    return held.getvalue()
+
+
+def _words(view: View) -> str:
+    """Return the content of a picture in words."""
+    frame = view.table
+    if frame.size > MOST_TOLD:
+        return f"{view.title}: {_range(frame)} Each is in the table below."
+    keys, tops, pairs = _numbers(view)
+    numbers = [
+        f"{', '.join([*key, *top])} {joined(pair)}"
+        for key, line in zip(keys, pairs, strict=True)
+        for top, pair in zip(tops, line, strict=True)
+    ]
+    return f"{view.title}: {'; '.join(numbers)}."
+
+
+def _range(frame: pd.DataFrame) -> str:
+    numbers = frame.to_numpy(dtype=np.float64)
+    known = numbers[np.isfinite(numbers)]
+    ends = f", from {plain(known.min())} to {plain(known.max())}" if known.size else ""
+    return f"{many(frame.size, 'number')}{ends}."
