@@ -33,7 +33,7 @@ __all__ = ["Significance", "chi2_contingency", "pearsonr", "ttest_ind"]
 Floats: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
-DRAWS = 9999
+DRAWS, MOST_DRAWS = 9999, 10**6
 NUMBERS = 10**6
 """How many cells of tables are simulated at a time."""
 
@@ -99,7 +99,10 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     >>> chi2_contingency(private.dp.crosstab("smokes", "ill", epsilon=1, rng=1), rng=1).pvalue
     0.0001
     """
-    facts, scale = _noise(table, ("crosstab",), "chi2_contingency", "private.dp.crosstab(...)")
+    facts, scales = _noises(table, "crosstab", "chi2_contingency", "private.dp.crosstab(...)")
+    if len(scales) != 1:
+        raise MetadataError("The release metadata does not hold one scale of the noise.")
+    (scale,) = scales.values()
     if facts.weights is not None:
         raise ParameterError("The table holds sums of weights, not counts of records.", "leave weights out.")
     if facts.normalize is not None or facts.margins:
@@ -107,7 +110,7 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     counts = table.to_numpy(dtype=np.float64)[np.ix_(_known(table.index), _known(table.columns))]
     if min(counts.shape) < 2:
         raise ParameterError("The table must have at least two rows and two columns.")
-    generator, size = simulator(rng), _draws(draws)
+    generator, size = simulator(rng), whole(draws, "draws", 99, MOST_DRAWS)
     expected = _expected(counts[np.newaxis])[0]
     if not expected.min() >= LEAST_EXPECTED:
         return Significance(math.nan, math.nan, 0, RARE)
@@ -186,11 +189,11 @@ def ttest_ind(
     >>> ttest_ind(ill, others, "age", rng=1).pvalue
     0.0001
     """
-    generator, size = simulator(rng), _draws(draws)
+    generator, size = simulator(rng), whole(draws, "draws", 99, MOST_DRAWS)
     difference, variance, simulated = 0.0, 0.0, np.zeros(size)
     seen: set[str] = set()
     for sign, released in ((1, first), (-1, second)):
-        facts, scales = _noises(released, ("describe",), "ttest_ind", "private.dp.describe(...)")
+        facts, scales = _noises(released, "describe", "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
         if facts.fingerprint in seen:
@@ -254,8 +257,8 @@ def pearsonr(
     >>> pearsonr(private.dp.corr(epsilon=1), "a", "b", rows=private.dp.count(epsilon=1), rng=1).pvalue
     0.0001
     """
-    facts, _ = _noises(released, ("corr",), "pearsonr", "private.dp.corr(...)")
-    generator, size = simulator(rng), _draws(draws)
+    facts, _ = _noises(released, "corr", "pearsonr", "private.dp.corr(...)")
+    generator, size = simulator(rng), whole(draws, "draws", 99, MOST_DRAWS)
     known = has_hash(x) and has_hash(y)
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
@@ -290,13 +293,7 @@ def _place(labels: pd.Index[Any], label: Hashable) -> int:
     return [*labels].index(label)
 
 
-def _draws(draws: Any) -> int:
-    return int(whole(draws, "draws", 99, 10**6))
-
-
-def _noises(
-    released: Any, statistics: tuple[str, ...], test: str, example: str
-) -> tuple[Metadata, dict[str, float]]:
+def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Metadata, dict[str, float]]:
     """The metadata of a release of such a statistic, and the scale of the noise of each part."""
     if not isinstance(released, pd.DataFrame):
         raise ParameterError(f"{test!r} takes a released DataFrame (got {type(released).__name__}).", example)
@@ -307,7 +304,7 @@ def _noises(
             "The numbers are not those that were released, so their noise is not known.",
             "test the released frame before changing it.",
         )
-    if facts.statistic not in statistics:
+    if facts.statistic != statistic:
         raise MetadataError(f"{test!r} does not test a released {facts.statistic!r}.", example)
     if facts.mechanism not in SUMMED_NOISE or facts.bounding is not None or facts.constraint is not None:
         raise ParameterError(
@@ -325,14 +322,6 @@ def _noises(
     if not all(isinstance(one, int | float) and 0 <= one < math.inf for one in scales.values()):
         raise MetadataError("The release metadata does not hold the scale of the noise.")
     return facts, {name: float(one) for name, one in scales.items()}
-
-
-def _noise(released: Any, statistics: tuple[str, ...], test: str, example: str) -> tuple[Metadata, float]:
-    """The same where all numbers have noise of one scale."""
-    facts, scales = _noises(released, statistics, test, example)
-    if len(scales) != 1:
-        raise MetadataError("The release metadata does not hold one scale of the noise.")
-    return facts, next(iter(scales.values()))
 
 
 def _deviation(mechanism: str, scale: float) -> float:

@@ -393,13 +393,8 @@ def _table(
             inner = math.nan if cost is None else float(cost.epsilon)
             rows.append((*found, *without, *found.above(without), inner))
     keys = [(float(positive(level, "epsilon")), *way.key) for level in levels for way in ways]
-    heads = [
-        "error",
-        "lower",
-        "upper",
-        *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
-        "part_epsilon",
-    ]
+    others = [f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")]
+    heads = ["error", "lower", "upper", *others, "part_epsilon"]
     frame = pd.DataFrame(rows, pd.MultiIndex.from_tuples(keys, names=["epsilon", *names]), heads)
     least = frame["difference_lower"]
     frame.insert(9, "worse", (least > 0).astype("boolean").mask(least.isna()))
