@@ -9,11 +9,12 @@ import zoneinfo
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pdprivacy import Column, errors
 from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.statistic import quantity
+from pdprivacy.statistic import Quantity, quantity
 
 pytest.importorskip("pyarrow", reason="Spark answers in Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
@@ -103,6 +104,13 @@ def test_times_are_those_of_the_records_in_every_zone(spark, conf, zone):
     assert counts(frame, Column("t", "category", categories=told)) == [0, 0, 0, 0]
 
 
+def steps_of(quantity: Quantity, value: float) -> int:
+    """The grid steps of one number."""
+    out = np.empty(1)
+    quantity.anchored(np.array([value]), out)
+    return int(out.view(np.int64)[0]) - quantity.anchor
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -128,15 +136,15 @@ def test_settings_of_a_session_change_no_number(spark, conf, name, value):
         quantity(Column("n", "integer", lower=1, upper=9), "t", products=True),
     )
     steps = [
-        number._steps(min(max(cell[0], 0.0), 10.0))
+        steps_of(number, min(max(cell[0], 0.0), 10.0))
         for cell in cells
         if cell[0] is not None and cell[0] == cell[0]
     ]
     assert found.sum(number) == (3, sum(steps))
     rows = [
-        (number._steps(0.1), whole._steps(9.0)),
-        (number._steps(0.0), whole._steps(1.0)),
-        (number._steps(0.3), whole._steps(4.0)),
+        (steps_of(number, 0.1), steps_of(whole, 9.0)),
+        (steps_of(number, 0.0), steps_of(whole, 1.0)),
+        (steps_of(number, 0.3), steps_of(whole, 4.0)),
     ]
     moments = found.moments([number, whole])
     assert moments.sums == [sum(first for first, _ in rows), sum(second for _, second in rows)]
