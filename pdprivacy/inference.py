@@ -176,9 +176,9 @@ def combine(
     variance that need not be known.
 
     The half widths of the sampling error and of the noise are added up as squares (Howe 1974), which covers
-    at least as often as the level states where the sampling error is normal. The noise of a single release is as wide as its own interval
-    states; of several bounded or constrained ones, too, because averaging does not take a bias away (Liu,
-    "Statistical properties of sanitized results from differentially private Laplace mechanism with bounding
+    at least as often as the level states where the sampling error is normal. The noise of a single release is
+    as wide as its own interval states; of several bounded or constrained ones, too, because averaging does not
+    take a bias away (Liu, "Statistical properties of sanitized results from differentially private Laplace mechanism with bounding
     constraints", section 4.2). ``variance`` and ``degrees_of_freedom`` are those of ``pool``.
 
     Limits. For several releases and "known" the normal law stands in for that of the noise. Standard errors
@@ -186,8 +186,8 @@ def combine(
     proportion wants some ten records of each kind: a share released as 0 has the sampling variance 0, so
     intervals for the population cover rare kinds too seldom where the noise is small (of 1,000 equally likely
     cells with 100 records in all, 83 % at epsilon 20 and 13 % at epsilon 1,000, and fewer with several
-    releases of geometric noise). Intervals for these data, ``within=0``, do not depend on it. Releases drawn with one seed share one noise, which `combine` cannot
-    tell.
+    releases of geometric noise). Intervals for these data, ``within=0``, do not depend on it. Releases drawn
+    with one seed share one noise, which `combine` cannot tell.
 
     Raises
     ------
