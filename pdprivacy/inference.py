@@ -176,10 +176,11 @@ def combine(
     variance that need not be known.
 
     The half widths of the sampling error and of the noise are added up as squares (Howe 1974), which covers
-    at least as often as the level states where the sampling error is normal. The noise of a single release is
-    as wide as its own interval states; of several bounded or constrained ones, too, because averaging does not
-    take a bias away (Liu, "Statistical properties of sanitized results from differentially private Laplace mechanism with bounding
-    constraints", section 4.2). ``variance`` and ``degrees_of_freedom`` are those of ``pool``.
+    at least as often as the level states where the sampling error is normal. The noise of a single release
+    is as wide as its own interval states; of several bounded or constrained ones, too, because averaging does
+    not take a bias away (Liu, "Statistical properties of sanitized results from differentially private
+    Laplace mechanism with bounding constraints", section 4.2). ``variance`` and ``degrees_of_freedom`` are
+    those of ``pool``.
 
     Limits. For several releases and "known" the normal law stands in for that of the noise. Standard errors
     of ratios (means and shares with a private number of rows) are first-order. The normal law of a
