@@ -105,7 +105,7 @@ def _public(kind: type) -> list[str]:
 
 
 class _Accessor:
-    """What the accessors of all kinds of frames share."""
+    """Base class of the accessors of all kinds of frames."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -122,13 +122,13 @@ class _Accessor:
         return pages.html(self._frame, self._standing())
 
     def _standing(self) -> Standing | PrivacyError:
-        """What stands behind a protected frame, as far as it may be shown; or why nothing does."""
+        """The public facts behind a protected frame, or the error that says why there are none."""
         raise NotImplementedError
 
 
 @short_tracebacks
 class _Result(_Accessor):
-    """What every released object can say about itself."""
+    """Base class of the accessors of released objects."""
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
@@ -289,7 +289,7 @@ class _Result(_Accessor):
 
 @short_tracebacks
 class _OfFrame(_Accessor):
-    """What the accessors of raw, released and protected frames share: errors for what they do not have."""
+    """Base class of the accessors of frames: errors for methods that they do not have."""
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -384,12 +384,12 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
     @property
     def budget(self) -> Budget:
-        """What was spent on what, and what is left."""
+        """The budget: its charges, and what is left."""
         return self._protected().budget
 
     @property
     def domain(self) -> Domain:
-        """What is declared about each column."""
+        """The declaration of each column."""
         return self._protected().domain
 
     @property
@@ -408,13 +408,13 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
     @property
     def plan(self) -> PlanDP:
-        """How far off a release would be, as ``plan.mean(...)``; see `PlanDP`."""
+        """Errors of releases before they are made, as in ``plan.mean(...)``; see `PlanDP`."""
         return PlanDP(self._protected().admitted("plan"))
 
 
 @short_tracebacks
 class PlanDP(PlanMethods):
-    """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
+    """Errors of planned releases, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
     Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
@@ -516,7 +516,7 @@ class SeriesDP(_Result):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _instead(self, name: str) -> str:
-        """What to write for a method of frames; the name of a Series may be the label of a row."""
+        """A valid call in place of a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
             return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
         if name == "check":

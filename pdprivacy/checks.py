@@ -136,7 +136,7 @@ def flag(value: Any, name: str) -> bool:
 
 
 def function(value: T, name: str) -> T:
-    """What can be called.
+    """Return a function; refuse any other object.
 
     >>> function(len, "keep") is len
     True

@@ -94,7 +94,7 @@ _OTHER_WORDS = {
     "groupby": "group_by by",
     "query": "where isin between",
 }
-"""What is offered, and what pandas, NumPy or SQL call it."""
+"""Methods of the package, and their names in pandas, NumPy or SQL."""
 
 
 def nearest(name: object, known: Iterable[object]) -> str | None:
@@ -160,9 +160,9 @@ def misuse(
     kwargs: Mapping[str, Any],
     prefix: str = "private.dp",
 ) -> ArgumentError | None:
-    """What does not fit a signature, with a valid call, which Python does not say; None where all fits.
+    """Return the error of a call that does not fit a signature, with a valid call; None where it fits.
 
-    The first parameter is what the method belongs to, and is not mentioned. To be asked after a TypeError,
+    The first parameter is the object of the method, and is not mentioned. Called after a TypeError only,
     so that a call that is right costs nothing more.
     """
     try:

@@ -1,4 +1,4 @@
-"""What a released frame says about itself: plain JSON in ``attrs["dp"]``, and a typed view of it.
+"""Metadata of a released frame: plain JSON in ``attrs["dp"]``, and a typed view of it.
 
 Only what may be published is stored: the mechanism, the cost, the error that the
 noise makes, and a fingerprint of the released numbers. The fingerprint matters

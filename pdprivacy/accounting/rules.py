@@ -231,7 +231,7 @@ class Rule:
         raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:
-        """How much of the cap is used: the smallest cap under which ``so_far`` fits by this rule.
+        """Return the used part of the cap: the smallest cap under which ``so_far`` fits by this rule.
 
         The guarantee of an adaptive analysis is the cap. What is used is a guarantee by itself only for
         sums, or where neither the losses nor their number depend on answers.

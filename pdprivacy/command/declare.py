@@ -201,7 +201,7 @@ Kind: TypeAlias = Literal["number", "whole", "truth", "text", "label", "date", "
 
 ROWS_AT_ONCE = 20_000
 MOST_LETTERS = 200
-"""Of a name; a longer one is likely to be made of cells."""
+"""The longest name of a column; a longer one is likely to be made of cells."""
 _BREAKS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 """Ends of lines, and other signs that no text has."""
 _COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar", ".tgz")  # which pandas opens by their names

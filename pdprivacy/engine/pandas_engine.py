@@ -54,7 +54,7 @@ def _scratch(rows: int, columns: int = 1) -> Floats:
 
 
 class Columns(Protocol):
-    """What is read of a frame: its columns by name, and how many rows there are."""
+    """The columns that are read of a frame, by name, and its number of rows."""
 
     def __getitem__(self, name: Any, /) -> Any: ...
     def __len__(self) -> int: ...
@@ -377,7 +377,7 @@ def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -
 
 
 def _weights(quantities: Sequence[Quantity], centers: Floats) -> tuple[Floats, Floats]:
-    """What the steps of each quantity are multiplied by for each centre, and what is added."""
+    """Return the factor of the steps of each quantity, and the constant to add, for each centre."""
     halves = np.array([(q.upper - q.lower) / 2 for q in quantities])
     scales = np.divide(1.0, halves, out=np.zeros(len(halves)), where=halves > 0)
     places = (centers - np.array([q.center for q in quantities])) * scales

@@ -25,7 +25,7 @@ __all__ = ["BoundedNumber", "DeclaredCells", "StoredColumn", "type_name"]
 Integers: TypeAlias = NDArray[np.int64]
 
 FEW_EDGES = 8
-"""With so many bins a number is compared with every edge."""
+"""The largest number of bins at which a number is compared with every edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class DeclaredCells:
 
 
 def type_name(dtype: Any) -> str | None:
-    """What a column of this type holds, in the words of `pdprivacy.cell_types`; None if unknown."""
+    """Return the name of the type of cells, as in `pdprivacy.cell_types`; None if it is unknown."""
     library = narwhals()
     if dtype == library.Unknown:
         return None

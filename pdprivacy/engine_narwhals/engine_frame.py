@@ -103,7 +103,7 @@ class EngineFrame:
         self.statistics().check(domain)
 
     def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
-        """What a function gives of the frame in pieces, as pandas frames; each record is in one of them."""
+        """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
         return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
 
     def then(self, step: Piecewise) -> EngineFrame:

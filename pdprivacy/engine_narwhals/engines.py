@@ -1,4 +1,4 @@
-"""Where narwhals and the engines below it are called: absent, unknown, set up otherwise, or failing halfway.
+"""Calls of narwhals and its engines: missing packages, unknown engines, settings, and failures.
 
 Doubles of Spark are those of the processor (Java has no others), its planner moves terms of integers only,
 and its sums of integers are below 2**63 by the bounds. What differs is settled here or in
@@ -182,7 +182,7 @@ ENGINES = {
 """The engines whose arithmetic is known to be the one that the sensitivities rest on."""
 
 SETTLED = {"pyspark": _spark_settled, "duckdb": _duckdb_settled}
-"""What makes the columns of frames comparable, where an engine has settings of its own."""
+"""Functions that make columns comparable where an engine has settings of its own."""
 
 EXTRAS = {"duckdb": "duckdb", "_duckdb": "duckdb", "dask": "dask", "dask_expr": "dask", "pyspark": "spark"}
 """The extra of the package that a frame is of; that of Polars brings no more than narwhals for the others."""
@@ -212,7 +212,7 @@ def framed(frame: Any) -> Any:
 
 
 def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
-    """What the action gives; its failure as one error that holds nothing of what the engine says.
+    """Run the action; replace its failure by an error that holds nothing of the engine's message.
 
     An engine's message may print a cell, and so may whatever caused it: neither is kept.
     """
@@ -230,7 +230,7 @@ def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
 
 
 def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
-    """What ``run`` gives of the partitions of a Dask frame, all of them in one computation.
+    """Return the results of ``run`` on the partitions of a Dask frame, all in one computation.
 
     One task per partition: a plan of Dask expressions takes longer to prepare than most frames to read.
 

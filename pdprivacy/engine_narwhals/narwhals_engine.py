@@ -90,7 +90,7 @@ class NarwhalsEngine:
             self._queries.column(column, "k0").cells(column.bins, len(labels))
 
     def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
-        """What each column holds: by the types of pandas and Arrow where the frame has these."""
+        """Return the type of cells of each column, by its type in pandas or Arrow where it has one."""
         if self._engine in ("pandas", "Dask"):
             dtypes = self._frame.to_native().dtypes
             return {name: pandas_type_name(dtypes[name]) for name in types}
@@ -188,7 +188,7 @@ class NarwhalsEngine:
     def _in_pieces(
         self, what: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
     ) -> list[Found]:
-        """What a function gives of these columns in pieces, as pandas frames have them."""
+        """Call a function on each piece of these columns, as arrays of pandas."""
         names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
         frame = self._frame.to_native() if self._pieces is None else self._pieces
         return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
@@ -216,12 +216,12 @@ class NarwhalsEngine:
         return query.answer(self._results(query.what, query.names, [query.plan])[0])
 
     def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
-        """What each plan gives of these columns, per part of the frame, which is gone through once."""
+        """Return the results of each plan on these columns, per part of the frame, in one pass."""
         parts = guarded(what, self._name, lambda: self._computed(names, plans))
         return [[part[place] for part in parts] for place in range(len(plans))]
 
     def _computed(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
-        """What all plans give, per part of the frame."""
+        """Return the results of all plans, per part of the frame."""
         if self._pieces is not None:
             parts = map(narwhals().from_native, self._pieces.open())
             return [[plan(part) for plan in plans] for part in parts]
@@ -239,13 +239,13 @@ class NarwhalsEngine:
 
 
 def _sliced(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:
-    """What all plans give of so many rows at a time; of no rows, once."""
+    """Return the results of all plans per slice of rows; an empty frame is one slice."""
     starts = range(0, max(len(frame), 1), SLICE)
     return [[plan(frame[start : start + SLICE]) for plan in plans] for start in starts]
 
 
 def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
-    """What all plans give of a frame of Polars in memory."""
+    """Return the results of all plans on a Polars frame in memory."""
     import polars
 
     library = narwhals()
@@ -325,7 +325,7 @@ class HistogramRanks:
         return int(self._reached[-1])
 
     def between(self, first: int, last: int) -> Window:
-        """As `Ranks` says: the bins around the ranks."""
+        """Implement `Ranks.between` by the bins around the ranks."""
         left, right = bins_around(self._reached, first, last)
         while any(self._refined(end, MANY) for end in (left, right - 1)):
             left, right = bins_around(self._reached, first, last)

@@ -319,7 +319,7 @@ class Numbers:
     null: Mask | None = None
 
     def doubles(self) -> NDArray[Any]:
-        """With NaN for nulls; whole numbers without any stay, to be read as doubles."""
+        """The values with NaN for nulls; whole numbers without nulls keep their dtype."""
         if self.null is None:
             return self.array
         return np.where(self.null, np.nan, np.asarray(self.array, dtype=np.float64))

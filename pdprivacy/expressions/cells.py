@@ -44,7 +44,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 INTEGERS = (-(2**63), 2**63 - 1)
-"""What a column of integers can hold."""
+"""The smallest and the largest number of a column of integers."""
 
 BLOCK = 1 << 16
 """Rows that are computed at a time, so that what lies between stays near the processor."""
@@ -233,7 +233,7 @@ def labelled(
 # ---------------------------------------------------------------- dates
 
 NO_DATE = ""
-"""What stands for a cell that is no date, so that the check of a column of numbers finds it."""
+"""The mark of a cell that is no date, which the check of a column of numbers finds."""
 
 
 def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:

@@ -98,7 +98,7 @@ def narrowed(condition: Condition, domain: Domain) -> Domain | None:
 
 
 def narrow(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
-    """What the records hold for which the condition is true (false, if negated); None if there are none."""
+    """Return the regions where the condition is true (false, if negated); None if it never is."""
     if isinstance(condition, Negated):
         return narrow(condition.part, not negated, domain)
     if isinstance(condition, Comparison):

@@ -1,4 +1,4 @@
-"""Where values lie: ends of the results of arithmetic, and regions of what a column may hold.
+"""Interval arithmetic of results, and regions: the values that a column may hold.
 
 Adding, subtracting, multiplying and dividing doubles rounds the exact result, and rounding keeps order. So
 the ends are what the same operation, in doubles, gives at the corners of the operands: no result lies beyond,
@@ -216,7 +216,7 @@ def _hull(ends: Iterable[float]) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a column may hold: non-null values (between the ends, among the labels), and null or not."""
+    """The values that a column may hold: between the ends, among the labels, and null or not."""
 
     values: bool
     null: bool
@@ -230,7 +230,7 @@ class Region:
         return cls(True, column.nullable, column.lower, column.upper, _keys(column.categories))
 
     def intersected(self, other: Region) -> Region:
-        """What both hold."""
+        """Return the intersection of two regions."""
         lower = max((end for end in (self.lower, other.lower) if end is not None), default=None)
         upper = min((end for end in (self.upper, other.upper) if end is not None), default=None)
         labels = self.labels if other.labels is None else other.labels
@@ -252,7 +252,7 @@ class Region:
         return Region(True, null, lower, upper, labels)
 
     def clipped(self, low: End, high: End) -> Region:
-        """What is left once the values are moved between the ends."""
+        """Return the region after the values are clipped to the ends."""
 
         def moved(value: Any) -> Any:
             if low is not None and value < low:
@@ -265,7 +265,7 @@ class Region:
         return replace(self, lower=lower, upper=upper, labels=labels)
 
     def filled(self, value: Any) -> Region:
-        """What is left once the value stands for nulls."""
+        """Return the region after nulls are replaced by the value."""
         lower = None if self.lower is None else min(self.lower, value)
         upper = None if self.upper is None else max(self.upper, value)
         labels = None if self.labels is None else {**self.labels, value: None}

@@ -360,7 +360,7 @@ def _numeric(column: Column) -> Column:
 
 
 def clipped_column(column: Column, low: int | float | None, high: int | float | None) -> Column:
-    """What is declared of a column once its numbers are moved to the bounds.
+    """Return the declaration of a column after its numbers are clipped to the bounds.
 
     >>> clipped_column(Column("rooms", "integer", categories=(1, 2, 3, 4, 5)), None, 3).categories
     (1, 2, 3)

@@ -230,7 +230,7 @@ class Account:
 
     @property
     def used(self) -> Amount:
-        """How much of the cap is spent; see `pdprivacy.accounting.Rule.spent`."""
+        """The spent part of the cap; see `pdprivacy.accounting.Rule.spent`."""
         return self.terms.rule.spent(self.spent)
 
     @property

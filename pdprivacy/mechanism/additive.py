@@ -290,7 +290,7 @@ class Additive:
 
     @property
     def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "clamp", or None without bounds."""
+        """The bounding method: "truncated", "clamp", or None without bounds."""
         return self.limits.bounding
 
     @property

@@ -100,7 +100,7 @@ class _Decaying(_Selection):
         return type(self)(self.epsilon / whole(count, "count", 1), self.sensitivity, self.monotone)
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
-        """With probability ``level`` the score of what is selected is at most this below the best one."""
+        """Return the distance from the best score that the selected one keeps with probability ``level``."""
         level = proportion(level, "level")
         return self.scale * (math.log(real(candidates, "candidates", 1)) - math.log1p(-level))
 
@@ -264,9 +264,9 @@ class NoisyMax(_Selection):
         return int(np.argmax(array + self.noise.draw(len(array), source)))
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
-        """With probability ``level`` the score of what is selected is at most this below the best one.
+        """Return the distance from the best score that the selected one keeps with probability ``level``.
 
-        Twice what no noise exceeds in size with that probability.
+        It is twice the bound that all noise stays below in absolute value with that probability.
         """
         level = proportion(level, "level")
         return 2 * self.noise.interval(1 - (1 - level) / real(candidates, "candidates", 1, 2**50))[1]
@@ -295,7 +295,7 @@ SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {
 
 @dataclass(frozen=True, init=False)
 class Choosing:
-    """How a selection is asked for: its cost, mechanism and noise, checked before anything is charged.
+    """Parameters of a selection: its cost, mechanism and noise, checked before anything is charged.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Prot
 
 
 def _names(domain: Domain) -> dict[str, Hashable]:
-    """What stands in an expression for the labels that are no Python names; no Python name has backticks."""
+    """Names in an expression of the labels that are no Python names, in backticks, which no name has."""
     names: dict[str, Hashable] = {}
     for label in domain:
         if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):

@@ -359,7 +359,7 @@ class ProtectedFrame(Opaque):
 
 
 def find(frame: Any) -> Protected:
-    """What stands behind a protected frame.
+    """Return the records, declaration and budget behind a protected frame.
 
     Raises
     ------

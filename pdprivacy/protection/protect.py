@@ -188,7 +188,7 @@ _NO_FRAMES = (str, bytes, os.PathLike, dict, list, tuple, set, int, float, type(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a protection is asked, but for the budget."""
+    """Arguments of a protection, without those of the budget."""
 
     whose: Unit
     public_rows: Any
@@ -211,7 +211,7 @@ class _Asked:
             )
 
     def scope(self, rows: int, *, lazy: bool) -> Scope:
-        """What is public about so many rows."""
+        """Return the public facts of a number of rows."""
         neighbors = self.whose.neighbors
         public = None if self.unit is not None else self._public(rows)
         # how many records are left out is private: a neighbour's record may be one of them; and so is how
@@ -220,7 +220,7 @@ class _Asked:
         return Scope(neighbors, None if filtered else public, filtered, contribution=self.most)
 
     def _public(self, rows: int) -> int | None:
-        """What a release may know of the number of rows."""
+        """Return the public number of rows: exact, a lower bound, or None where it is private."""
         public_rows, replaced = self.public_rows, self.whose.neighbors == "replace_one"
         if public_rows is None:
             return rows if replaced else None
@@ -406,11 +406,11 @@ def _warn_of_unchecked(engine: str, schema: Any) -> None:
 # ---------------------------------------------------------------- units
 
 MOST_ROWS = 10**9
-"""Of a unit."""
+"""The largest number of records of a unit."""
 
 
 def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
-    """How many records of a unit are kept: one where each record is a unit."""
+    """Return the contribution bound: the number of records of a unit that are kept; one without units."""
     if (unit is None) != (max_rows is None):
         raise ParameterError(
             "'unit' and 'max_rows' must be given together: the column of the unit, and the number of its "
@@ -465,10 +465,10 @@ def _opener(
     name: str | None,
     redeclare: bool,
 ) -> Callable[[Unit, str], Budget]:
-    """What opens the budget of the arguments of `protect` for data of a unit and its declaration.
+    """Return the function that opens the budget of `protect` for a unit and a declaration.
 
-    Raises ParameterError for what does not fit together. What it returns raises ParameterError or BudgetError
-    where the budget is there on other terms.
+    Raises ParameterError for arguments that contradict each other. The function raises ParameterError or
+    BudgetError where the budget exists on other terms.
     """
     _refuse_misnamed(budget, name, redeclare)
     check_one_of("accounting", accounting, (*get_args(Accounting), None))

@@ -1,4 +1,4 @@
-"""What stands behind a protected frame: its records, declaration and budget, and the steps that led to it."""
+"""The contents of a protected frame: its records, declaration, budget and row steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was done to the records between the raw frame and a release.
+    """A row step: a change of the records between the raw frame and a release.
 
     ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
     records are a secret part, which `law` says. ``condition``: what the records left meet.
@@ -46,7 +46,7 @@ class Step:
 
 
 class Keeper(Protocol):
-    """What keeps the releases of a frame, and gives again what was made before; see `pdprivacy.step`."""
+    """A store of the releases of a frame, which returns an earlier release again; see `pdprivacy.step`."""
 
     def admit(self, method: str) -> None:
         """Refuse a method of the frame whose result cannot be kept."""
@@ -57,7 +57,7 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """What stands behind a protected frame; everything a release needs.
+    """The contents of a protected frame: everything a release needs.
 
     ``records``: the declared columns, of a pandas frame in memory of their own, so that no write reaches a
     release; or those of a frame of another engine, as it computes them.

@@ -91,7 +91,7 @@ class Assumption:
         return GroupedSums(rows, sums, squares if products else {})
 
     def _weighted(self, quantities: Sequence[Quantity], rows: list[int], *, products: bool) -> GroupedSums:
-        """Of weights in the middle of their bounds; ``at``: the sum of the weights in a cell, or the mean."""
+        """Sums for weights in the middle of their bounds; ``at``: the weight of a cell, or the mean."""
         weight, middle = quantities[0], (quantities[0].low + quantities[0].high) // 2
         if not products:
             total = None if self.at is None else round(self.at / weight.grid)

@@ -1,4 +1,4 @@
-"""What is made of a release that was drawn: the pandas object, its errors and its metadata.
+"""Publication of a release: the pandas object, its errors and its metadata.
 
 Numbers that stand for dates are published as dates, with their errors in seconds.
 """

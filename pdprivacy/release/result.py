@@ -75,7 +75,7 @@ class Errors:
         )
 
     def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """As in the metadata of a frame of this shape."""
+        """Return the errors as the metadata of a frame of this shape stores them."""
         stored: dict[str, Any] = {
             "level": LEVEL,
             "standard_error": numbers_as_json(self.standard_error, shape),
@@ -114,7 +114,7 @@ class Result:
 
     @property
     def errors(self) -> Errors:
-        """How far off the numbers may be."""
+        """Errors of the released numbers."""
         answer, price, bounding = self.answer, self.price, self.bounding
         biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
         if bounding is not None and not self.bias_known:

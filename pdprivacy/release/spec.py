@@ -72,12 +72,12 @@ class Task:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are from this one on."""
+        """Number of rounds from this one on."""
         return 1
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """What is read of the table; nothing where noise is for the exact numbers of the round before."""
+        """The reads of the table; empty where noise is added to the exact numbers of the round before."""
         raise NotImplementedError
 
     def price(self, cost: Pure | Approx) -> Price:
@@ -154,7 +154,7 @@ class Release(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a release is asked: its name, noise and bounds, and the columns once they are known."""
+    """The call of a release: its statistic, noise and bounds, and the columns once they are known."""
 
     statistic: str
     request: Request

@@ -123,7 +123,7 @@ class Rounds(NoisyNumbers):
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are from this one on."""
+        """Number of rounds from this one on."""
         return self.left
 
     def draw(self, exact: list[Whole], price: Price, source: Source) -> tuple[Noisy, ...]:
@@ -157,7 +157,7 @@ class Selections(Task):
 
     @property
     def rounds(self) -> int:
-        """How many choices there are from this one on."""
+        """Number of choices from this one on."""
         return len(self.choices) - self.place
 
     @property
@@ -283,7 +283,7 @@ class Swaps(Task):
 
     @property
     def rounds(self) -> int:
-        """How many selections there are."""
+        """Number of selections."""
         return self.walk.selections
 
     @property

@@ -107,7 +107,7 @@ class ReleasePlan:
         return totals
 
     def _runs(self) -> list[list[str]]:
-        """How many releases in a row are alike, their label, epsilon and delta."""
+        """Runs of equal releases: their number, label, epsilon and delta."""
         pairs = [(release.label, price.cost) for release, price in self._releases]
         return [
             [f"{sum(1 for _ in run)} x", label, show(cost.epsilon), show(cost.delta)]
@@ -328,7 +328,7 @@ class Batch(BatchMethods):
         return pending
 
     def plan(self) -> ReleasePlan:
-        """What has been asked so far, and what it costs together; nothing is charged."""
+        """The releases of the batch so far, and their total cost; nothing is charged."""
         if not self._releases:
             raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
         return _planned(self._protected, self._releases, self._delta, self._accounting)

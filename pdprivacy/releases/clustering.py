@@ -45,12 +45,12 @@ WalkSelection: TypeAlias = Literal["exponential", "permute_and_flip"]
 MAX_CENTERS = 1000
 
 MAX_COORDINATES = 10_000
-"""Of all centres together."""
+"""The largest number of coordinates of all centres together."""
 
 MAX_ITERATIONS = 1000
 
 MAX_POINTS = 10_000
-"""Of a finite universe: its distances are held."""
+"""The largest number of points of a finite universe, whose distances are kept in memory."""
 
 MAX_WORK = 3 * 10**10
 """Distances that all steps of a walk look at together, if every point holds a record."""
@@ -59,7 +59,7 @@ MAX_SWAPS = 10**7
 """Points of a set times those of its universe: the swaps that one selection weighs."""
 
 MAX_STEPS = 10**5
-"""Of a walk, however small its universe."""
+"""The largest number of steps of a walk, on a universe of any size."""
 
 
 def kmeans(
@@ -266,7 +266,7 @@ def _next_seed(state: np.random.Generator | None) -> int | None:
 
 
 def _distinct(column: Column) -> float:
-    """How many different numbers a column may hold, by its declaration."""
+    """Return the declared number of distinct values of a column."""
     if column.categories is not None:
         return len(column.categories)
     lower, upper = column.bounds("kmeans")

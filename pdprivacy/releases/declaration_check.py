@@ -1,4 +1,4 @@
-"""What of a frame does not meet its declaration, for the curator, before any budget is spent."""
+"""Faults of a frame against its declaration, for the curator, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EXAMPLES = 5
 KEPT = 100
 """Different cells kept of a fault in each piece of a frame, the most frequent ones."""
 LETTERS = 40
-"""Of a cell that is shown."""
+"""The largest number of letters of a cell that are shown."""
 FAILED = "failed check"
 """The fault where a check of pandera fails that no other fault explains; in keys followed by the check."""
 WHOLE = "(schema)"
-"""In place of a column, where a check is of the schema or the index as a whole."""
+"""The entry in place of a column where a check is of the whole schema or index."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -152,7 +152,7 @@ def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
 
 
 def _declared(column: Column, fault: str) -> str:
-    """What a column should be, where it has this fault."""
+    """Return the declaration that a fault of a column breaks."""
     if fault in ("out of bounds", "infinite", "undeclared label"):
         return values_text(column)
     known = {"null": "no nulls", "fraction": "whole numbers", "missing": "a column", "repeated": "one column"}
@@ -285,7 +285,7 @@ def _of_piece(frame: pd.DataFrame, domain: Domain) -> tuple[_Findings, Mask]:
 
 
 def _some(findings: _Findings) -> _Findings:
-    """Those of any records."""
+    """Return the findings that have records."""
     return {key: tally for key, tally in findings.items() if tally.records}
 
 

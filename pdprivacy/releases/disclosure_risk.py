@@ -1,4 +1,4 @@
-"""For the curator: what a table would disclose before it is released.
+"""Disclosure risk of a table before its release, for the curator.
 
 CONFIDENTIAL: all of it is computed from the confidential counts. Nothing is charged, and nothing of it
 may be released. What may leave with a release is the risk in its own metadata, and the column ``dr_ha``
@@ -291,7 +291,7 @@ def _last(risk_at: Callable[[float], float], low: float, high: float, most: floa
 
 
 def _lowest(risk_at: Callable[[float], float], low: float, high: float) -> float:
-    """Where the risk is lowest between the two, by golden sections of the logarithm."""
+    """Return the epsilon of the lowest risk in an interval, by golden-section search on the log scale."""
     share = (math.sqrt(5) - 1) / 2
     a, b = math.log(low), math.log(high)
     c, d = b - share * (b - a), a + share * (b - a)

@@ -1,4 +1,4 @@
-"""What leaving records out costs a release at an equal guarantee: advice on sampling and suppression.
+"""Cost in accuracy of sampling and suppression at an equal guarantee, with advice.
 
 A release of all records and one of a part are repeated at the same guarantee, and their errors are measured
 against the exact statistic.
@@ -68,7 +68,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, errors: Floats, *, chance: bool) -> Estimate:
-        """Of a probability by Wilson (1927), else of a mean by Student's law."""
+        """Estimate a probability with Wilson's interval (1927), or a mean with Student's."""
         n, middle = len(errors), float(errors.mean())
         if not chance:
             mean = Pooled(errors.mean(), errors.var(ddof=1) / n, np.array(n - 1))
@@ -80,9 +80,9 @@ class Estimate(NamedTuple):
         return cls(middle, low, high)
 
     def above(self, other: Estimate) -> Estimate:
-        """How far this error is above another one that is independent of it.
+        """Return the difference between this error and an independent one.
 
-        Source: Newcombe (1998), method 10; of means it is Welch's interval, or a bit wider.
+        Source: Newcombe (1998), method 10; for means it is Welch's interval, or a bit wider.
         """
         apart = self.error - other.error
         return Estimate(
@@ -143,7 +143,7 @@ def _of_numbers(
 
 
 def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
-    """What would be released without noise."""
+    """Return the exact statistic, without noise."""
     if statistic == "count":
         engine = protected.engine
         return [engine.present(column) for column in columns] if columns else [engine.rows]
@@ -262,7 +262,7 @@ class _Asked:
 
     @property
     def statistic(self) -> Compared:
-        """What is compared."""
+        """The statistic that is compared."""
         return STATISTICS[self.name]
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
@@ -311,14 +311,14 @@ class _Way:
     rows: int | None = None
 
     def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
-        """What a release of the part may cost, so that the whole pays this; None where nothing may."""
+        """Return the loss of a release of the part that costs the whole this much; None if there is none."""
         try:
             return whole if self.law is None else Secret(self.law, "noise").within(whole)
         except ParameterError:
             return None
 
     def facts(self, protected: Protected) -> Protected:
-        """What is public about the part, and still all records."""
+        """Return the public facts of the part, with all records."""
         rows = self.rows
         scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
         return replace(protected, scope=scope)

@@ -301,7 +301,7 @@ def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
 
 
 def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
-    """How many records are sampled, and of how many."""
+    """Return the number of sampled records, and of all records."""
     size = whole(n, "n", 1)
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:

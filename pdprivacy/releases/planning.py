@@ -126,7 +126,7 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
 
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
-    """What would be published of assumed numbers without noise."""
+    """Return the release of assumed numbers without noise."""
     task, secret = release.task, release.facts.secret
     assert isinstance(task, NoisyNumbers)
     price = task.price(task.cost if secret is None else secret.within(task.cost))
@@ -240,7 +240,7 @@ PLANS_BY_GROUP = {
 
 @short_tracebacks
 class GroupPlans(DeclaredGroups, GroupPlanMethods):
-    """How far off releases per declared key would be, as ``plan.groupby("region").mean(...)``; see `PlanDP`.
+    """Errors of planned releases per declared key, as in ``plan.groupby("region").mean(...)``; see `PlanDP`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})

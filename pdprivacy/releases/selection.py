@@ -187,7 +187,7 @@ def label_choices(
 def label_table(
     chosen: Sequence[Column], method: str, index: pd.Index[Any], *, listed: bool = True
 ) -> Callable[[list[list[Any]]], Any]:
-    """What makes a table of the selected labels of each column, or a Series of one that is not ``listed``."""
+    """Return the function that makes a table of selected labels, or a Series if not ``listed``."""
     names, dtypes = name_index(chosen), [_dtype([column], method) for column in chosen]
 
     def make(labels: list[list[Any]]) -> Any:
@@ -467,7 +467,7 @@ def selected(
 
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
-    """What a choice selected: labels, or a number."""
+    """Return the selected labels of a choice, or its number."""
     if isinstance(choice, Labels):
         labels = choice.column.labels(choice.method)
         return [labels[place] for place in selected]

@@ -55,10 +55,10 @@ MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
 
 MOST_RISK_RECORDS = 10**10
-"""In one cell; more are not what a table of people holds."""
+"""The largest count of a cell whose risk is estimated; a table of people has no larger one."""
 
 MOST_RISK_DEVIATION = 10**4
-"""With noise of a larger standard deviation the table says nothing of a cell, and the estimate takes long."""
+"""The largest standard deviation of noise at which risk is estimated; more leaves no information."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 
@@ -204,7 +204,7 @@ def nunique(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """How many declared labels of each column some record holds, nulls left out, as `DataFrame.nunique`.
+    """Number of declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
 
     ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
     ``epsilon``; equal by default. Sensitivity 1 per column.

@@ -261,7 +261,7 @@ STIRLING = np.array(
         ),
     ]
 )
-"""What remains of Stirling's formula: n! = sqrt(2 pi n) (n/e)^n e^rest; for larger n it is a short series."""
+"""Remainder of Stirling's formula, n! = sqrt(2 pi n) (n/e)^n e^rest; a short series for larger n."""
 
 
 def poisson(rate: Floats, count: Integers) -> Floats:
@@ -301,7 +301,7 @@ def periods(sizes: Integers, slack: int = 0) -> Integers:
 
 
 def _spread(rates: Floats) -> Integers:
-    """How far from a rate the masses are held."""
+    """Return the distance from a rate up to which its masses are stored."""
     return np.asarray(50 + np.ceil(10 * np.sqrt(rates)), dtype=np.int64)
 
 
@@ -317,13 +317,13 @@ class Hidden:
     at_zero: Floats
 
     def at(self, rates: Integers) -> Hidden:
-        """Those of some of the rates."""
+        """Return the hidden masses of some of the rates."""
         return Hidden(self.masses[:, rates], self.counts[rates], self.at_zero)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """For labels with independent Poisson counts: of given ``rates``, centred at ``centres``, (D,) each.
+    """Generating functions of independent Poisson counts of ``rates``, centred at ``centres``, (D,) each.
 
     ``first``: (D,), the least count of each whose mass is held. ``period``: the length of the transform, of
     which the half is held.
@@ -336,7 +336,7 @@ class Series:
 
     @classmethod
     def of(cls, rates: Floats, period: int) -> Series:
-        """With masses that leave out less than 1e-20."""
+        """Make the series of these rates, with masses that omit less than 1e-20."""
         centres = np.rint(rates).astype(np.int64)
         return cls(period, rates, centres, np.maximum(centres - _spread(rates), 0))
 
@@ -346,12 +346,12 @@ class Series:
 
     @staticmethod
     def width(largest: float) -> int:
-        """How many masses are held of each rate, where this is the largest."""
+        """Return the number of masses stored of each rate, where this is the largest rate."""
         return 2 * int(_spread(np.array(largest))) + 1
 
     @property
     def length(self) -> int:
-        """Of the half of a transform that is held."""
+        """The length of the stored half of a transform."""
         return self.period // 2 + 1
 
     @property
@@ -361,13 +361,13 @@ class Series:
 
     @property
     def weights(self) -> Floats:
-        """By which the real parts of a half transform add up to the coefficient at the centre."""
+        """Weights with which the real parts of a half transform sum to the coefficient at the centre."""
         weights = np.full(self.length, 2.0 / self.period)
         weights[0] = weights[-1] = 1.0 / self.period  # periods are even
         return weights
 
     def hidden(self, readings: Sequence[Reading]) -> Hidden:
-        """What reads as empty, as far as that is not negligible."""
+        """Return the masses of counts that read as empty, without negligible ones."""
         width = self.width(float(self.rates.max()))
         top = int(self.first.max()) + width
         reach = max(reading.reach(top) for reading in readings)
@@ -438,7 +438,7 @@ class Beginnings:
 
     @classmethod
     def of(cls, place: Integers) -> tuple[Beginnings, Integers]:
-        """From (C, K) rows in lexicographic order; and the node (C,) where each row ends."""
+        """Return the tree of (C, K) rows in lexicographic order, and the node (C,) where each row ends."""
         new = np.zeros(len(place), dtype=bool)
         new[0] = True
         node = np.zeros(len(place), dtype=np.int64)

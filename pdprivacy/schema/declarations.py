@@ -1,7 +1,6 @@
-"""What pandera schemas and their parts declare, by their names and statistics; the same for every engine.
+"""Declarations of pandera schemas, by the names and statistics of their checks; the same for every engine.
 
-Which engine a schema is of is told by the modules that its class names, so that reading a schema imports no
-engine but its own.
+The module of the class of a schema tells its engine, so that reading a schema imports no engine but its own.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ def refuse_blanks(schema: Any) -> None:
 
 
 def _blanks(column: Any) -> list[str]:
-    """What is blank in a column, as it is written there."""
+    """Return the blanks of a column declaration, as they are written there."""
     found = [
         _WRITTEN.get(check.name, f"a check {check.name!r}")
         for check in column.checks
@@ -192,7 +191,7 @@ def _instead(name: Hashable, blanks: list[str], dtype: Any) -> str:
 
 
 def check_text(check: Any, *, values: bool = True) -> str:
-    """What was declared, in words of the declaration; without ``values`` by its name alone."""
+    """Return a check as its declaration writes it; without ``values`` only its name."""
     if isinstance(check, str):
         known = re.fullmatch(r"[a-z_]+|(?:coerce_)?dtype\(.*\)|field_name\(.*\)", check)
         return check if known else "validation"
@@ -230,7 +229,7 @@ BOUNDS = {"in_range", "greater_than_or_equal_to", "greater_than", "less_than_or_
 
 
 def bounds_of(check: Any) -> tuple[Any, Any]:
-    """What a built-in check names as its lower and upper end, of any type; None where it names none."""
+    """Return the lower and the upper end of a built-in check, of any type; None where it has none."""
     statistics = (check.statistics or {}) if check.name in BOUNDS else {}
     return statistics.get("min_value"), statistics.get("max_value")
 
@@ -302,7 +301,7 @@ SPANS = {
     "polars": "df = df.with_columns(pl.col({name}).dt.total_microseconds() / 86_400_000_000)",
     "pyspark": 'df = df.withColumn({name}, F.col({name}).cast("long") / 86_400)',
 }
-"""How a column of durations becomes numbers of days."""
+"""Code that converts a column of durations to numbers of days, by engine."""
 
 
 def is_date(value: object) -> bool:

@@ -35,7 +35,7 @@ from pdprivacy.timeline import Timeline
 
 _KEYS = ("role", "bins", "bounds", "categories", "resolution")
 CONFIRMED = "public"
-"""In place of a pair of bounds: those of the checks are known without the data."""
+"""The word in place of a pair of bounds: the bounds of the checks are public."""
 
 
 def read_schema(schema: Schema) -> Domain:
@@ -210,7 +210,7 @@ def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
 
 
 def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list[Any]:
-    """What is declared as the lower and the upper end, of any type; texts of dates as dates.
+    """Return the declared lower and upper end, of any type; texts of dates as dates.
 
     None of a column whose labels are declared, or that is never released: its checks are no bounds.
     """
@@ -388,14 +388,14 @@ def _checked_bounds(
 
 
 def unchecked(schema: Schema) -> tuple[str, ...]:
-    """What the schema checks or changes beyond its domain, and nobody does where pandera is not run.
+    """Return checks and changes of the schema beyond its domain, which need pandera to run.
 
-    Frames of other engines than pandas are held to the domain alone. Told are, each by where it is declared
-    and what: checks that bound or label no declared column (functions, patterns, checks by group, checks of
-    other columns, of the index or of the whole frame), checks that ``metadata`` overrides by something wider,
-    uniqueness, ``strict``, ``ordered``, ``add_missing_columns``, ``coerce`` and defaults. Not told are checks
-    that only warn; of dtypes, all but the kind; an open end of a float column, which the domain closes; and
-    that columns of which nothing is released are there, with their dtype and without nulls.
+    Frames of other engines than pandas are checked against the domain alone. The result lists, each with the
+    place of its declaration: checks that bound or label no declared column (functions, patterns, checks by
+    group, checks of other columns, of the index or of the whole frame), checks that ``metadata`` overrides by
+    something wider, uniqueness, ``strict``, ``ordered``, ``add_missing_columns``, ``coerce`` and defaults. It
+    omits checks that only warn; dtypes, except their kind; an open end of a float column, which the domain
+    closes; and the presence, dtype and nulls of columns that are never released.
 
     The values of a check are shown for declared columns only: elsewhere an inferred schema has those of the
     data. Empty for a `Domain`.
@@ -439,7 +439,7 @@ def _of_index(schema: Any) -> Iterator[str]:
 
 
 def _of_part(part: Any, declared: Column | None, *, typed: bool) -> Iterator[str]:
-    """What is asked of a column or index beyond its declaration, None where there is none."""
+    """Yield the checks of a column or index beyond its declaration; None where it is not declared."""
     for check in part.checks:
         if not check.raise_warning and (declared is None or not _said(check, declared)):
             yield check_text(check, values=declared is not None)

@@ -85,7 +85,7 @@ def released_schema(released: Released) -> ReleasedSchema:
 
 
 def violations(released: Any, schema: ReleasedSchema) -> tuple[str, ...]:
-    """Which parts of a schema an object does not meet, by their names; no cell is among them."""
+    """Return the names of the parts of a schema that an object does not meet, without any cell."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaError, SchemaErrors
 

@@ -96,7 +96,7 @@ _MENDED = {
 
 
 def _hint(failures: _Failures) -> str:
-    """What to do about all failures: fates of faulty records and the data, then what each check asks for."""
+    """Return a hint for all failures: fates of faulty records, then a remedy for each check."""
     checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for what in failures.values() for text in what}
     if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
         checks.add("coerce_dtype")
@@ -157,7 +157,7 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 
 def _uncoerced(name: Hashable, domain: Domain) -> str:
-    """What to do about a column of which not all cells can be coerced."""
+    """Return a hint for a column with cells that cannot be coerced."""
     if name not in domain or domain[name].kind not in ("float", "integer"):
         return "correct the cells, or convert the column before it is protected."
     blank = 'a number that may be blank is a float or "Int64"; ' if domain[name].kind == "integer" else ""
@@ -283,7 +283,7 @@ def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, d
 
 
 def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
-    """Which fates of faulty records mend what failed in a declared column; see `pdprivacy.conform`."""
+    """Return the fates of faulty records that repair a failure in a declared column; see `conform`."""
     check = error.check
     drops: _Fates = frozenset(["drop"])
     if isinstance(check, str):

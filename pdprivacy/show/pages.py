@@ -1,4 +1,4 @@
-"""What a prompt and a notebook show of a release, a confidential frame, a protected frame and a budget.
+"""Displays of releases, confidential frames, protected frames and budgets in prompts and notebooks.
 
 IPython is not imported here: if it runs, it has been imported.
 """

@@ -93,7 +93,7 @@ class Labels:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return math.prod(key.cells(self.method) for key in self.keys)
 
     @property
@@ -103,7 +103,7 @@ class Labels:
 
     @property
     def candidates(self) -> int:
-        """How many labels there are."""
+        """Number of labels."""
         return len(self.column.labels(self.method))
 
     @property
@@ -205,12 +205,12 @@ class Quantile:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
     def unit(self) -> float:
-        """What one step of a score is, in records or in weight."""
+        """The size of one step of a score, in records or in weight."""
         return 1.0 if self.weights is None else self.weights.grid
 
     @property
@@ -220,7 +220,7 @@ class Quantile:
 
     @property
     def candidates(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return self.quantity.high - self.quantity.low + 1
 
     @property
@@ -244,7 +244,7 @@ class Quantile:
         return 1 if self.end is not None else self.q.denominator
 
     def rank(self, scale: float) -> int:
-        """How many records from the end a minimum or maximum is looked for, for scores of this scale.
+        """Return the rank from the end at which a minimum or maximum is sought, for scores of this scale.
 
         The steps beyond all records, of which there may be as many as the grid has, have a score of minus
         this rank: so many scales below zero that all together they have at most a twentieth of the

@@ -33,7 +33,7 @@ NUISANCE = 0.1
 MOST_STEPS = 60
 
 CLOSE = 1e-7
-"""How close an end is found, in parts of its distance from the number."""
+"""Relative precision of an end of an interval, in parts of its distance from the number."""
 
 
 NO_NOISE = 1e-20

@@ -194,9 +194,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many declared labels of each column some record holds; null is none.
+    """Number of declared labels of each column that occur; null is no label.
 
-    A unit with more records than there are labels moves the number by that of the labels at most.
+    A unit moves the number by at most its number of records, and at most the number of labels.
     """
 
     columns: tuple[Column, ...]

@@ -63,7 +63,7 @@ class Direct:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells(f"pooled_{self.kind}") for key in self.keys)
 
     def _moved(self, i: int, j: int) -> Fraction:
@@ -109,7 +109,7 @@ class Direct:
         return tuple(found)
 
     def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
-        """What the entry cannot leave: the range of a mean (from the centre), of a variance or covariance."""
+        """Bounds of an entry: those of a mean (from the centre), a variance or a covariance."""
         first = self.quantities[i]
         if self.kind == "mean":
             return first.low * first.unit, max(first.high, first.low + 1) * first.unit, None

@@ -77,7 +77,7 @@ class GroupedMoments:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
@@ -284,7 +284,7 @@ class PooledCovariance:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells(self.method) for key in self.keys)
 
     @property

@@ -1,4 +1,4 @@
-"""What statistics are made of: bounded numbers per record, public rows, noisy parts, and engines to read."""
+"""Elements of statistics: bounded numbers per record, public rows, noisy parts, and engines."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def indicator(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is public about the rows that a statistic sees.
+    """Public facts of the rows that a statistic sees.
 
     ``rows``: under "replace_one" their number; under "add_remove" a public lower bound of it;
     None where it is private. ``filtered``: a record may leave the rows by changing its values.
@@ -246,11 +246,11 @@ class Scope:
 
     @property
     def moves(self) -> int:
-        """How many disjoint groups one unit can move."""
+        """Number of disjoint groups that one unit can move."""
         return self.contribution * (1 if self.neighbors == "add_remove" else 2)
 
     def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
-        """How many records there are at least and at most, as far as that is public."""
+        """Return public lower and upper bounds of the number of records; 0 and None where it is private."""
         if self.filtered or self.rows is None:
             return 0, None
         most = self.rows if self.neighbors == "replace_one" else None
@@ -263,7 +263,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019  (a scope is a value, and the same for all releases of a frame)
     def term(self, low: int, high: int, *, nullable: bool) -> int:
-        """How far a sum moves whose terms lie in [low, high]; at least one step."""
+        """Return the sensitivity of a sum of terms in [low, high]; at least one step."""
         if low == high:
             return max(abs(low), 1) * self.contribution
         moved = sensitivity.sum(
@@ -273,7 +273,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019
     def count(self) -> int:
-        """How far a number of records moves."""
+        """Return the sensitivity of a number of records."""
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
     def disjoint(self, low: int, high: int) -> tuple[int, int]:
@@ -283,7 +283,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019
     def cells(self) -> tuple[int, int]:
-        """How far a table of counts moves: l1, and squared l2."""
+        """Return the l1 and the squared l2 sensitivity of a table of counts."""
         l1 = sensitivity.histogram(neighbors=self.neighbors)
         l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True)
         return int(l1) * self.contribution, int(l2_squared) * self.contribution**2
@@ -446,7 +446,7 @@ class Ranks(Protocol):
 
 
 class Engine(Protocol):
-    """What a release needs of a table."""
+    """The interface of a table to releases."""
 
     @property
     def rows(self) -> int: ...
@@ -482,7 +482,7 @@ ROWS = Read("rows")
 
 
 class Statistic(Protocol):
-    """What a release needs of a statistic.
+    """The interface of a statistic to releases.
 
     ``offsets``: where each released number is a noisy number of one part (of the only one, or of
     the part at its place on the last axis), what is added to it, per part; None where numbers are

@@ -106,7 +106,7 @@ class SharedCounts:
 
     @classmethod
     def of(cls, columns: Sequence[Column], weights: Sequence[Fraction]) -> SharedCounts:
-        """Of columns, each of which gives a count this share of the loss."""
+        """Make shared counts of columns, each of which gives its count this share of the loss."""
         keys: list[Hashable] = [(column.name,) if column.nullable else () for column in columns]
         counts: dict[Hashable, tuple[str, Fraction]] = {}
         for key, column, weight in zip(keys, columns, weights, strict=True):
@@ -244,7 +244,7 @@ def mean_of(quantity: Quantity, count: Noisy, total: Noisy) -> tuple[float, floa
 
 
 def half_square(reach: int) -> int:
-    """What is subtracted from each square so that its bounds are symmetric: half the largest square."""
+    """Return the centre of squares, which makes their bounds symmetric: half the largest square."""
     return reach * reach // 2
 
 

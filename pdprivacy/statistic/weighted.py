@@ -54,7 +54,7 @@ def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
 
 
 FEWEST_BITS = 16
-"""Of the weights of a quantile; weights of fewer bits would be too coarse."""
+"""The fewest bits of the weights of a quantile; fewer would be too coarse."""
 
 
 def quantile_bits(q: Fraction) -> int:
@@ -97,7 +97,7 @@ class Weighted:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @cached_property
@@ -209,7 +209,7 @@ class Weighted:
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
 
     def _ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
-        """What rounding moves a mean of each column by, in three parts.
+        """Bounds of the rounding error of a mean of each column, in three parts.
 
         With w' and x' the rounded numbers, W' the sum of w', and m the weighted mean of x, the sum of
         w (x - m) is 0. So the sum of w'(x' - m) is that of w'(x' - x) + (w' - w)(x - m), at most

@@ -1,4 +1,4 @@
-"""What a privacy loss becomes when the mechanism is run on a part of the records that stays secret.
+"""Amplification of a privacy loss when the mechanism runs on a secret part of the records.
 
 Each kind of sampling goes with one kind of neighbours:
 
@@ -242,14 +242,14 @@ LARGEST_EPSILON = 100
 LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
 
 PROOF_ERROR = Fraction(2, 10**7)
-"""How far the computation behind the theorem may be off."""
+"""Error bound of the computation behind the theorem."""
 
 PEAK_ERROR = Decimal(2) ** -100
 SEARCH_ERROR = Fraction(1, 10**20)
 """More than what peaks that are off by this miss: l1 and l2 change by less than 1e5 per step in p."""
 
 STEPS = 12
-"""Of a search that took seven at most for all parameters that were tried; its result is checked."""
+"""Largest number of steps of a search, which took at most seven in trials; its result is checked."""
 
 EXACT = decimals(120)
 """e^100 has 44 digits before its point."""
@@ -425,7 +425,7 @@ def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
 
 
 def _third(m: Decimal, M: Decimal) -> Decimal:
-    """What l3 has beside its logarithm."""
+    """The part of l3 without a logarithm."""
     return 1 - (1 - M) / (1 - m)
 
 
@@ -441,7 +441,7 @@ def _peaks(grows: Decimal, m: Decimal, M: Decimal) -> list[Shape]:
 
 
 def _peak(falls: Callable[[Decimal], Decimal]) -> Decimal:
-    """Where in [0, 1] the slope of l turns from rising to falling; ``falls`` has the opposite sign."""
+    """Return the point of [0, 1] where l turns from rising to falling; ``falls`` is minus its slope."""
     if falls(Decimal(0)) >= 0:
         return Decimal(0)
     if falls(Decimal(1)) <= 0:
@@ -472,7 +472,7 @@ def _second_slope(g: Decimal, m: Decimal, M: Decimal) -> Callable[[Decimal], Dec
 ZERO = Fraction(0)
 
 ROUNDED = Fraction(1, 2000)
-"""What the rounding of suppression probabilities to doubles may cost, for up to 2**31 records.
+"""Loss by rounding suppression probabilities to doubles, at most, for up to 2**31 records.
 
 Each probability, to be kept or not, is off by less than 1e-13 of itself (`keep_probabilities`), for both of
 two neighbours. A delta is not larger for it: by Theorem 5.3 it is multiplied by a probability to be kept at
@@ -481,7 +481,7 @@ most, and none is above 1 - m.
 
 
 class Amplification(Protocol):
-    """What `pdprivacy.secret` needs of the way in which a part is chosen."""
+    """The interface of a way to choose a secret part, for `pdprivacy.secret`."""
 
     @property
     def one_delta(self) -> bool:
@@ -501,7 +501,7 @@ class Amplification(Protocol):
         """
 
     def delta_share(self, before: Fraction) -> Fraction:
-        """What a delta of the part is of the whole, after releases of it that add up to ``before``.
+        """Return the factor from a delta of the part to the whole, after releases that sum to ``before``.
 
         Exact where ``before`` is 0, rounded up else.
         """
@@ -509,7 +509,7 @@ class Amplification(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Sampling:
-    """What both ways of sampling share: the amplification of a summed epsilon, by the rate alone."""
+    """Base class of both ways of sampling: amplification of a summed epsilon, by the rate alone."""
 
     rate: Fraction
 
@@ -521,11 +521,11 @@ class _Sampling:
         """None."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.whole`."""
         return amplified(epsilon, self.rate) if epsilon else ZERO
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.part`."""
         return sharpened(epsilon, self.rate)
 
 
@@ -603,18 +603,18 @@ class Outliers:
 
     @property
     def most(self) -> Fraction:
-        """As of `outlier_epsilon`."""
+        """The largest epsilon, as in `outlier_epsilon`."""
         return Fraction(LARGEST_EPSILON)
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`; more than `outlier_floor` at once, and 0 only where nothing was released."""
+        """Implement `Amplification.whole`: above `outlier_floor`, and 0 only where nothing was released."""
         if not epsilon:
             return ZERO
         found = suppressed(epsilon, self.m, self.M)
         return found if self.m == self.M else found + ROUNDED
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.part`."""
         level = epsilon if self.m == self.M else max(epsilon - ROUNDED, ROUNDED)
         return unsuppressed(min(level, self.most), self.m, self.M)
 

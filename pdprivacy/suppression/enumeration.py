@@ -31,7 +31,7 @@ Suppression: TypeAlias = Callable[[Database], Mapping[Kept, float]]
 Mechanism: TypeAlias = Callable[[Database], Outputs]
 
 Halves: TypeAlias = Mapping[Kept, tuple[float, float]]
-"""For each set of the common records, its probability without and with the record that one has more."""
+"""Probabilities of each set of the common records, without and with the additional record."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -39,7 +39,7 @@ MOST_DATABASES = 10**7
 """More databases would not be gone through in any time."""
 
 MOST_RECORDS = 20
-"""Of a database whose kept sets are gone through."""
+"""The largest number of records of a database whose subsets are enumerated."""
 
 LONGEST = 700
 """The largest epsilon of which the exponential is a float."""
@@ -294,7 +294,7 @@ def suppression_bound(
 def stability_factor(
     keeps: Callable[[Database], Sequence[bool]], universe: Iterable[Hashable], size: int
 ) -> int:
-    """How far apart a fixed rule takes neighbours, among all databases of up to ``size`` records.
+    """Return the stability of a fixed rule, over all databases of up to ``size`` records.
 
     The number of records that are in one of the two kept databases only; for neighbours ``add_remove``.
     ``keeps`` says of each record of a database whether it is kept, and the same of equal records. Found by
@@ -352,7 +352,7 @@ def _checked_size(records: tuple[Hashable, ...], size: int) -> int:
 
 
 def _floats(numbers: Iterable[float]) -> list[float]:
-    """What a function of the caller answers, as floats; NaN where it is no number."""
+    """Return the results of a function of the caller as floats; NaN for anything but a number."""
     try:
         return [float(number) for number in numbers]
     except (TypeError, ValueError, OverflowError):
@@ -381,7 +381,7 @@ def _size(epsilon: float) -> float:
 
 
 def _split(law: Mapping[Kept, float], last: int) -> Halves:
-    """For each set of the common records, its probability without and with the last record."""
+    """Return the probabilities of each set of the common records, without and with the last record."""
     common = {kept - {last} for kept in law}
     return {kept: (law.get(kept, 0.0), law.get(kept | {last}, 0.0)) for kept in common}
 

@@ -1,4 +1,4 @@
-"""How far each record is from the others, and with what probability suppression keeps it.
+"""Outlier scores of records, and the probabilities with which suppression keeps them.
 
 The score of a record is its mean distance, in [0, 1], to all records of the database, itself included (at
 distance 0). Scores and probabilities are made of the confidential records, and are confidential too.
@@ -35,7 +35,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Distance: TypeAlias = Literal["absolute", "discrete", "euclidean"]
 
 BITS = 29
-"""Of the steps of a number: the sum of 2**24 distances is at most 2**53."""
+"""Bits of the steps of a number: the sum of 2**24 distances is at most 2**53."""
 
 PLACE = 33
 """Bits of the place of a record, beside its steps in one integer."""
@@ -134,7 +134,7 @@ def keep_probabilities(scores: ArrayLike, m: Rational, M: Rational) -> Floats:
 
 
 def _absolute(values: Floats, lower: float, upper: float) -> Floats:
-    """By sorting: the steps below and above each record, counted and summed.
+    """Sums of absolute distances, by sorting: the steps below and above each record.
 
     The record at place k of the sorted ones is at x_k (2 k + 2 - n) - 2 (x_0 + ... + x_k) + (the sum of all)
     from all others together: equal ones add nothing, on either side.
@@ -168,7 +168,7 @@ def _absolute(values: Floats, lower: float, upper: float) -> Floats:
 
 
 def _discrete(values: ArrayLike) -> Floats:
-    """By counting the records that are alike."""
+    """Sums of discrete distances, by counting equal records."""
     array = _array(values)
     if array.ndim != 1 or array.dtype.kind not in "biufSUO":
         raise ParameterError("'values' must be a column of labels, (n,).")

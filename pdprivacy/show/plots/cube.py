@@ -97,7 +97,7 @@ class Cube:
 
     @property
     def noise(self) -> str:
-        """What the margins of error cover."""
+        """A note on the margins of error: their level, and the errors that they cover."""
         counted = "noise and sample" if self.view.regressions else "noise only"
         return f"{self.view.level} margin of error, {counted}"
 
