@@ -31,9 +31,10 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from pdprivacy import risk, utility
+from pdprivacy import risk
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Gaussian, Geometric, Laplace
+from pdprivacy.releases import table_utility
 
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
 GRID = tuple(float(epsilon) for epsilon in np.logspace(-3, 2, 51).round(12))
@@ -375,14 +376,14 @@ def distances(table: Table, makes: dict[str, Noise], draws: int, rng: np.random.
     """
     columns = (*table.known, table.sensitive)
     rows = []
-    for names in utility.marginals(columns, (1, 2, 3)):
+    for names in table_utility.marginals(columns, (1, 2, 3)):
         if table.levels(names) > MOST:
             continue
         true = table.margin(names)
         pieces = table.levels([column for column in columns if column not in names])
         for label, make in makes.items():
             for epsilon in EPSILONS:
-                found = utility.total_variation(true, make(epsilon), pieces, draws=draws, rng=rng)
+                found = table_utility.total_variation(true, make(epsilon), pieces, draws=draws, rng=rng)
                 rows.append((label, epsilon, len(names), " x ".join(names), *found))
     return pd.DataFrame(rows, columns=["noise", "epsilon", "order", "marginal", "tvd", "error"])
 

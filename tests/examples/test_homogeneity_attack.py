@@ -19,9 +19,10 @@ import pandas as pd
 import pytest
 from scipy.stats import multinomial, norm
 
-from pdprivacy import risk, utility
+from pdprivacy import risk
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Gaussian, Laplace
+from pdprivacy.releases import table_utility
 
 HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "homogeneity_attack.py"
@@ -490,7 +491,7 @@ def test_page_has_the_distances_of_the_marginals(count_rows):
             margin = frame.groupby(list(names))[count].sum().to_numpy()
             margin = np.append(margin, [0] * (3**order - len(margin)))
             found.append(
-                utility.total_variation(margin, make(epsilon), 3 ** (6 - order), draws=400, rng=rng)[0]
+                table_utility.total_variation(margin, make(epsilon), 3 ** (6 - order), draws=400, rng=rng)[0]
             )
         deviation = (0.012, 0.006)[order - 1] * np.median(found)
         assert abs(told[first + order - 1][place] - np.median(found)) <= 5 * math.sqrt(2) * deviation + 5e-4

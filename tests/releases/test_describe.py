@@ -45,7 +45,7 @@ def test_a_description_is_planned_by_its_standard_deviation(private):
     }
     described = plans["describe"].xs("std", level=-2)
     assert described["rmse"].tolist() == plans["std"]["rmse"].tolist()
-    with pytest.raises(ParameterError, match="'at' must be a finite number, not negative"):
+    with pytest.raises(ParameterError, match="'at' must be a finite number from 0"):
         private.dp.plan.describe("age", epsilon=1, rows=1000, at=-5)
 
 
