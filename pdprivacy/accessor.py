@@ -52,7 +52,7 @@ PLANNED = tuple(
 
 def _method(
     function: Callable[..., Any],
-    given: Callable[[Any], Any],
+    receiver: Callable[[Any], Any],
     prefix: str = "private.dp",
     *,
     executed: bool = False,
@@ -67,13 +67,13 @@ def _method(
         __tracebackhide__ = _rich_traceback_omit = True
         handled = sys.exc_info()[1]
         try:
-            first = given(self)
-            answer = function(first, *args, **kwargs)
-            return gate.execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
+            first = receiver(self)
+            result = function(first, *args, **kwargs)
+            return gate.execute(result, Asked(function, (first, *args), kwargs)) if executed else result
         except (PrivacyError, TypeError) as error:
             wrong = None
             if isinstance(error, TypeError):
-                wrong = misuse(function.__name__, known, (self, *args), kwargs, prefix)
+                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
             if wrong is None:
                 shorten(error, handled)
                 raise
@@ -82,8 +82,8 @@ def _method(
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    known = signature.replace(parameters=[itself, *parameters])
-    method.__signature__ = known  # type: ignore[attr-defined]
+    complete = signature.replace(parameters=[itself, *parameters])
+    method.__signature__ = complete  # type: ignore[attr-defined]
     return method
 
 
@@ -134,10 +134,10 @@ class _Result(_Accessor):
         """The names that apply to this frame, and no other public ones."""
         from pdprivacy.show.view import recognized
 
-        what, own = recognized(self._frame).what, set(super().__dir__())
-        offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
-        raw = {"check", "protect"} & own if what == "other" else set()
-        return sorted({name for name in own if name.startswith("_")} | {*offered} | raw)
+        kind, names = recognized(self._frame).what, set(super().__dir__())
+        offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(kind, [])
+        raw = {"check", "protect"} & names if kind == "other" else set()
+        return sorted({name for name in names if name.startswith("_")} | {*offered} | raw)
 
     def _standing(self) -> Standing | PrivacyError:
         try:
@@ -402,9 +402,9 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         """
         from pdprivacy.show.view import LINEAGE
 
-        found = protection.lineage(self._protected())
-        found.attrs[KEY] = dict(LINEAGE)
-        return found
+        steps = protection.lineage(self._protected())
+        steps.attrs[KEY] = dict(LINEAGE)
+        return steps
 
     @property
     def plan(self) -> PlanDP:
@@ -509,9 +509,9 @@ class SeriesDP(_Result):
 
         def __getattr__(self, name: str) -> Any:
             if name in _offered():
-                of = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
+                frame = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
                 raise NotProtectedError(
-                    f"{name!r} is a method of {of}, not of a Series.", self._instead(name)
+                    f"{name!r} is a method of {frame}, not of a Series.", self._instead(name)
                 )
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 

@@ -125,11 +125,14 @@ def published(
     made = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
-        made = [(dated(one, timelines), in_seconds(errors, timelines)) for one, errors in made]
+        made = [(dated(numbers, timelines), in_seconds(errors, timelines)) for numbers, errors in made]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    found, reached = risk(results[0], drawn.entry) if risk is not None and len(results) == 1 else ({}, None)
+    details: dict[str, Any] = {}
+    reached_risk = None
+    if risk is not None and len(results) == 1:
+        details, reached_risk = risk(results[0], drawn.entry)
     request, shape, bounds = call.request, released.shape, None
     error, effective = errors.to_json(shape), errors.effective_rows
     if request.bounding is not None:
@@ -141,7 +144,7 @@ def published(
     of_values = call.statistic in ("mean", "proportion") and not timelines
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
-        found = {"regression": regressions[0] if len(results) == 1 else regressions, **found}
+        details = {"regression": regressions[0] if len(results) == 1 else regressions, **details}
     attach(
         facts,
         call,
@@ -159,13 +162,13 @@ def published(
         margins=call.margins,
         constraint=call.constraint,
         effective_rows=None if effective is None else numbers_as_json(effective, shape),
-        **found,
+        **details,
     )
-    return cast("R", released), reached
+    return cast("R", released), reached_risk
 
 
-def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own: Any) -> None:
-    """Write the metadata of a release; ``own``: what only this kind of release has to say."""
+def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
+    """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated(entry, drawn.cost)
     account = facts.budget.account if entry is None else entry.after
@@ -186,7 +189,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
         "releases": call.request.releases,
         "release_id": drawn.release_id,
         "weights": None if call.weights is None else str(call.weights.name),
-        **own,
+        **details,
     }
     metadata.attach(released, stored)
 
@@ -194,13 +197,13 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
 def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
     """Several releases as columns, under a level named "release" that counts from 1."""
     frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
-    together: Any = pd.concat(frames, axis=1, names=["release"])
-    names = together.columns
+    table: Any = pd.concat(frames, axis=1, names=["release"])
+    names = table.columns
     if isinstance(names, pd.MultiIndex):
         # concat keeps a null as a label of its level, which no other index does
         levels = [names.get_level_values(level) for level in range(names.nlevels)]
-        together.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
-    return together, Errors.side_by_side([(released.shape, errors) for released, errors in made])
+        table.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
+    return table, Errors.side_by_side([(released.shape, errors) for released, errors in made])
 
 
 def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
@@ -211,14 +214,14 @@ def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Mad
 def _by_part(price: Price) -> dict[str, Any]:
     """The sensitivity, noise scale and share of the loss of each part by name; of a single part, a number."""
     parts, mechanisms = price.parts, price.mechanisms
-    moved, scale, split = {}, {}, {}
+    sensitivities, scale, split = {}, {}, {}
     for part, mechanism in zip(parts, mechanisms, strict=True):
-        moved[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
+        sensitivities[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
         split[part.name] = float(part.weight)
     if len(parts) == 1:
         (name,) = split
-        return {"sensitivity": moved[name], "scale": scale[name], "split": split}
-    return {"sensitivity": moved, "scale": scale, "split": split}
+        return {"sensitivity": sensitivities[name], "scale": scale[name], "split": split}
+    return {"sensitivity": sensitivities, "scale": scale, "split": split}
 
 
 def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
@@ -227,8 +230,8 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
         # of a pivot table, each column of values is one per label of the column keys
-        each = shape[1] // (len(lower) * call.request.releases)
-        lower, upper = (np.tile(np.repeat(end, each), call.request.releases) for end in (lower, upper))
+        repeats = shape[1] // (len(lower) * call.request.releases)
+        lower, upper = (np.tile(np.repeat(end, repeats), call.request.releases) for end in (lower, upper))
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, shape)
@@ -287,20 +290,21 @@ def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, .
 
 def dated(released: R, timelines: Sequence[Timeline]) -> R:
     """The numbers of a release as dates; one timeline per number of a Series, or per column of a frame."""
-    found: Any
+    result: Any
     if isinstance(released, pd.DataFrame):
         columns = [
-            _dates(released.iloc[:, place], timeline, timelines) for place, timeline in enumerate(timelines)
+            _dates(released.iloc[:, position], timeline, timelines)
+            for position, timeline in enumerate(timelines)
         ]
-        found = pd.DataFrame(dict(enumerate(columns)), index=released.index)
-        found.columns = released.columns
-        return found  # type: ignore[no-any-return]
+        result = pd.DataFrame(dict(enumerate(columns)), index=released.index)
+        result.columns = released.columns
+        return result  # type: ignore[no-any-return]
     numbers = released.to_numpy(dtype=np.float64)
     first, *rest = (
         _dates(number, timeline, timelines) for timeline, number in zip(timelines, numbers, strict=True)
     )
-    found = pd.Series(first.append(rest), index=released.index, name=released.name)
-    return found  # type: ignore[no-any-return]
+    result = pd.Series(first.append(rest), index=released.index, name=released.name)
+    return result  # type: ignore[no-any-return]
 
 
 def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:

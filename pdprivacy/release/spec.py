@@ -84,9 +84,9 @@ class Task:
         """Return the mechanisms of the whole release at this cost, from declared facts alone."""
         raise NotImplementedError
 
-    def exact(self, found: Sequence[Any]) -> Any:
+    def exact(self, answers: Sequence[Any]) -> Any:
         """Return the exact numbers that noise is drawn for, made of the answers to `reads`."""
-        return found[0]
+        return answers[0]
 
     def draw(self, exact: Any, price: Price, source: Source) -> Any:
         """Return the outcome of this round."""
@@ -195,10 +195,10 @@ class Call:
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="clamp".',
             )
-        named = noise.get("release_id")
+        release_id = noise.get("release_id")
         rng = noise.get("rng")
         return cls(
-            statistic, request, bounds, rng, columns, by, constraint, release_id=named, weights=weights
+            statistic, request, bounds, rng, columns, by, constraint, release_id=release_id, weights=weights
         )
 
     def label(self, facts: Protected) -> str:
@@ -231,7 +231,7 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
     and any other keyword is a TypeError.
     """
     hints: dict[str, Any] = keywords.__annotations__
-    more = [
+    parameters = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -243,17 +243,17 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        *named, _ = signature.parameters.values()
-        whole = signature.replace(parameters=[*named, *more])
+        *positional, _ = signature.parameters.values()
+        complete = signature.replace(parameters=[*positional, *parameters])
 
         @functools.wraps(function)
         def method(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
-                if name not in whole.parameters:
+                if name not in complete.parameters:
                     raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             return function(*args, **{**defaults, **kwargs})
 
-        method.__signature__ = whole  # type: ignore[attr-defined]
+        method.__signature__ = complete  # type: ignore[attr-defined]
         method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
         return cast("F", method)
 

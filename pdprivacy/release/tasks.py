@@ -101,9 +101,9 @@ class NoisyNumbers(Task):
         spent = total_cost(mechanisms, request)
         return Price(spent, request.mechanism, events(parts, mechanisms, request), mechanisms, parts)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
         """Return the whole numbers of each part."""
-        return self.statistic.exact(found)
+        return self.statistic.exact(answers)
 
     def draw(self, exact: list[Whole], price: Price, source: Source) -> Any:
         """Return the noisy parts of each release."""
@@ -169,8 +169,8 @@ class Selections(Task):
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
         asked = self.asked.costing(cost)
-        mechanisms, taken_place = selectors(self.choices, asked)
-        return Price(asked.cost, asked.title, taken_place, mechanisms)
+        mechanisms, event_counts = selectors(self.choices, asked)
+        return Price(asked.cost, asked.title, event_counts, mechanisms)
 
     def draw(self, exact: Any, price: Price, source: Source) -> Selected:
         """Return what each release selected."""
@@ -178,7 +178,7 @@ class Selections(Task):
         if isinstance(choice, Labels):
             groups = choice.tables(exact)
             return [
-                tuple(place for counts in groups for place in _best(choice, mechanism, counts, source))
+                tuple(label for counts in groups for label in _best(choice, mechanism, counts, source))
                 for _ in range(self.asked.releases)
             ]
         assert isinstance(mechanism, ExponentialMechanism)
@@ -197,7 +197,7 @@ def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceM
 
     Raises ParameterError where a mechanism does not fit.
     """
-    each = asked.each
+    share = asked.each
     if asked.drawn in ("geometric", "gaussian"):
         if not all(isinstance(choice, Labels) for choice in choices):
             raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
@@ -210,14 +210,14 @@ def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceM
         )
         noisy = calibrate(parts, request)
         return noisy, events(parts, noisy, request)
-    found, taken_place = [], []
+    mechanisms, event_counts = [], []
     for choice in choices:
         times = choice.count if isinstance(choice, Labels) else 1
-        epsilon = each.epsilon * choice.weight / times
+        epsilon = share.epsilon * choice.weight / times
         mechanism = SELECTIONS[asked.drawn](epsilon, choice.sensitivity, choice.monotone)
-        found.append(mechanism)
-        taken_place.append((Event(mechanism.loss), times * asked.releases))
-    return tuple(found), tuple(taken_place)
+        mechanisms.append(mechanism)
+        event_counts.append((Event(mechanism.loss), times * asked.releases))
+    return tuple(mechanisms), tuple(event_counts)
 
 
 def _best(
@@ -229,14 +229,14 @@ def _best(
         # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
         noisy = add_noise(counts, choice.counts, mechanism, source)[:size]
         return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
-    left = np.arange(size)
+    remaining = np.arange(size)
     scores = counts[:size]
-    found = []
+    selected = []
     for _ in range(choice.count):
-        place = mechanism.select(scores, source)
-        found.append(int(left[place]))
-        left, scores = np.delete(left, place), np.delete(scores, place)
-    return tuple(found)
+        best = mechanism.select(scores, source)
+        selected.append(int(remaining[best]))
+        remaining, scores = np.delete(remaining, best), np.delete(scores, best)
+    return tuple(selected)
 
 
 def _ranked(
@@ -251,17 +251,17 @@ def _ranked(
 
     def load() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         nonlocal runs
-        more = beyond()
-        runs = runs.followed_by(more)
-        return more.lengths, more.deficits
+        farther = beyond()
+        runs = runs.followed_by(farther)
+        return farther.lengths, farther.deficits
 
     rest = Rest(others, least, load) if others else None
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts, rest)
-    found = []
+    steps = []
     for _ in range(releases):
         run = weights.draw(source)
-        found.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
-    return found
+        steps.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +294,13 @@ class Swaps(Task):
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each selection."""
         asked, walk = self.asked.costing(cost), self.walk
-        each = asked.cost.epsilon / walk.selections
-        mechanism = SELECTIONS[asked.drawn](each, walk.sensitivity, walk.monotone)
+        epsilon = asked.cost.epsilon / walk.selections
+        mechanism = SELECTIONS[asked.drawn](epsilon, walk.sensitivity, walk.monotone)
         return Price(asked.cost, asked.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))
 
-    def exact(self, found: Sequence[Any]) -> Any:
+    def exact(self, answers: Sequence[Any]) -> Any:
         """Return distances and weights of the points that hold records."""
-        (table,) = found
+        (table,) = answers
         return self.walk.exact(table)
 
     def draw(self, exact: Any, price: Price, source: Source) -> int:
@@ -317,6 +317,6 @@ class Swaps(Task):
     def chosen(self, outcomes: Sequence[int]) -> tuple[int, ...]:
         """Return the set that the last selection took."""
         sets = [self.sets[0]]
-        for place in outcomes[:-1]:
-            sets.append(self.walk.swapped(sets[-1], place))
+        for swap in outcomes[:-1]:
+            sets.append(self.walk.swapped(sets[-1], swap))
         return sets[outcomes[-1]]

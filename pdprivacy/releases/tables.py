@@ -441,28 +441,28 @@ def released_risk(
     unknown, price, request = ({"dr_ha": None}, None), result.price, call.request
     if call.constraint == "hierarchy":
         return unknown
-    seen = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
-    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+    table = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
+    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < table.sum(dtype=np.float64) <= 2.0**52:
         return unknown
     try:
-        cells = risk.Cells.of_checked(seen)
+        cells = risk.Cells.of_checked(table)
         if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
             return unknown
         noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
         noises += [] if entry is None else _noise_so_far(price, request, entry)
-        each = risk.dr_ha(cells, noises, "expected", None)
+        risks = risk.dr_ha(cells, noises, "expected", None)
     except (PrivacyError, ArithmeticError, MemoryError):
         return unknown
     filled = cells.which >= 0
-    each, sizes = each[:, filled], cells.all_sizes[filled]
-    by_records = (each * sizes).sum(axis=1) / sizes.sum()
-    own = {
+    risks, sizes = risks[:, filled], cells.all_sizes[filled]
+    by_records = (risks * sizes).sum(axis=1) / sizes.sum()
+    details = {
         "measure": "expected",
         "source": "released counts",
-        "by_cells": float(each[0].mean()),
+        "by_cells": float(risks[0].mean()),
         "by_records": float(by_records[0]),
     }
-    return {"dr_ha": own}, None if entry is None else float(min(by_records[-1], 1.0))
+    return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))
 
 
 def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
@@ -476,7 +476,7 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
     if not known or so_far is None or so_far == price.cost:
         return []
     classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
-    asked = Request(
+    spent_request = Request(
         so_far.epsilon,
         so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
         mechanism=request.mechanism,
@@ -484,9 +484,9 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
         bounding=request.bounding,
     )
     try:
-        (noise,) = calibrate(price.parts, asked)
+        (noise,) = calibrate(price.parts, spent_request)
         if noise.std > MOST_RISK_DEVIATION:
             return []
-        return [released_by(noise, price.parts[0], asked.bounding)]
+        return [released_by(noise, price.parts[0], spent_request.bounding)]
     except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
         return []

@@ -147,8 +147,8 @@ class Clusters:
     def reads(self) -> tuple[Read, ...]:
         return (Read("clusters", (self.quantities, self.centers)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (groups,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (groups,) = answers
         return [groups.rows, *groups.sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

@@ -79,8 +79,8 @@ class CellCounts:
             return (Read("table", (self.columns, self.method)),)
         return (Read("bins", (self.columns[0], self.edges)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return list(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return list(answers)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return Answer(noisy[0].values, noisy[0].std, 0.0, *self.ends)
@@ -126,8 +126,8 @@ class TreeCells:
     def reads(self) -> tuple[Read, ...]:
         return self.cells.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (leaves,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (leaves,) = answers
         return [self.tree.sums(np.asarray(leaves))]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -185,8 +185,8 @@ class Rows:
             return (ROWS,)
         return tuple(Read("present", (column,)) for column in self.columns)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return [[rows] for rows in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return [[rows] for rows in answers]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)
@@ -231,8 +231,8 @@ class Distinct:
     def reads(self) -> tuple[Read, ...]:
         return tuple(Read("table", ((column,), "nunique")) for column in self.columns)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        tables = zip(self.columns, found, strict=True)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        tables = zip(self.columns, answers, strict=True)
         return [[int(np.count_nonzero(table[: len(one.labels("nunique"))]))] for one, table in tables]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

@@ -152,9 +152,9 @@ class Direct:
             return (ROWS, Read("moments", (self.quantities,)))
         return (ROWS, *(Read("moments", ((quantity,),)) for quantity in self.quantities))
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
         whole_numbers: list[Whole] = []
-        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*found), strict=True):
+        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*answers), strict=True):
             whole = round(entry * self._refinement(self._moved(i, j)))
             if part.lower is not None and part.upper is not None:
                 least, most = _ends(part.lower, part.upper, part.unit)

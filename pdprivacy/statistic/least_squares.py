@@ -96,8 +96,8 @@ class LeastSquares:
     def reads(self) -> tuple[Read, ...]:
         return self.covariance.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return self.covariance.exact(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return self.covariance.exact(answers)
 
     @np.errstate(over="ignore", invalid="ignore")  # noise may be as large as doubles
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

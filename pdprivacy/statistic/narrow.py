@@ -60,8 +60,8 @@ class Narrowed:
     def reads(self) -> tuple[Read, ...]:
         return self.inner.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return self.inner.exact(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return self.inner.exact(answers)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answer, (lower, upper) = self.inner.finish(noisy), self.ends

@@ -157,11 +157,11 @@ class Weighted:
             Read("grouped", ((self.weight, q), self.keys, "groupby"), products) for q in self.quantities
         )
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        sums = [grouped.products[0, 1] for grouped in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        sums = [grouped.products[0, 1] for grouped in answers]
         if self.kind == "sum":
             return sums
-        return [*(found[reader].sums[0] for reader in self.counted.readers), *sums]
+        return [*(answers[reader].sums[0] for reader in self.counted.readers), *sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         sums = noisy[-len(self.quantities) :]
@@ -305,8 +305,8 @@ class WeightedCells:
     def reads(self) -> tuple[Read, ...]:
         return (Read("grouped", ((self.weight,), self.keys, self.method), (("products", False),)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        sums = found[0].sums[0]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        sums = answers[0].sums[0]
         if self.edges is None:
             return [sums]
         return [[*sums[1 : len(self.edges)], *sums[len(self.edges) + 1 :]]]
