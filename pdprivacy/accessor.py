@@ -152,7 +152,7 @@ class _Result(_Accessor):
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
-        """Whether the numbers and labels are still those that were released.
+        """Return whether the numbers and labels are still those that were released.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -330,7 +330,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
 class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
-    A raw frame offers `check` and `protect`, a released one what it says about itself: `metadata`, `verify`,
+    A raw frame offers `check` and `protect`, a released one its own methods: `metadata`, `verify`,
     `interval`, `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and
     `to_excel`.
 
@@ -503,7 +503,7 @@ for _name in PLANNED:
 
 @short_tracebacks
 class SeriesDP(_Result):
-    """Differential privacy for a Series: what a released one says about itself."""
+    """Differential privacy for a released Series: its metadata, errors, files and plots."""
 
     if not TYPE_CHECKING:
 

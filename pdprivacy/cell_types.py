@@ -162,7 +162,7 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether a pandas column of this dtype holds floats, as they are or as categories."""
+    """Return whether a pandas column of this dtype holds floats, as they are or as categories."""
     if isinstance(dtype, pd.CategoricalDtype):
         return is_float(dtype.categories.dtype)
     return is_float(dtype.subtype) if isinstance(dtype, pd.SparseDtype) else dtype.kind == "f"

@@ -502,7 +502,7 @@ def _clipped(cells: FaultyCells) -> pd.Series[Any]:
 
 
 def _holds(dtype: Any, bound: Any) -> bool:
-    """Whether a column of this dtype takes in exactly this number, cell by cell."""
+    """Return whether a column of this dtype takes in exactly this number, cell by cell."""
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
         return True
     plain = getattr(dtype, "numpy_dtype", dtype)

@@ -70,7 +70,7 @@ def declaration_hint(
 
 
 def _is_list(value: Any) -> bool:
-    """Whether it is many values: an array of no dimension is one."""
+    """Return whether it is many values: an array of no dimension is one."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return hasattr(value, "__iter__") and not isinstance(value, str)

@@ -162,7 +162,7 @@ class ArgumentError(PrivacyError, TypeError):
 
 
 class UnknownNameError(PrivacyError, AttributeError):
-    """Nothing of this name is offered."""
+    """The name is unknown."""
 
 
 class DeclarationError(PrivacyError, ValueError):
@@ -250,7 +250,7 @@ class InvalidDataWarning(UserWarning):
 
 
 class OmissionWarning(UserWarning):
-    """Records are left out in the hope of more privacy, or of less noise, where that is a loss."""
+    """Leaving out records costs accuracy here, and gains nothing in privacy or noise."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -69,7 +69,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         **_calls("private.", _ROW_STEPS),
     }
 )
-"""Method to a call of it, for a frame with these columns; of the groups of ``groupby`` by another table."""
+"""A valid call of each method, for a frame with these columns; groups have a table of their own."""
 
 _GROUPS = {
     "count": "(epsilon=0.1)",

@@ -200,7 +200,7 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _are_floats(column: NDArray[Any]) -> bool:
-    """Whether floats hold all these numbers."""
+    """Return whether floats hold all these numbers."""
     return column.dtype.kind == "f" or not ((column > 2**53) | (column < -(2**53))).any()
 
 
@@ -337,7 +337,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def verify(released: Released) -> bool:
-    """Whether the numbers and labels are still those that were released.
+    """Return whether the numbers and labels are still those that were released.
 
     It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
     write the numbers can write a fingerprint. A Series that pandas made a frame of one column, as

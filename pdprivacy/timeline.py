@@ -50,7 +50,7 @@ DATE_UNITS: dict[str, int] = {
 }
 
 MOST_UNITS = 2**52
-"""Units between the bounds, so that doubles tell them and their halves apart."""
+"""The largest number of units between bounds, so that doubles distinguish halves of units."""
 
 MOST_PERIODS = 100_000
 

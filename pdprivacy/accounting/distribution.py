@@ -301,7 +301,7 @@ class _Parts:
 
     @property
     def interval(self) -> Fraction:
-        """Between values of the distribution: it divides all epsilons where there are cells enough."""
+        """The interval between values of the distribution; it divides all epsilons if cells suffice."""
         taps = {epsilon: _taps(count) for epsilon, count in self.counts.items()}
         width = sum((2 * number * epsilon for epsilon, number in taps.items()), ZERO)
         # on both sides of zero
@@ -342,7 +342,7 @@ def _solved(parts: _Parts, goal: float) -> float:
 
 
 def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
-    """dp-accounting's distribution of all parts, and of how many convolutions it is."""
+    """The distribution of all parts by dp-accounting, and its number of convolutions."""
     library = _library().pld.privacy_loss_distribution
     found, reveals = [], float_up(1 - parts.kept)
     for epsilon, count in parts.counts.items():

@@ -38,7 +38,7 @@ __all__ += ["check_counted", "compose", "counted", "exceeded", "rule", "shares",
 Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
 
 Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
-"""Losses one by one, or a mapping of each to how often it is charged."""
+"""Losses one by one, or a mapping of losses to their counts."""
 
 ZERO = Fraction(0)
 HELD = "'losses' must hold"
@@ -209,7 +209,7 @@ class Rule:
         )
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
+        """Return whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
 
         What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
         that the cap cannot count.
@@ -227,7 +227,7 @@ class Rule:
         return after
 
     def holds(self, after: Spent) -> bool:
-        """Whether these sums are within the cap; then all sums on the way to them were. Raises as fits()."""
+        """Return whether these sums, and so all sums before them, are within the cap. Raises as fits()."""
         raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:

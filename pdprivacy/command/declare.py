@@ -216,7 +216,7 @@ class Named(NamedTuple):
 
 
 def is_parquet(path: str) -> bool:
-    """Whether the file starts as Parquet does; ParameterError where it cannot be opened."""
+    """Return whether the file starts as Parquet does; ParameterError where it cannot be opened."""
     if path != "-" and Path(path).is_dir():
         raise ParameterError(f"{path!r} is a folder.", "name one file, CSV or Parquet")
     return _start(path).startswith(b"PAR1")

@@ -49,7 +49,7 @@ COMMANDS = {
         'pip install "pdprivacy[plot]", or --no-pictures'
     ),
 }
-"""Hints at calls of Python, and the command lines to write instead."""
+"""Hints with Python calls, and their replacements by command lines."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

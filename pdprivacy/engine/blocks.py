@@ -35,7 +35,7 @@ Reader: TypeAlias = Callable[[int, int], Any]
 
 
 PIECE = 1 << 15
-"""Rows at a time: the few arrays that a step needs stay in the cache until the next."""
+"""Rows at a time: the arrays of a step stay in the cache until the next step."""
 
 EXACT = 2**53
 """Up to this size doubles hold every integer."""
@@ -70,7 +70,7 @@ def numbers(values: Any) -> Reader:
 
 
 def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Cells of any kind as doubles, each as `float` makes it; NaN for nulls and what is no number."""
+    """Cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
     try:
         found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError):  # one cell that pandas stumbles over
@@ -215,7 +215,7 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
 
 
 def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
-    """Labels of any kind, told apart by hash and equality."""
+    """Labels of any type, compared by hash and equality."""
     places = places_of(labels)
     nowhere = len(labels)
     # pandas looks up texts only: of other labels it infers one type from all of them or all cells

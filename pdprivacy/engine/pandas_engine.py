@@ -43,7 +43,7 @@ _memory = threading.local()
 
 
 def _scratch(rows: int, columns: int = 1) -> Floats:
-    """Memory of a thread for blocks of columns, kept, since new memory is dearer than a pass over it."""
+    """Return memory of the thread for blocks of columns, reused because new memory costs more than a pass."""
     size = rows * columns
     kept: Floats | None = getattr(_memory, "array", None)
     if size > 4 * SUM_BLOCK:
@@ -81,7 +81,7 @@ class PandasEngine:
         return {}
 
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
-        """Blocks of what the quantity is made of: the column's numbers, or whether it holds a label."""
+        """Return a reader of blocks: the numbers of the column, or 1 where it holds the label and else 0."""
         values = self._frame[quantity.column.name].array
         if quantity.label is None:
             return numbers(values)
@@ -194,7 +194,7 @@ class PandasEngine:
     def _groups(
         self, keys: Sequence[Column], method: str
     ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
-        """The declared group of each record of a block, and whether it has one; the number of groups."""
+        """Return a reader of groups of records, with a mask of grouped ones, and the number of groups."""
         coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
 
         def codes(start: int, stop: int) -> tuple[Integers, Mask]:
@@ -275,7 +275,7 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
 
 
 def _stored(coders: Sequence[Coder]) -> list[Coder]:
-    """The columns by stored codes, which are free per row, where their table stays near the declared one."""
+    """Read columns by stored codes, which are cheaper per row, if their table is not much larger."""
     limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
     stored = list(coders)
     if math.prod([len(column.cells) for column in stored]) <= limit:
@@ -320,7 +320,7 @@ def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
 # ---------------------------------------------------------------- points around centres
 
 PRODUCT = 1 << 18
-"""Multiplications in a product of matrices: libraries start no threads for so few, to wait for each other."""
+"""Multiplications in a product of matrices; libraries start no threads for so few."""
 
 
 def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quantity], rows: int) -> Steps:

@@ -1,4 +1,4 @@
-"""Records in the order of their grid steps, sorted only where a rank is looked for."""
+"""Records in the order of their grid steps, sorted only near the ranks that are sought."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ class _Coded:
 
 
 def _null(at: Any, dtype: Any) -> Any:
-    """Whether a cell is null: missing, or not a number."""
+    """Return whether a cell is null: missing, or not a number."""
     return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
 
 

@@ -118,7 +118,7 @@ class EngineFrame:
         return replace(self, frame=frame, names=(*self.names, *made))
 
     def crowd(self, unit: Hashable, most: int) -> int:
-        """Records that are more than so many of their unit.
+        """Return the records beyond a number of records of their unit.
 
         Raises InvalidDataError for records of nobody.
         """
@@ -151,7 +151,7 @@ class EngineFrame:
 
 
 def _excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
-    """Records that are more than ``most`` of their unit; and whether some are nobody's, as 0 or more."""
+    """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
     if engine == "Dask":
         parts = in_partitions(_gathered(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
         found = [_crowd(units, most) for units in parts]

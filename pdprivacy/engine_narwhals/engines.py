@@ -45,7 +45,7 @@ class SparkTimes:
     kind: str
 
     def is_numeric(self) -> bool:
-        """No number."""
+        """Return False: such a type is no number."""
         return False
 
     is_integer = is_float = is_numeric
@@ -134,7 +134,7 @@ def _spark_types(frame: Any, schema: Any, library: Any) -> Any:
 
 
 def no_such_name(name: Any) -> bool:
-    """Whether Spark reads a name as a field of another column."""
+    """Return whether Spark reads a name as a field of another column."""
     return isinstance(name, str) and ("." in name or "`" in name)
 
 
@@ -257,7 +257,7 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
 
 
 def _same_kind(found: Any, said: Any) -> bool:
-    """Whether types are the same; all of texts are, and all of categories, since each label is its own."""
+    """Return whether types are equal; all types of texts are, and all types of categories."""
     if str(found) == str(said) == "category" or found == said:
         return True
     texts = [kind == object or str(kind).startswith(("str", "large_string")) for kind in (found, said)]  # noqa: E721

@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 SLICE = 1 << 20
-"""Rows at a time of frames that are computed step by step: their steps are as many columns in memory."""
+"""Rows at a time of frames that are computed step by step, each step a column in memory."""
 
 STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
 """Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
@@ -171,7 +171,7 @@ class NarwhalsEngine:
     # ------------------------------------------------------------ pieces read by the code of pandas frames
 
     def _plain(self, quantities: Sequence[Quantity]) -> bool:
-        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are.
+        """Return whether the code of pandas frames adds the sums, in pieces that pandas reads without a copy.
 
         Lazy frames of Polars are not: it computes a query on all processors.
         """
@@ -256,13 +256,13 @@ def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
 # ---------------------------------------------------------------- ranks
 
 FEW = 1 << 16
-"""So many records are read all at once: no other window takes a query then."""
+"""The number of records up to which all are read at once, in one query."""
 
 MANY = 1 << 20
 """A bin at the end of a window that may give more steps is counted in smaller ones."""
 
 AT_ONCE = 1 << 24
-"""So many steps may be the result of one query, those of each part of a frame counted on their own."""
+"""The largest number of steps in the result of a query, per part of a frame."""
 
 
 @dataclass(frozen=True, slots=True)

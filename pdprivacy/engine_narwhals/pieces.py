@@ -1,4 +1,4 @@
-"""Frames read and changed piece by piece: what one record decides is computed by pandas on any engine.
+"""Frames read and changed piece by piece: pandas computes steps of single records for any engine.
 
 A step that looks at one record alone gives the same whatever the other records are, so it may be computed on
 any piece of a frame; on pieces made pandas frames, it is the very code that pandas frames go through.

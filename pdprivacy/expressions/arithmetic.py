@@ -267,12 +267,12 @@ def combined(operation: _Operation, one: Term, other: Term) -> Term:
 
 
 def _infinite(term: Term, sign: int) -> bool:
-    """Whether values of the term may be infinite with this sign."""
+    """Return whether values of the term may be infinite with this sign."""
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
 def _cancel(one: Term, other: Term, same: int) -> bool:
-    """Whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
+    """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
     return any(_infinite(one, sign) and _infinite(other, same * sign) for sign in (1, -1))
 
 

@@ -47,7 +47,7 @@ INTEGERS = (-(2**63), 2**63 - 1)
 """The smallest and the largest number of a column of integers."""
 
 BLOCK = 1 << 16
-"""Rows that are computed at a time, so that what lies between stays near the processor."""
+"""Rows that are computed at a time, so that intermediate arrays stay in the cache."""
 
 
 def dense(values: pd.Series[Any]) -> pd.Series[Any]:

@@ -191,7 +191,7 @@ def _placed(
 
 
 def _extremes(column: Column) -> NDArray[np.float64]:
-    """Declared numbers of which one is outside all intervals if any declared number is."""
+    """Declared numbers, one of which is outside all intervals if any declared number is."""
     if column.categories is not None:
         return np.array([float(value) for value in column.categories])
     most = np.finfo(np.float64).max

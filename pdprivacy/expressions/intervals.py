@@ -51,7 +51,7 @@ EXACT_QUOTIENT = 2**51
 
 
 def holds_zero(one: Range) -> bool:
-    """Whether zero lies between the ends.
+    """Return whether zero lies between the ends.
 
     >>> holds_zero((-1, 2)), holds_zero((1, 2))
     (True, False)

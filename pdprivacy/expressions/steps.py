@@ -1,4 +1,4 @@
-"""Steps that treat each record by itself: what is declared of the result, and how it is computed.
+"""Row steps, which treat each record by itself: the declaration of the result, and its values.
 
 A step is made from the declaration and its arguments alone, before a cell is read: whatever cannot be
 decided from these is refused. Whether a record stays, and what its new cells are, depends on this record

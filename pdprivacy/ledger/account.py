@@ -23,7 +23,7 @@ __all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_of"]
 __all__ += ["charge_of", "doubles", "entry_of", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
-"""Losses, each with how often it is charged."""
+"""Losses with their counts."""
 
 ZERO = Fraction(0)
 MOST = 10**290
@@ -250,7 +250,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge: what it cost, what for, and when.
+    """One charge: its loss, its release and its time.
 
     Attributes
     ----------

@@ -196,7 +196,7 @@ class Reader(Protocol):
         """Make the records durable, which another process may have been killed before it could do."""
 
     def damage(self, until: int) -> list[str]:
-        """Describe damage to what guards and finds the records, as far as one short transaction can tell.
+        """Describe damage to triggers and indexes that one short transaction can find.
 
         ``until``: the number of records.
         """

@@ -1,4 +1,4 @@
-"""One of many, drawn exactly with probabilities that fall exponentially: no rounding decides."""
+"""Exact draws of one of many candidates with exponential weights; rounding never decides."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PATIENCE = 192
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Candidates that nearly no draw reaches, looked at only when one may.
+    """Candidates that are drawn with negligible probability, computed only when a draw may reach them.
 
     ``length``: an upper bound of their total length. ``exponent``: a lower bound of their exponents, not
     below the least of the others.
@@ -171,11 +171,11 @@ class Weights:
         beyond = (1 << bits) - value
 
         def below(place: int) -> bool:
-            """Whether u times the total is below this running sum, for sure."""
+            """Return whether u times the total is below this running sum, for sure."""
             return (value + 1) * (all_most - most[place]) <= (beyond - 1) * least[place]
 
         def above(place: int) -> bool:
-            """Whether it is not, for sure."""
+            """Return whether it is not, for sure."""
             return value * (all_least - least[place]) >= beyond * most[place]
 
         first = bisect_left(range(self._last + 1), True, key=below)

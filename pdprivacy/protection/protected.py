@@ -92,7 +92,7 @@ class Protected:
         return self
 
     def admitted(self, method: str) -> Protected:
-        """These facts, for a method that is not refused where releases are kept."""
+        """Return the contents for a method that the keeper of the releases admits."""
         if self.keeper is not None:
             self.keeper.admit(method)
         return self
@@ -178,7 +178,7 @@ def lineage(protected: Protected) -> pd.DataFrame:
 
 
 def declared(protected: Protected, name: Hashable) -> bool:
-    """Whether a column may be released at all."""
+    """Return whether a column may be released at all."""
     return name in protected.domain and protected.domain[name].role != "identifier"
 
 

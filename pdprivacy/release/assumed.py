@@ -1,4 +1,4 @@
-"""Assumed sufficient statistics: what a plan takes in place of the records."""
+"""Assumed sufficient statistics, which a plan reads in place of the records."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def release_of(
     arrange: Callable[[Made[Any]], Made[Any]] | None = None,
     risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
 ) -> Release[R]:
-    """The release of a statistic.
+    """Return the release of a statistic.
 
     ``make`` makes the pandas object of the answer of each release. Several releases come side by side in one
     DataFrame, whatever the type of one is. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
@@ -74,7 +74,7 @@ def release_of(
 
 
 def _narrowed(statistic: Statistic, call: Call) -> Statistic:
-    """The statistic within the bounds of the call."""
+    """Return the statistic with the bounds of the call."""
     if any(column.timeline for column in call.columns):
         raise ParameterError(
             "'bounds' are for numbers, and the columns hold dates.",
@@ -93,7 +93,7 @@ def _narrowed(statistic: Statistic, call: Call) -> Statistic:
 
 
 def pair_of(bounds: Any) -> tuple[float, float]:
-    """A lower and an upper bound as doubles, infinite or None where there is none."""
+    """Return a lower and an upper bound as doubles, infinite where a side is open."""
     if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
     ends = []
@@ -121,7 +121,7 @@ def published(
     risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[R, float | None]:
-    """The released object with its metadata, and the disclosure risk that was reached."""
+    """Return the released object with its metadata, and the cumulative disclosure risk."""
     made = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
@@ -195,7 +195,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
 
 
 def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
-    """Several releases as columns, under a level named "release" that counts from 1."""
+    """Return several releases as columns, under a level named "release" that counts from 1."""
     frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
     table: Any = pd.concat(frames, axis=1, names=["release"])
     names = table.columns
@@ -249,7 +249,7 @@ def public_rows(facts: Protected, call: Call) -> int | None:
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
-"""Why no bias is stated of a number that is made of several bounded ones."""
+"""The note on a missing bias of a number that is made of several bounded ones."""
 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:
@@ -318,7 +318,7 @@ def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> p
 
 
 def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
-    """Whether its dates are of nanoseconds and some of the others are not."""
+    """Return whether its dates are of nanoseconds and some of the others are not."""
     return timeline.unit == "ns" and any(other.unit != "ns" for other in timelines)
 
 

@@ -1,4 +1,4 @@
-"""Released numbers and their errors: those of the noise, and what keeping bounds makes of them."""
+"""Released numbers and their errors: those of the noise, and those of bounding."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
-    """Half the interval of noisy numbers of their own, one per part: exactly the quantile of their noise."""
+    """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
     halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
     return np.array(halves) if len(halves) > 1 else halves[0]
 

@@ -1,4 +1,4 @@
-"""A release as a value: what is asked, what it may cost, what is read, and what shape the answer has.
+"""A release as a value: its call, its loss, its reads and the shape of its answer.
 
 A method of ``private.dp`` makes a `Release`, and `pdprivacy.release.execute` charges, reads and draws. Plans,
 batches and steps of pipelines look at such values, group them or execute them.

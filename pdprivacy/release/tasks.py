@@ -36,7 +36,7 @@ ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | PartMechani
 Selected: TypeAlias = list[tuple[int, ...]]
 
 HARDLY = 100 * math.log(2)
-"""Candidates that all together have a probability below exp(-HARDLY) are looked at only if one is drawn."""
+"""Candidates with a total probability below exp(-HARDLY) are computed only if one is drawn."""
 
 
 def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Source) -> tuple[Noisy, ...]:
@@ -223,7 +223,7 @@ def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceM
 def _best(
     choice: Labels, mechanism: ChoiceMechanism, counts: NDArray[np.int64], source: Source
 ) -> tuple[int, ...]:
-    """The places of as many labels as the choice asks for; null is none of them."""
+    """Return the positions of the selected labels; null is never selected."""
     size = choice.candidates
     if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
         # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
@@ -242,7 +242,7 @@ def _best(
 def _ranked(
     choice: Quantile, mechanism: ExponentialMechanism, ranks: Ranks, releases: int, source: Source
 ) -> list[int]:
-    """One grid step per release: a run of steps of equal score, then any of them with the same probability.
+    """Return one grid step per release: a run of steps of equal score, then a uniform draw of its steps.
 
     Only records near the target are sorted; all others together are one candidate, which nearly no draw hits.
     """

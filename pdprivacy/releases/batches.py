@@ -1,4 +1,4 @@
-"""Several releases that are charged as one, and how a budget is shared out between releases."""
+"""Several releases that are charged as one, and the split of a budget between releases."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LARGEST = 2.0**40
 @short_tracebacks
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Releases that are fixed, and what they cost together; nothing is charged before `release`.
+    """Fixed releases and their total cost; nothing is charged before `release`.
 
     They are of the records as they were protected, whatever happens to the frame later.
 

@@ -53,10 +53,10 @@ MAX_POINTS = 10_000
 """The largest number of points of a finite universe, whose distances are kept in memory."""
 
 MAX_WORK = 3 * 10**10
-"""Distances that all steps of a walk look at together, if every point holds a record."""
+"""The largest number of distances that a walk computes, if every point holds a record."""
 
 MAX_SWAPS = 10**7
-"""Points of a set times those of its universe: the swaps that one selection weighs."""
+"""The largest number of swaps of one selection: points of a set times points of the universe."""
 
 MAX_STEPS = 10**5
 """The largest number of steps of a walk, on a universe of any size."""

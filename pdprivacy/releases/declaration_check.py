@@ -30,7 +30,7 @@ __all__ = ["check"]
 EXAMPLES = 5
 """Cells shown of a fault."""
 KEPT = 100
-"""Different cells kept of a fault in each piece of a frame, the most frequent ones."""
+"""The number of distinct cells kept of a fault in each piece of a frame, the most frequent ones."""
 LETTERS = 40
 """The largest number of letters of a cell that are shown."""
 FAILED = "failed check"

@@ -281,7 +281,7 @@ def choose_epsilon(
 
 
 def _last(risk_at: Callable[[float], float], low: float, high: float, most: float) -> float:
-    """Between an epsilon that meets ``most`` and one that does not, the last of six digits that does."""
+    """Return the largest epsilon of six digits that meets ``most``, by bisection."""
     while low < (middle := float(f"{math.sqrt(low * high):.6g}")) < high:
         if risk_at(middle) <= most:
             low = middle
@@ -480,7 +480,7 @@ class _Cohort:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One publication: what is asked, the composed loss so far, and all columns of its cohort so far."""
+    """One publication: its call, the composed loss so far, and all columns of its cohort so far."""
 
     cohort: _Cohort
     asked: TableRisk

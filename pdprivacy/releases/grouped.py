@@ -64,7 +64,7 @@ _GROUPS = 'private.dp.groupby("region")'
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
 class DeclaredGroups:
-    """Declared keys of a protected frame, which refuse whatever would read the records of each group."""
+    """Declared keys of a protected frame, which refuse to read the records of each group."""
 
     _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]

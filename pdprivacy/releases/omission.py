@@ -166,7 +166,7 @@ def _values(protected: Protected, column: Column, method: str) -> Floats:
 
 
 def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
-    """1 where the label is none of those with the largest count, else 0."""
+    """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
     counts = protected.engine.table(columns, statistic)[: len(labels)]
     best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
@@ -432,7 +432,7 @@ def compare_sampling(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: what a release errs by, of all records and of a sample at no more cost.
+    """CONFIDENTIAL, for the curator: the error of a release of all records and of a sample at equal cost.
 
     At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
     time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
@@ -520,7 +520,7 @@ def compare_suppression(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: as `compare_sampling`, of what `suppress_outliers` leaves.
+    """CONFIDENTIAL, for the curator: `compare_sampling` for the records that `suppress_outliers` keeps.
 
     Parameters
     ----------

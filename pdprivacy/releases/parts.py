@@ -1,4 +1,4 @@
-"""Parts of the records: declared groups, a secret random sample, and what suppression of outliers leaves."""
+"""Parts of the records: declared groups, a secret random sample, and records kept by suppression."""
 
 from __future__ import annotations
 

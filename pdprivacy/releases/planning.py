@@ -1,4 +1,4 @@
-"""Plans: how far off a release would be, before anything is spent."""
+"""Plans: the error of a release before anything is spent."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
 COUNTED = {"count", "value_counts", "histogram", "crosstab", "nunique"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
 SEVERAL = {"agg", "ols"}
-"""Releases of several statistics, none of which an assumed value can be of."""
+"""Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
-"""Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
+"""Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
 VERBS = {
     name: getattr(module, name)
     for module in (aggregates, moments, regression, tables)
@@ -157,7 +157,7 @@ def _rows(protected: Protected, rows: Any) -> int:
 
 
 def _fits(name: str, given: Any, bounding: str | None) -> bool:
-    """Whether a keyword is for this bounding: bounds need one, the published calibration truncation."""
+    """Return whether a keyword suits a bounding: bounds need any, published calibration truncation."""
     if name == "bounds":
         return bounding is not None
     published = name == "calibration" and isinstance(given, str) and given == "published"

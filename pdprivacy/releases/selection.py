@@ -358,7 +358,7 @@ def min(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Smallest numbers of numeric columns, nulls left out, as far as they can be released.
+    """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
 
     One record decides a minimum, so no private number is sure to be near it. What is released is a number
     near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Of r records or more, at least one is
@@ -399,7 +399,7 @@ def max(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Largest numbers of numeric columns, as far as they can be released: see `min`, from above.
+    """Largest numbers of numeric columns, nulls left out, selected near a high rank: see `min`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})

@@ -151,7 +151,7 @@ def check_share(name: str, value: Any, overall: object = "max") -> float:
 
 
 JOINT = 10**7
-"""Up to this size the table of all sensitive columns together is counted, and else one per column."""
+"""The largest table of all sensitive columns; above it there is one table per column."""
 
 AT_ONCE = 2**17
 """Compositions whose local risk is computed at a time."""

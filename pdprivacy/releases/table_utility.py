@@ -239,7 +239,7 @@ def utility(
     progress: bool | None = None,
     **noise: Unpack[Noise],
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: how far the marginals of one noisy table are from the true ones.
+    """CONFIDENTIAL, for the curator: distances between the marginals of a noisy table and the true ones.
 
     The table of all ``columns`` (by default the quasi-identifiers and the sensitive columns) gets
     noise; sums of it are its marginals, negative ones are set to 0 and all rescaled to a distribution. Its

@@ -168,7 +168,7 @@ def value_counts(
 def labels_counted(
     protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
 ) -> Release[pd.Series[Any]]:
-    """The release of the records per declared label, in each group where the call has keys."""
+    """Return the release of the records per declared label, in each group where the call has keys."""
     for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
         check_flag(name, given)
     chosen, scope = call.columns, protected.scope
@@ -429,7 +429,7 @@ def crosstab(
 def released_risk(
     call: Call, sides: tuple[int, ...], result: Result, entry: Entry | None
 ) -> tuple[dict[str, Any], float | None]:
-    """The expected risk of a release, and that of its counts with the noise of all that was spent so far.
+    """Return the expected risk of a release, and that of its counts with the noise of the total loss so far.
 
     Both are estimated from released counts alone. The release publishes the first, and the budget notes the
     second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
@@ -466,7 +466,7 @@ def released_risk(
 
 
 def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
-    """The noise of the counts at all that was spent so far; none where that is the release's own.
+    """Return the noise of the counts at the total loss so far; empty where the release is the only one.
 
     Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
     no such noise is known: for truncated and generalized Gaussian noise.

@@ -89,7 +89,7 @@ class Cells:
         return cls(compositions, cells.astype(np.int64), which)
 
     def at(self, rows: NDArray[np.int64]) -> Cells:
-        """These compositions alone, without the table that they are of."""
+        """Return these compositions alone, without their table."""
         return Cells(self.compositions[rows], self.cells[rows], np.empty(0, dtype=np.int64))
 
     @property

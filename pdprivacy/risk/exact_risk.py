@@ -64,7 +64,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Complex: TypeAlias = NDArray[np.complex128]
 
 WORKING_SET = 1 << 18
-"""Complex numbers that are worked on at a time: they stay in the cache."""
+"""Complex numbers per block, which stay in the cache."""
 
 SINGLE = 1 << 18
 """Multiply-adds of a matrix product that a library leaves to one thread."""
@@ -250,7 +250,7 @@ LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel
 """Even lengths of transforms that are quick, ascending."""
 
 SHORT = 1 << 10
-"""Up to here all counts are asked how they read, and above only those that may read as empty."""
+"""The count up to which all readings are computed; above it only those that may read as empty."""
 
 STIRLING = np.array(
     [
@@ -471,7 +471,7 @@ DIRECT = 2048
 """Products of series up to this length are summed term by term; longer ones by Fourier transforms."""
 
 MARGINAL_NUMBERS = 1 << 20
-"""Complex numbers of marginal risks that are worked on at a time."""
+"""Complex numbers of marginal risks per block."""
 
 READINGS = 4
 """Readings whose marginal risks are worked on at a time."""

@@ -1,4 +1,4 @@
-"""Disclosure risk by Monte Carlo: what happens is drawn, released and read, many times.
+"""Disclosure risk by Monte Carlo: draw counts, release them, and read them, many times.
 
 A draw takes the true counts from the model of the measure, adds the noise of the mechanism,
 applies a postprocessing step where one is given, and lets the intruder read the result. It serves
@@ -245,7 +245,7 @@ def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def _of_scipy(mechanism: Any) -> bool:
-    """Whether this is a distribution of the newer infrastructure of scipy: its ``sample`` takes a shape."""
+    """Return whether a distribution is of scipy's newer infrastructure: its ``sample`` takes a shape."""
     return type(mechanism).__module__.startswith("scipy.")
 
 

@@ -218,7 +218,7 @@ def ends(check: Any) -> tuple[End | None, End | None]:
 
 
 def closed(check: Any) -> tuple[bool, bool]:
-    """Whether the lower and the upper end that a built-in check names belong to the interval."""
+    """Return whether the lower and the upper end that a built-in check names belong to the interval."""
     statistics = check.statistics or {}
     below = check.name != "greater_than" and bool(statistics.get("include_min", True))
     above = check.name != "less_than" and bool(statistics.get("include_max", True))
@@ -239,12 +239,12 @@ def _end(value: Any, closed: bool) -> End | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number: no truth value, and no duration, which numpy takes for an integer."""
+    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def within(lower: float | None, upper: float | None, low: End | None, high: End | None) -> bool:
-    """Whether declared bounds are within the ends of a check; no end leaves its side open."""
+    """Return whether declared bounds are within the ends of a check; no end leaves its side open."""
 
     def reaches(bound: float | None, end: End | None, sign: int) -> bool:
         if end is None or bound is None:
@@ -256,7 +256,7 @@ def within(lower: float | None, upper: float | None, low: End | None, high: End 
 
 
 def implied_by_dates(check: Any, column: Column) -> bool:
-    """Whether a check is a bound that every date of a column meets; of an open end, the end itself aside.
+    """Return whether a check is a bound that every date of a column meets, except an open end itself.
 
     Dates and ends are rounded down to the resolution of the column.
     """
@@ -305,7 +305,7 @@ SPANS = {
 
 
 def is_date(value: object) -> bool:
-    """Whether it is a date, a time or a duration.
+    """Return whether it is a date, a time or a duration.
 
     >>> is_date(pd.Timestamp("2020-01-01")), is_date(2020)
     (True, False)
@@ -390,7 +390,7 @@ def _unit(name: Hashable, resolution: Any, days: bool, zone: str | None, ends: t
 
 
 def _holds_days(dtype: Any) -> bool:
-    """Whether a dtype is of days, in whatever schema."""
+    """Return whether a dtype is of days, in whatever schema."""
     return str(dtype).lower().startswith("date") and not str(dtype).lower().startswith("datetime")
 
 

@@ -273,7 +273,7 @@ def _of_text(end: Any, kind: Any) -> Any:
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
+    """Return whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
     native = getattr(dtype, "type", None)
     kind = native if isinstance(native, type) else type(native)
     return kind.__module__.startswith("polars.") and bool(native.is_integer())  # type: ignore[union-attr]
@@ -461,7 +461,7 @@ def _of_whole(schema: Any) -> Iterator[str]:
 
 
 def _said(check: Any, column: Column) -> bool:
-    """Whether every value of the declared column meets the check; of an open end, the end itself aside."""
+    """Return whether every value of the declared column meets the check, except an open end itself."""
     if check.groupby is not None or (column.nullable and not check.ignore_na):
         return False
     if column.timeline is not None:

@@ -120,7 +120,7 @@ def _bare(released: Any) -> Any:
 
 
 def _has_null(name: Any) -> bool:
-    """Whether the name of a column is null, or one of its parts."""
+    """Return whether the name of a column is null, or one of its parts."""
     return any(map(is_null, name)) if isinstance(name, tuple) else is_null(name)
 
 

@@ -256,7 +256,7 @@ class Quantile:
         return max(min(found, least // 2), 1) if least else found
 
     def cut(self, scale: float) -> bool:
-        """Whether `rank` is less than it takes, by half of the records that are publicly there."""
+        """Return whether `rank` is less than it takes, by half of the records that are publicly there."""
         return self.rank(scale) < self._outweighing(scale)
 
     def _outweighing(self, scale: float) -> int:

@@ -42,10 +42,10 @@ DIAMETER = 2**15
 """The largest distance in the universe, in the whole steps that distances are rounded to."""
 
 ROWS, COLUMNS = 64, 512
-"""Distances looked at together, which a processor keeps at hand."""
+"""Distances that are computed at a time, which stay in the cache."""
 
 FEW = 8
-"""Runs of records with the same nearest point among those."""
+"""Runs of records with the same nearest point in a block of distances."""
 
 
 def count_share(dimensions: int, *, gaussian: bool) -> Fraction:

@@ -37,7 +37,7 @@ CLOSE = 1e-7
 
 
 NO_NOISE = 1e-20
-"""Deviation of noise on the integers that is 0 but with a probability of its square at most."""
+"""Standard deviation below which noise on the integers counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)

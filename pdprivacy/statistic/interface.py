@@ -190,7 +190,7 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
 def indicator(
     column: Column, method: str, value: Any, *, centered: bool = True, products: bool = False
 ) -> Quantity:
-    """Whether a record holds the declared label ``value``, as 1 or 0."""
+    """Return whether a record holds the declared label ``value``, as 1 or 0."""
     labels = column.labels(method)
     try:
         known = value in set(labels)

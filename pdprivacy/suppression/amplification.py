@@ -204,7 +204,7 @@ def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pu
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """At least ln(1 + rate (e^epsilon - 1)), of checked numbers; epsilon itself at rate 1.
+    """Return ln(1 + rate (e^epsilon - 1)), rounded up, of checked numbers; epsilon itself at rate 1.
 
     >>> amplified(Fraction(1, 3), Fraction(1))
     Fraction(1, 3)
@@ -218,7 +218,7 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """At most ln((e^epsilon - 1 + rate) / rate), of checked numbers; epsilon itself at rate 1.
+    """Return ln((e^epsilon - 1 + rate) / rate), rounded down, of checked numbers; epsilon at rate 1.
 
     >>> float(sharpened(amplified(Fraction(2), Fraction(1, 3)), Fraction(1, 3)))
     2.0
@@ -232,7 +232,7 @@ def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def _grown(delta: Fraction, epsilon: Fraction, steps: int, context: Context) -> Fraction:
-    """At least delta (e^(steps epsilon) - 1) / (e^epsilon - 1)."""
+    """Return delta (e^(steps epsilon) - 1) / (e^epsilon - 1), rounded up."""
     top = context.subtract(context.exp(decimal(epsilon * steps, context)), 1)
     bottom = context.subtract(context.exp(decimal(epsilon, context)), 1)
     return moved_up(context.multiply(decimal(delta, context), context.divide(top, bottom)))
@@ -246,7 +246,7 @@ PROOF_ERROR = Fraction(2, 10**7)
 
 PEAK_ERROR = Decimal(2) ** -100
 SEARCH_ERROR = Fraction(1, 10**20)
-"""More than what peaks that are off by this miss: l1 and l2 change by less than 1e5 per step in p."""
+"""An upper bound of the error by inexact peaks: l1 and l2 change by less than 1e5 per step in p."""
 
 STEPS = 12
 """Largest number of steps of a search, which took at most seven in trials; its result is checked."""
@@ -338,14 +338,14 @@ def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> float:
 
 
 def suppressed(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At least the epsilon of the whole, of checked numbers; of the suppression alone where epsilon is 0."""
+    """Return the epsilon of the whole, rounded up; that of the suppression alone where epsilon is 0."""
     if low == high:
         return amplified(epsilon, 1 - low) if epsilon else epsilon
     return _bound(epsilon, low, high)
 
 
 def unsuppressed(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At most the epsilon of a mechanism for which `suppressed` is ``level``; at most 100.
+    """Return the epsilon of a mechanism for which `suppressed` is ``level``, rounded down; at most 100.
 
     Raises ParameterError for a level that the suppression alone exceeds.
     """
@@ -398,7 +398,7 @@ def _check_level(epsilon: Rational) -> Fraction:
 
 
 def _bound(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At least the bound of the theorem, for m < M; epsilon may be 0."""
+    """Return the bound of the theorem, rounded up, for m < M; epsilon may be 0."""
     with localcontext(EXACT):
         m, M = decimal(low, EXACT), decimal(high, EXACT)
         grows = decimal(epsilon, EXACT).exp() - 1
@@ -408,7 +408,7 @@ def _bound(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
 
 
 def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """Just below the epsilon at which the bound, without its errors, is ``level``.
+    """Return the epsilon at which the bound, without its errors, is ``level``, rounded down.
 
     Each p gives a bound from below that is solved in closed form. It touches the bound where p is its peak,
     so that the solutions fall, and soon by the square of what is missing.
@@ -489,13 +489,13 @@ class Amplification(Protocol):
 
     @property
     def most(self) -> Fraction | None:
-        """The largest sum of epsilons of which it is known what it costs; None where all are."""
+        """The largest total epsilon with a known loss to the whole; None without a limit."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """At least what releases of the part cost that add up to ``epsilon``; increasing."""
+        """Return the epsilon of the whole for releases of the part of total ``epsilon``, rounded up."""
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """At most what releases of the part may add up to so that they cost ``epsilon`` in all.
+        """Return the total epsilon of releases of the part that cost the whole ``epsilon``, rounded down.
 
         Raises ParameterError where that is too little for any release.
         """
@@ -518,7 +518,7 @@ class _Sampling:
 
     @property
     def most(self) -> None:
-        """None."""
+        """The largest epsilon: unlimited."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
         """Implement `Amplification.whole`."""
@@ -541,7 +541,7 @@ class Poisson(_Sampling):
 
     @property
     def one_delta(self) -> bool:
-        """No: see `delta_share`."""
+        """False: see `delta_share`."""
         return False
 
     def delta_share(self, before: Fraction) -> Fraction:
@@ -571,7 +571,7 @@ class WithoutReplacement(_Sampling):
 
     @property
     def one_delta(self) -> bool:
-        """Yes: what deltas take is compared with a mixture that depends on the sum of all epsilons."""
+        """True: the bound of deltas depends on the sum of all epsilons."""
         return self.rate < 1
 
     def delta_share(self, before: Fraction) -> Fraction:  # noqa: ARG002
@@ -598,7 +598,7 @@ class Outliers:
 
     @property
     def one_delta(self) -> bool:
-        """Yes: the theorem is about releases that are fixed together."""
+        """True: the theorem holds for releases that are fixed together."""
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""Suppression on small finite universes, by trying everything: exact losses, bounds and stability.
+"""Suppression on small finite universes by enumeration: exact losses, bounds and stability.
 
 A database is a tuple of records; the order means nothing to what is measured. A suppression gives, for a
 database, the probability of each set of kept positions; a mechanism gives, for a database, the probability
@@ -36,7 +36,7 @@ Halves: TypeAlias = Mapping[Kept, tuple[float, float]]
 _Key = TypeVar("_Key", bound=Hashable)
 
 MOST_DATABASES = 10**7
-"""More databases would not be gone through in any time."""
+"""The largest number of databases that are enumerated."""
 
 MOST_RECORDS = 20
 """The largest number of records of a database whose subsets are enumerated."""

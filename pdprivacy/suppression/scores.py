@@ -47,10 +47,10 @@ BLOCK = 1 << 16
 """Records at a time."""
 
 TILE = 256
-"""Records of which the distances to as many others are held at a time: they stay in the cache."""
+"""Records per tile of distances, which stays in the cache."""
 
 LONG = 1 << 16
-"""Records from which on euclidean distances take seconds."""
+"""The number of records from which Euclidean distances take seconds."""
 
 
 def outlier_scores(
@@ -193,7 +193,7 @@ def _discrete(values: ArrayLike) -> Floats:
 
 
 def _euclidean(table: Floats, pairs: list[tuple[float, float]], progress: bool | None) -> Floats:
-    """Tile by tile; each pair of records once.
+    """Sums of Euclidean distances, tile by tile; each pair of records once.
 
     With the steps counted from the middle of the bounds, |x|^2 + |y|^2 - 2 x y is a product of matrices whose
     parts add up to 2**52 at most: exact, however a library multiplies. Where the root of such an integer is

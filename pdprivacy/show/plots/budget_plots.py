@@ -257,7 +257,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
 
 
 def _of_dates(plan: pd.DataFrame) -> bool:
-    """Whether the errors of a plan are times."""
+    """Return whether the errors of a plan are times."""
     return all(plan[name].dtype.kind == "m" for name in ("rmse", "bias"))
 
 

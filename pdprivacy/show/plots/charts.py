@@ -42,7 +42,7 @@ def draw_counts(cube: Cube, ax: Axes | None) -> Any:
 
 
 def _side_by_side(bins: list[tuple[float, float]]) -> bool:
-    """Whether each bin begins where another ends."""
+    """Return whether each bin begins where another ends."""
     ordered = np.sort(np.array(bins), axis=0)
     return bool((ordered[:, 0] < ordered[:, 1]).all() and (ordered[1:, 0] == ordered[:-1, 1]).all())
 
@@ -347,7 +347,7 @@ def _needed(panels: Sequence[Panel], size: float = POINTS) -> float:
 
 
 def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
-    """Whether each panel can have its own axis, below the title and its notes."""
+    """Return whether each panel can have its own axis, below the title and its notes."""
     if len(panels) == 1:
         return True
     canvas.settle()

@@ -322,7 +322,7 @@ def _is_plan(entry: Entry) -> bool:
 
 
 def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
-    """Whether a charge is of this release, by what both say of statistic, columns and records."""
+    """Return whether a charge is of this release, by what both say of statistic, columns and records."""
     facts = release.facts
     if facts.mechanism not in entry.mechanism:
         return False
@@ -336,7 +336,7 @@ def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
 
 
 def _is_label(facts: Metadata, label: str) -> bool:
-    """Whether this is the label of a release in a budget; its columns are keys first, then values."""
+    """Return whether this is the label of a release in a budget; its columns are keys first, then values."""
     after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
     end = re.escape(f" where {' and '.join(f'({one})' for one in facts.filters)}" if facts.filters else "")
     end += f" after {', '.join(after)}" if after else ""
