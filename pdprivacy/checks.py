@@ -158,7 +158,7 @@ def instance(value: Any, of: type[T], name: str, hint: str | None = None) -> T:
 
 
 def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
-    """The items of a list, or of whatever else can be gone through.
+    """Return the items of an iterable as a list.
 
     >>> items((1, 2), "weights")
     [1, 2]

@@ -45,7 +45,7 @@ __all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
 Floats: TypeAlias = NDArray[np.float64]
 
 SUBSETS = 2**14
-"""Sums of losses without a common unit are told apart one by one up to this many."""
+"""The largest number of sums of losses without a common unit, which are kept one by one."""
 CELLS = 2**20
 WORK = 2**28
 """The largest number of sums on a grid, and of products to fill it."""

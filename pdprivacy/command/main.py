@@ -167,8 +167,8 @@ def _declaration_of(place: str, output: str) -> Any:
 
     The caller checks that it is a schema. ``output``: the file that the command will write.
 
-    Raises ParameterError where there is no such file or name, or the file cannot be run; what the file
-    raises itself is told by its type and line alone.
+    Raises ParameterError where there is no such file or name, or the file cannot be run; an error of
+    the file itself is shown by its type and line alone.
     """
     path, name = Path(place), NAME
     if not path.is_file() and ":" in place:

@@ -36,7 +36,7 @@ class StepRanks:
     Parameters
     ----------
     steps : (n,) uint32, distances from the lowest step, in any order.
-    counts : how many there are in each bin of 2**shift steps, as far as bins go.
+    counts : the number of records in each bin of 2**shift steps.
     low, high : the lowest and the highest step.
     """
 

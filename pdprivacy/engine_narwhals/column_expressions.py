@@ -162,7 +162,7 @@ class StoredColumn:
     # ------------------------------------------------------------ numbers
 
     def _doubles(self) -> Any:
-        """The column as doubles, as far as its bounds tell them apart; refused where it holds no numbers."""
+        """Return the column as doubles, exact within its bounds; refuse a column without numbers."""
         library, column, dtype = narwhals(), self.column, self.dtype
         if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
             raise InvalidDataError(

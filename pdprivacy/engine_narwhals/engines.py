@@ -4,7 +4,7 @@ Doubles of Spark are those of the processor (Java has no others), its planner mo
 and its sums of integers are below 2**63 by the bounds. What differs is settled here or in
 `column_expressions`:
 
-- names are told apart without regard to case, and a dot in one reads a field of a structure;
+- names are compared without regard to case, and a dot in one reads a field of a structure;
 - a text may have a collation, by which different texts are equal: it is taken off, as it is for DuckDB;
 - a time is an instant or a time on a clock, and a constant of Python becomes one by the time zones of this
   process and of the session: times are read as texts and as whole numbers, which no zone changes;
@@ -235,7 +235,7 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
     One task per partition: a plan of Dask expressions takes longer to prepare than most frames to read.
 
     Raises EngineError where a partition has another type than Dask says: in single precision, numbers would
-    be put on the grid by other additions, and a null of one type is none of another.
+    be put on the grid by other additions, and a null of one type is not null in another.
     """
     import dask
 

@@ -196,7 +196,7 @@ class NarwhalsEngine:
     # ------------------------------------------------------------ queries
 
     def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:
-        """Return the answers to all reads that are queries, computed at once: the frame is gone through once.
+        """Return the answers to all reads that are queries, computed in one pass over the frame.
 
         Relations of DuckDB are streamed through Arrow, where there is more than one; Spark, whose plans have
         one result each, computes one after the other.

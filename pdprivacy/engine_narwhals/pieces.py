@@ -1,7 +1,7 @@
 """Frames read and changed piece by piece: pandas computes steps of single records for any engine.
 
 A step that looks at one record alone gives the same whatever the other records are, so it may be computed on
-any piece of a frame; on pieces made pandas frames, it is the very code that pandas frames go through.
+any piece of a frame; on pieces made pandas frames, it runs the same code as on pandas frames.
 """
 
 from __future__ import annotations

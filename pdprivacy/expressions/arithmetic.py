@@ -49,7 +49,7 @@ class Term:
     ``within``: where its values lie. ``whole``: int64, else doubles. ``finite``: none of them is infinite,
     even if an end of ``within`` is. ``nullable``: whether some may be null. ``leaf``: the column or the
     constant; of an operation None, and then ``run`` is computed from the values of ``parts``. ``fills``:
-    whether ``run`` replaces nulls, so that it is told where they are.
+    whether ``run`` replaces nulls, and so takes their places.
     """
 
     within: Range

@@ -109,8 +109,8 @@ class Weights:
         """A candidate, exactly: double precision decides where its error leaves no doubt, integers else.
 
         A uniform number u chooses the first candidate whose running sum exceeds u times the total.
-        Which one that is depends on the bits of u alone; more of them are drawn only where those drawn
-        so far leave it open.
+        The candidate depends on the bits of u alone; more bits are drawn only where those drawn so far
+        leave it open.
 
         Source: lazy comparison of a uniform number (Knuth, Yao 1976).
         """

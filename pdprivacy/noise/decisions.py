@@ -32,8 +32,8 @@ Odds: TypeAlias = Callable[[int], tuple[int, int, int, int]]
 def heads(odds: Odds, value: int, source: Source) -> bool:
     """Return whether the uniform number that starts with the 64 bits ``value`` is below the share of heads.
 
-    u < A/(A + B) is u·B < (1 - u)·A, compared at both ends of what is known of u, A and B. What
-    comes out depends on the bits alone, whoever asked: more are drawn only where these leave it open.
+    u < A/(A + B) is u·B < (1 - u)·A, compared at both ends of what is known of u, A and B. The
+    result depends on the bits alone: more are drawn only where these leave it open.
     """
     bits = 64
     while True:

@@ -141,8 +141,8 @@ class Rounds(NoisyNumbers):
 class Selections(Task):
     """Selections by scores, one round per choice; the choices share the loss by their weights.
 
-    Several labels of one choice share its part equally, one selected after the other; of noisy counts, all of
-    them are taken at once. The outcome of a round is what each release selected: places of labels, or a step,
+    Several labels of one choice share its part equally, one selected after the other; noisy counts select all
+    of them at once. The outcome of a round is the selection of each release: positions of labels, or a step,
     of one group after the other.
     """
 
@@ -173,7 +173,7 @@ class Selections(Task):
         return Price(asked.cost, asked.title, event_counts, mechanisms)
 
     def draw(self, exact: Any, price: Price, source: Source) -> Selected:
-        """Return what each release selected."""
+        """Return the selection of each release."""
         choice, mechanism = self.choices[self.place], price.mechanisms[self.place]
         if isinstance(choice, Labels):
             groups = choice.tables(exact)
@@ -266,10 +266,10 @@ def _ranked(
 
 @dataclass(frozen=True, slots=True)
 class Swaps(Task):
-    """The walk of k-medians: swaps selected one after the other, and at last one of all sets that were there.
+    """The walk of k-medians: swaps selected one after the other, and finally one of all sets of the walk.
 
-    All selections have an equal share of the loss. ``sets``: those that were there so far. The outcome of a
-    round is the place of what was selected.
+    All selections have an equal share of the loss. ``sets``: those of the walk so far. The outcome of a
+    round is the position of the selected swap or set.
     """
 
     walk: Medians
@@ -304,7 +304,7 @@ class Swaps(Task):
         return self.walk.exact(table)
 
     def draw(self, exact: Any, price: Price, source: Source) -> int:
-        """Return the place of the swap or set that was selected."""
+        """Return the position of the selected swap or set."""
         selected: int = price.mechanisms[0].select(-self.walk.costs(exact, self.sets), source)
         return selected
 

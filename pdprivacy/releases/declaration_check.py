@@ -194,7 +194,7 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
 
 
 def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
-    """A column of another type than declared: of text that should be numbers, the texts that are none."""
+    """A column of another type than declared: for text that should be numbers, the texts that are not."""
     held = pandas_type_name(values.dtype) or "objects"
     cells = values[values.notna().to_numpy(dtype=bool)]
     if column.kind in ("float", "integer") and held in ("text", "objects"):

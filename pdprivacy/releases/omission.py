@@ -276,8 +276,8 @@ class _Asked:
         return [verb(facts, self.columns, *self.arguments, **words) for verb in verbs]
 
     def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
-        """Return what comes out at this cost, charged to a budget in memory that holds just that."""
-        budget = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
+        """Return a release of this cost, charged to a budget in memory of the same total."""
+        budget = Budget.with_total(cost)  # discarded afterwards, with its charges
         budget.bind(facts.unit)
         releases = self._releases(replace(facts, budget=budget), cost, state)
         with charging():
@@ -525,7 +525,7 @@ def compare_suppression(
     Parameters
     ----------
     statistic, columns, args, epsilon, repetitions, rng, progress, options : as of `compare_sampling`.
-        Outliers are told by the columns of the release, which must be without nulls.
+        The columns of the release decide about outliers, and must be without nulls.
     spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
         above M; in whole hundredths where they differ.
     distance : of `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else

@@ -354,7 +354,7 @@ def crosstab(
 
     - "rescale": negative numbers to zero, the others divided by their sum.
     - "simplex": the nearest such numbers (Euclidean).
-    - "all_but_one": each number but the last as it is, as far as there is room; the last is the rest.
+    - "all_but_one": each number but the last as it is, up to what is left of the total; the last is the rest.
     - "hierarchy": sums of ``branching`` neighbouring cells, of that many sums, and so on get noise
       too, each level its share of the loss, and all are made consistent by least squares. Better
       for sums over many neighbouring cells, worse for single ones. The total may be private.

@@ -4,7 +4,7 @@ With independent noise on every count and q(n) = Pr(a count of n reads as empty)
 
 - the local risk of counts n_1, ..., n_K is
   sum over k with n_k > 0 of w_k · (1 - q(n_k)) · prod over k' != k of q(n_k'), with w_k = 1
-  (equation 6 of the source), or n_k/n, the share of the records that are told rightly (equation 7);
+  (equation 6 of the source), or n_k/n, the share of the records whose label is guessed rightly (equation 7);
 - the expected risk is its mean over multinomial counts with the cell's size and the cell's own
   proportions (definition 7);
 - the shrinkage risk (definition 8) is the expected risk over proportions ~ Dirichlet(alpha), too;
@@ -419,7 +419,7 @@ class Series:
         else:
             nobody = np.exp(-rates) * back
             there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
-        there[:, self.rates == 0] = 0  # a label that is not there is told by nobody
+        there[:, self.rates == 0] = 0  # no reading concludes an absent label
         return below, there
 
     def _folded(self, mass: Floats) -> Complex:

@@ -253,7 +253,7 @@ def _dates(
 
 
 def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], given: dict[str, Any]) -> None:
-    """Refuse bounds that no release would read: decimals, and numbers of a column that is none."""
+    """Refuse bounds that no release would read: decimals, and numbers of a column that is not numeric."""
     decimals = any(isinstance(end, Decimal) for end in declared)
     numbers = kind == "category" and any(map(is_number, declared)) and not {"bounds", "bins"} & set(given)
     if decimals or numbers:

@@ -84,7 +84,7 @@ NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
 MOST_NAMES = 6
 ROUGH = 10
-"""The largest rank from the end at which a minimum or maximum is still worth its name."""
+"""The largest rank from the end that still counts as a minimum or maximum."""
 
 
 def title_of(

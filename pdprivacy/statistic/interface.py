@@ -62,7 +62,7 @@ class Quantity:
     """A bounded number per record, in whole grid steps from a centre.
 
     The bounds that clip are the bounds that calibrate: ``low`` and ``high`` are computed from
-    them by the same arithmetic that every record goes through.
+    them by the same arithmetic as the values of records.
 
     Parameters
     ----------
@@ -348,12 +348,12 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Released values and how far off they may be (from the statistic of the data, not of a population).
+    """Released values and their errors (against the statistic of the data, not of a population).
 
     ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
     the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
-    the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
-    is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
+    the bounds (sums and means). ``lower``, ``upper``: bounds of the statistic that
+    are public or follow from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
     ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves that
     out because the number of records is private (of a weighted mean, over the sum of the weights).

@@ -13,7 +13,7 @@ The mechanism has its loss for the same neighbours, on every sample. What does n
   sample, which are two steps, not one;
 - several releases from one sample, each amplified: the sample is drawn once, so compose the losses of the
   releases first and amplify what they cost together, once;
-- a sample that is told, or can be seen by other means: it amplifies nothing.
+- a sample that is published, or can be seen by other means: it amplifies nothing.
 
 A rule that keeps or suppresses each record for certain turns neighbours into databases that are some steps
 apart, at most its stability factor. A rule that looks at one record alone (an age above 100 is left out) has

@@ -2,7 +2,7 @@
 
 A database is a tuple of records; the order means nothing to what is measured. A suppression gives, for a
 database, the probability of each set of kept positions; a mechanism gives, for a database, the probability
-of each output. All databases up to a size, all kept sets and all outputs are gone through, so the work grows
+of each output. All databases up to a size, all kept sets and all outputs are enumerated, so the work grows
 exponentially with the size: it is meant for five records, not for five hundred. Sums are in floating point,
 to about 1e-14 of themselves.
 """
@@ -259,7 +259,7 @@ def suppression_bound(
     """A bound for every mechanism of loss (epsilon, delta) on what a suppression keeps of small databases.
 
     For neighbours ``add_remove`` of at most ``size`` records. Each kept set that has no counterpart in the
-    neighbour is assigned the nearest one that has; where there is none of these (the support condition)
+    neighbour is assigned the nearest one that has; where every set has one (the support condition)
     this is Theorem 5.3, else Theorem B.6, whose epsilon or delta may be useless. Epsilon is the logarithm of
     the maxima, of which one side is printed without.
 
@@ -344,7 +344,7 @@ def _records(universe: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def _checked_size(records: tuple[Hashable, ...], size: int) -> int:
-    """The size, where the databases are few enough to be gone through."""
+    """Return the size if the databases are few enough to be enumerated."""
     most = whole(size, "size", 0)
     if most > MOST_DATABASES or math.comb(len(records) + most, most) > MOST_DATABASES:
         raise ParameterError(f"'size' must leave at most {MOST_DATABASES:,} databases.", "size=4.")
