@@ -298,7 +298,7 @@ class _OfFrame(_Accessor):
                 raise refusal(name)
             if name.startswith("_"):  # asked for by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            for kind in (DataFrameDP, ProtectedDP):  # what the other kind of frame has tells why not this one
+            for kind in (DataFrameDP, ProtectedDP):  # a method of the other kind of frame raises the reason
                 if not isinstance(self, kind) and name in _public(kind):
                     return getattr(kind(self._frame), name)
             raise unknown(type(self).__name__, name, _offered())
@@ -556,7 +556,7 @@ def _register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
     for kind in (pd.DataFrame, pd.Series):
         if "dp" in vars(kind):
-            delattr(kind, "dp")  # what stood there until its first use
+            delattr(kind, "dp")  # the placeholder until the first use
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]

@@ -227,7 +227,7 @@ def fingerprint(released: Released) -> str:
     """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
     whole = _whole(released)
-    # by place: not every pandas finds a column whose label is null
+    # by position: some versions of pandas do not find a column whose label is null
     held = [] if whole is not None else _columns(released)
     if whole is not None:
         digest.update(whole.dtype.str.encode() + whole.tobytes())

@@ -332,7 +332,7 @@ def _solved(parts: _Parts, goal: float) -> float:
     most = float_up(parts.most + rounded * Fraction(interval))
 
     def meets(epsilon: float) -> bool:
-        lower = epsilon - 2**-46 * most  # what differences of losses are wrong by
+        lower = epsilon - 2**-46 * most  # the error of differences of losses
         return float(whole.get_delta_for_epsilon(lower)) * (1 + RELATIVE) + margin <= goal
 
     low, high = 0.0, 2 * most + 2 * interval

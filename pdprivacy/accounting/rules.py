@@ -396,7 +396,7 @@ class Filter(Rule):
     def spent(self, so_far: Spent) -> Amount:
         if not instance(so_far, Spent, "so_far").concentrated:
             return Amount(ZERO, so_far.delta)
-        # up to the margin of `zcdp_rho`, what fits has spent at most the cap
+        # losses that fit have spent at most the cap, up to the margin of `zcdp_rho`
         epsilon = Fraction(repr(zcdp_epsilon(so_far.concentrated, self.slack, self.conversion)))
         return Amount(epsilon if so_far.rho else min(epsilon, so_far.epsilon), so_far.delta + self.slack)
 

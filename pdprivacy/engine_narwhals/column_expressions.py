@@ -290,10 +290,10 @@ class StoredColumn:
             int(label): cell for label, cell in labels.items() if math.isfinite(label) and label == int(label)
         }
         if self.column.kind != "category" and all(abs(label) <= EXACT for label in labels):
-            # such labels are told apart as doubles, which the next integer shares with the last of them
+            # such labels are compared as doubles, where the next integer equals the last of them
             whole |= {label + label // EXACT: whole[label] for label in (EXACT, -EXACT) if label in whole}
         held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
-        # what is beyond 64 bits is read as a number that is no label
+        # numbers beyond 64 bits are read as a number that is no label
         other = next(number for number in itertools.count() if number not in held)
         return self._integers(other), narwhals().Int64, held
 
@@ -324,7 +324,7 @@ def _null(at: Any, dtype: Any) -> Any:
 
 
 def _among(at: Any, labels: list[Any]) -> Any:
-    # no label of the column's type: none is held
+    # no label has the type of the column, so no cell holds one
     return at.is_in(labels) if labels else at.is_null() & ~at.is_null()
 
 

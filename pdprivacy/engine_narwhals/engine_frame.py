@@ -244,7 +244,7 @@ def _hashed(cells: pd.Series[Any]) -> Words:
         cells = cells.astype(object)
     gone = nulls(cells)
     if cells.dtype.kind in "biuf":
-        # integers that one double stands for are told apart by nothing else: they may take each other's place
+        # integers that share a double differ in nothing else: they may replace each other
         numbers = filled(cells).astype(np.float64) + 0.0
         numbers[gone] = np.nan
         return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
@@ -266,7 +266,7 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     """A partition with a number for each unit, equal where units are, whatever else it holds."""
     units = frame[unit]
     if str(units.dtype) != kind:
-        # one and 1.0 would be two units
+        # 1 and 1.0 would be two units
         raise EngineError(
             "A partition of Dask has the column of the unit in another type.",
             "give all partitions one type: frame.astype({column: type}), or when they are read",

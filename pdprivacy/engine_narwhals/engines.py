@@ -206,7 +206,7 @@ def narwhals(frame: Any = None) -> Any:
 def framed(frame: Any) -> Any:
     """A frame of an engine as narwhals has it."""
     with warnings.catch_warnings():
-        # of a Dask frame no more than its columns is asked of narwhals: its partitions are pandas frames
+        # narwhals reads only the columns of a Dask frame: its partitions are pandas frames
         warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
         return narwhals(frame).from_native(frame)
 
@@ -282,7 +282,7 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
         found = framed(native)
     except TypeError:
         found = None
-    except ValueError:  # what pandas, Dask and PyArrow allow and narwhals refuses
+    except ValueError:  # narwhals refuses labels that pandas, Dask and PyArrow allow
         found = native
     known = ", ".join(ENGINES.values())
     if found is None or isinstance(found, library.Series):

@@ -401,7 +401,7 @@ class HistogramRanks:
         while self._edges[at] < stop:
             if self._refined(at, AT_ONCE):
                 continue
-            # as many bins as surely give no more steps, but one at least
+            # as many bins as keep the result below the limit, but at least one
             upto = int(np.searchsorted(self._given, self._given[at] + AT_ONCE, side="right")) - 1
             upto = min(max(upto, at + 1), int(np.searchsorted(self._edges, stop)))
             if self._reached[upto] > self._reached[at]:

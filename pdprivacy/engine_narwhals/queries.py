@@ -125,7 +125,7 @@ class _Groups:
                 places = np.where((places < 0) | (codes < 0), -1, places * radix + codes)
             return places
 
-        # a label may be none that Python holds, and its failure would tell which
+        # Python may be unable to hold a label, and the error would show which
         return guarded("the cells of its groups", self.engine, settled)
 
 

@@ -87,7 +87,7 @@ def add(one: Range, other: Range) -> Range:
     (11, 22)
     """
     low, high = one[0] + other[0], one[1] + other[1]
-    # infinite ends of opposite sign: there is no telling
+    # infinite ends of opposite sign have no sum
     return -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
 
 

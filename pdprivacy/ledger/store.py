@@ -283,7 +283,7 @@ class Chain:
         self._see(seen)
 
     def __reduce__(self) -> Any:
-        return Chain, (self.store, self.seen)  # what was seen goes along to another process
+        return Chain, (self.store, self.seen)  # another process keeps the last seen record
 
     @property
     def seen(self) -> Row | None:

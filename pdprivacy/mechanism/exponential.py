@@ -278,7 +278,7 @@ class NoisyMax(_Selection):
         # the largest noisy score is hardly ever farther than that from the largest score
         z = np.arange(int(array.max()) - reach, int(array.max()) + reach + 1) - array[:, np.newaxis]
         with np.errstate(divide="ignore"):
-            # those before must be below, to win against a tie with them; those after may be equal
+            # earlier candidates must be below, as they win ties; later ones may be equal
             below, most = np.log(self.noise.cdf(z - 1)), np.log(self.noise.cdf(z))
         others = np.zeros(z.shape)
         others[1:] += np.cumsum(below[:-1], axis=0)

@@ -47,7 +47,7 @@ def truncated_laplace_loss(
     fractions(scale=scale, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
     whole = finite_width(width) / float(scale)
     moved = min(float(Fraction(sensitivity) / l0_sensitivity / scale), whole)
-    # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
+    # the gain of the range is ln Z at the moved place itself, also beyond the middle
     near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
     gain = math.log1p(near * rest / -math.expm1(-whole))
     return rounded_up(Fraction(sensitivity) / scale + l0_sensitivity * Fraction(gain) * SAFE, 10)

@@ -115,7 +115,7 @@ def simulator(rng: RandomState = None) -> np.random.Generator:
     """
     if isinstance(rng, np.random.Generator):
         return rng
-    source(rng)  # refuses what is no seed
+    source(rng)  # refuses invalid seeds
     return np.random.default_rng(rng)
 
 

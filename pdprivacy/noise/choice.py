@@ -98,7 +98,7 @@ class Weights:
 
     def _weigh(self) -> tuple[Floats, Floats]:
         """The weights, and the powers that they are of."""
-        # what has no length may have any exponent
+        # a run of length 0 may have any exponent
         powers = np.maximum(self._exponents - self._least, 0).astype(np.float64)
         with np.errstate(over="ignore", under="ignore"):
             powers *= float(self._rate)

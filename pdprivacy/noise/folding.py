@@ -27,7 +27,7 @@ __all__ = ["UNBOUNDED", "distances", "staircase", "truncated_laplace"]
 UNBOUNDED = 2**63 - 1
 """The distance to a side without a bound. A draw lies beyond it with probability below exp(-2000)."""
 
-_STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so is what lies beyond it
+_STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so are all smaller terms
 
 
 def distances(below: ArrayLike, above: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -152,7 +152,7 @@ def protect(
     opened = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
-        # told before anything is read, so that it depends on nothing that is read
+        # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, opened, source)
@@ -214,8 +214,8 @@ class _Asked:
         """Return the public facts of a number of rows."""
         neighbors = self.whose.neighbors
         public = None if self.unit is not None else self._public(rows)
-        # how many records are left out is private: a neighbour's record may be one of them; and so is how
-        # many records a unit has
+        # the number of left out records is private: a neighbour's record may be one of them; and so is the
+        # number of records of a unit
         filtered = self.on_invalid == "drop" or self.unit is not None or lazy
         return Scope(neighbors, None if filtered else public, filtered, contribution=self.most)
 

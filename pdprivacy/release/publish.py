@@ -229,7 +229,7 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
-        # of a pivot table, each column of values is one per label of the column keys
+        # a pivot table repeats each column of values for every label of the column keys
         repeats = shape[1] // (len(lower) * call.request.releases)
         lower, upper = (np.tile(np.repeat(end, repeats), call.request.releases) for end in (lower, upper))
     elif call.request.releases > 1:

@@ -226,7 +226,7 @@ def _best(
     """Return the positions of the selected labels; null is never selected."""
     size = choice.candidates
     if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
-        # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
+        # any selection from a noisy histogram is post-processing, in any order of equal numbers
         noisy = add_noise(counts, choice.counts, mechanism, source)[:size]
         return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
     remaining = np.arange(size)

@@ -223,7 +223,7 @@ def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mappi
             "A release of a plan has no 'release_id': it is charged with the others.",
             'plan.release(release_id="...").',
         )
-    # later changes of what was given change nothing
+    # later changes of the arguments change nothing
     fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
     return priced(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
 

@@ -215,7 +215,7 @@ def kmedian(
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
-    request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
+    request = Request(asked.cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
     task = Swaps(walk, asked, (walk.start,))
 

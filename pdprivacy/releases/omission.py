@@ -75,7 +75,7 @@ class Estimate(NamedTuple):
             return cls(middle, *map(float, mean.interval(LEVEL)))
         center = (middle + Z**2 / (2 * n)) / (1 + Z**2 / n)
         half = Z / (1 + Z**2 / n) * math.sqrt(middle * (1 - middle) / n + Z**2 / (4 * n**2))
-        # at none and at all of n rounding must not leave the error outside of its interval
+        # for 0 and for n of n, rounding must not move the error out of its interval
         low, high = (0.0 if middle == 0 else center - half), (1.0 if middle == 1 else center + half)
         return cls(middle, low, high)
 

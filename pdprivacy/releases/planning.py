@@ -168,14 +168,14 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     """One row per released number."""
     stored = released.attrs[KEY]
     error, scale = stored["error"], stored["scale"]
-    # a description may have as many noisy parts as numbers, and these are not those
+    # the noisy parts of a description are not its numbers, even if there are as many
     own = stored["statistic"] not in ("agg", "describe")
     size = released.size
     if View.of(released).by:  # one noise per column, or several
         own, size = stored["statistic"] == "sum", released.shape[-1]
     several = isinstance(scale, dict) and not (own and len(scale) == size)
     if isinstance(scale, dict):
-        # one noise per number, or several that no single scale stands for
+        # one noise per number, or several without a common scale
         scale = math.nan if several else [*scale.values()]
     made = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
     unknown: dict[str, Any] = {"bias": math.nan, "rmse": math.nan}

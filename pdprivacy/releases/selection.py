@@ -439,7 +439,7 @@ def selected(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns or quantiles at once.",
         )
-    # of which only the number of releases counts
+    # only the number of releases matters here
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
     timelines = timelines_of(columns, statistic)
     call = Call(

@@ -217,7 +217,7 @@ class TableNoise:
     def takes_delta(self) -> bool:
         """Whether it needs a delta; else it takes none."""
         known = MECHANISMS.get(self.name) if isinstance(self.name, str) else None
-        # what is no name or no order is refused where the mechanism is made
+        # the constructor of the mechanism refuses an invalid name or order
         return known is not None and known.takes_delta(self.options["p"])
 
     @property
@@ -421,7 +421,7 @@ def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
         elif asked.measure == "marginal":
             assert fitted.sizes is not None
             size, each = max(WORK // (labels * int(fitted.sizes.values.max())), FEWEST), 8
-            # those of the same proportions are computed once
+            # compositions of equal proportions are computed once
             place = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
     return [place[start : start + size] for start in range(0, len(place), size)], each
 

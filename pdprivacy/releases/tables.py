@@ -173,7 +173,7 @@ def labels_counted(
         check_flag(name, given)
     chosen, scope = call.columns, protected.scope
     if dropna and any(column.nullable for column in chosen):
-        # as if no null was declared, which leaves records out that have one
+        # as if no null was declared, which leaves out records with nulls
         chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
     columns = (*call.by, *chosen)
     check_cells(columns, "value_counts")

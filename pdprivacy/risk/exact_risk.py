@@ -111,7 +111,7 @@ def expected(
     Exact to about 1e-16 times the square root of the size of the cell.
     """
     same = np.flatnonzero(cells.compositions[:, -2] == 0)
-    if same.size:  # drawn anew, they are what they were
+    if same.size:  # counts of a single label are the same in every draw
         yield same, np.array(list(local(cells.at(same), readings, partial)))
     for rows, period in _blocks(cells):
         block = _Block.of(cells.compositions[rows], period)
@@ -547,7 +547,7 @@ def _joined(first: Floats, second: Floats) -> Floats:
         return np.convolve(first, second)[:length]
     from scipy.signal import fftconvolve
 
-    # What is at 0 may be nearly all, and a transform would lose the rest beside it.
+    # Nearly all mass may be at 0, and a transform would lose the rest beside it.
     found = np.zeros(length)
     found[: second.size] = first[0] * second
     found[: first.size] += second[0] * first

@@ -104,7 +104,7 @@ def _refuse_literals(model: type[Any]) -> None:
     """
     try:
         annotations = typing.get_type_hints(model, include_extras=True)
-    except Exception:  # a name that only pandera can resolve; what it makes of it is read instead
+    except Exception:  # only pandera can resolve the name; its result is read instead
         return
     for name, annotation in annotations.items():
         if labels := _literal(annotation):
@@ -267,7 +267,7 @@ def implied_by_dates(check: Any, column: Column) -> bool:
         return False
     low, high = (None if end is None else column.timeline.position(end) for end in bounds)
     below = low is None or math.floor(low) <= column.lower
-    # of an open end the last unit before it
+    # an open end excludes its own unit
     last = None if high is None else math.floor(high) if closed(check)[1] else math.ceil(high) - 1
     return below and (last is None or last >= column.upper)
 
@@ -336,7 +336,7 @@ def date_column(
         return None
     zone = _zone(name, dtype, [instant for side in ends for instant, _ in side])
     stored = [[(nanoseconds(instant), closed) for instant, closed in side] for side in ends]
-    lower, upper = max(stored[0]), min(stored[1])  # of equal upper ends the open one is the narrower
+    lower, upper = max(stored[0]), min(stored[1])  # the open one of equal upper ends is narrower
     days = _holds_days(dtype) or (dtype is None and all(_is_day(value) for value, _ in (*lows, *highs)))
     unit = _unit(name, resolution, days, zone, (lower[0], upper[0]))
     size = DATE_UNITS[unit]

@@ -375,7 +375,7 @@ def _checked_bounds(
     if whole:
         lows = [(math.ceil(value) if closed else math.floor(value) + 1, True) for value, closed in lows]
         highs = [(math.floor(value) if closed else math.ceil(value) - 1, True) for value, closed in highs]
-    # Of equal ends the open one is the narrower.
+    # The open one of equal ends is narrower.
     lower, has_lower = max(lows, key=lambda end: (end[0], not end[1]), default=(None, True))
     upper, has_upper = min(highs, key=lambda end: (end[0], end[1]), default=(None, True))
     closed = has_lower and has_upper

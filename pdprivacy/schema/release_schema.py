@@ -136,12 +136,12 @@ def _index_of(axis: pd.Index[Any]) -> Any:
         level.dtype.kind in "biu" and (codes < 0).any()
         for level, codes in zip(axis.levels, axis.codes, strict=True)
     ):
-        return None  # a null among whole numbers, of which it makes whole numbers
+        return None  # pandera converts such a level to whole numbers, which have no null
     for place, name in enumerate(axis.names):
         level = axis.get_level_values(place)
         allowed = [label for label in dict.fromkeys(level.tolist()) if not is_null(label)]
         nullable = bool(level.isna().any())
-        # of labels that are objects pandera makes a Series of what pandas takes them for
+        # pandera makes a Series of labels that are objects, with the dtype that pandas infers
         dtype = None if level.dtype == object else level.dtype
         levels.append(pa.Index(dtype, pa.Check.isin(allowed), nullable=nullable, name=name))
     return levels[0] if len(levels) == 1 else pa.MultiIndex(levels)

@@ -164,7 +164,7 @@ def _uncoerced(name: Hashable, domain: Domain) -> str:
     return blank + conversion_hint(domain[name], None)
 
 
-# What failed, by column name, and the fates of faulty records that mend it; the schema as a whole and the
+# Failures by column name, and the fates of faulty records that repair them; the schema as a whole and the
 # index have keys of their own.
 _WHOLE, _INDEX = object(), object()
 _Fates: TypeAlias = frozenset[str]
@@ -287,7 +287,7 @@ def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
     check = error.check
     drops: _Fates = frozenset(["drop"])
     if isinstance(check, str):
-        # nulls and fractions make a column of integers one of doubles, which it is without them no more
+        # nulls and fractions turn a column of integers into doubles; without them it is one of integers again
         floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
         return drops if floating or check == "not_nullable" else _NO_FATE
     if check.groupby is not None:

@@ -285,7 +285,7 @@ class Quantile:
         That is: how many other steps, the least deficit they can have, and a function that finds their runs.
         """
         parts = self.parts
-        # a rank beyond all records is as far from every step as the last one, but for a number common to all
+        # a rank beyond all records is as far from every step as the last one, up to a constant
         target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
         low, high = self.quantity.low, self.quantity.high
         window = ranks.between(target // parts - reach, -(-target // parts) + reach)

@@ -165,7 +165,7 @@ class Rows:
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.held(nullable=column is not None and column.nullable)
             name = "rows" if column is None else named("count", column)
-            # where all is public there is nothing to bound: a range of one number is none
+            # where all rows are public there is nothing to bound: bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
             found.append(scalar(name, weight, moved, Fraction(1), counts=True, lower=lower, upper=upper))

@@ -211,7 +211,7 @@ class Direct:
                 each = level if free else 1 - (1 - level) / 3
                 halves[i, j] = halves[j, i] = part.tail.half(each, np.array([part.std]))
                 if not free:
-                    # what the noisy variances allow may be less than what the variances do
+                    # the noisy variances may allow less than the variances do
                     roots = [
                         (
                             noisy[k].values[0] + noisy[k].tail.half(each, np.array([noisy[k].std])),

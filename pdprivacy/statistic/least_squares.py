@@ -313,5 +313,5 @@ class _Fit:
         sample = self._sample_variance * np.maximum(squares, 0.0)
         total = noise + sample
         shares = np.stack([noise, sample]) / np.where(total > 0, total, 1.0)
-        # that of the sample is the excess kurtosis of Student's t
+        # the sample contributes the excess kurtosis of Student's t
         return np.sqrt(total), kurtosis * shares[0] ** 2 + 6 / (self.freedom - 4) * shares[1] ** 2

@@ -66,7 +66,7 @@ class Narrowed:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answer, (lower, upper) = self.inner.finish(noisy), self.ends
         lower = np.maximum(answer.lower, lower)
-        # what follows from noisy parts may contradict the bounds of the call, which are certain
+        # bounds by noisy parts may contradict the bounds of the call, which are certain
         return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
 
 
