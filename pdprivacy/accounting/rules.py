@@ -137,10 +137,11 @@ class Spent(NamedTuple):
             check_loss(item, HELD)
         if isinstance(item, ZCDP):
             return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
+        epsilons = item.epsilon if number == 1 else number * item.epsilon
         return Spent(
-            self.epsilon + number * item.epsilon,
+            self.epsilon + epsilons,
             self.delta + number * item.delta if item.delta else self.delta,
-            self.squares + number * item.epsilon**2,
+            self.squares + epsilons * item.epsilon,
             self.rho,
         )
 
