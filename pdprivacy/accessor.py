@@ -19,7 +19,7 @@ import pandas as pd
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
-from pdprivacy.hints import EXAMPLES, misuse, told, unknown
+from pdprivacy.hints import EXAMPLES, misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
@@ -194,7 +194,7 @@ class _Result(_Accessor):
 
         return released_schema(self._frame)
 
-    @told
+    @with_hints
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
 
@@ -264,7 +264,7 @@ class _Result(_Accessor):
 
         return export.latex(self._frame, note=note)
 
-    @told
+    @with_hints
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write the release to an Excel workbook: numbers, and margins of error in columns of their own.
 

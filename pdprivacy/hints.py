@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from pdprivacy.errors import ArgumentError, UnknownNameError
 
-__all__ = ["EXAMPLES", "misuse", "nearest", "told", "unknown"]
+__all__ = ["EXAMPLES", "misuse", "nearest", "unknown", "with_hints"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,8 +135,8 @@ def _example(name: str, prefix: str) -> str:
     return EXAMPLES.get(name, f"{prefix}.{name}")
 
 
-def told(function: F, prefix: str = "private.dp") -> F:
-    """The function, with the error of `misuse` where it is called by other arguments than it has."""
+def with_hints(function: F, prefix: str = "private.dp") -> F:
+    """Return the function with the error of `misuse` for calls with invalid arguments."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -22,7 +22,7 @@ from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
-from pdprivacy.hints import told
+from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
@@ -46,7 +46,7 @@ else:  # a batch makes them by name
 __all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
 
 CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
-VERBS = {name: told(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
+VERBS = {name: with_hints(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
 
 R = TypeVar("R", bound=Released)
 Priced: TypeAlias = tuple[Release[Any], Price]

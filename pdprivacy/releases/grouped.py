@@ -13,7 +13,7 @@ import pandas as pd
 from pdprivacy.domain import Column
 from pdprivacy.errors import OpaqueFrameError, ParameterError
 from pdprivacy.expressions import Transform, cut
-from pdprivacy.hints import told, unknown
+from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
@@ -470,7 +470,7 @@ VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
 for _name, _verb in VERBS_BY_GROUP.items():
     # a pipeline keeps what it released under the name of the method
     _verb.__qualname__ = f"GroupBy.{_name}"
-    setattr(GroupBy, _name, short_traceback(told(executed(_verb), _GROUPS)))
+    setattr(GroupBy, _name, short_traceback(with_hints(executed(_verb), _GROUPS)))
 
 
 def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:

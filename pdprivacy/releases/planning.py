@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy.checks import real, whole
 from pdprivacy.errors import ParameterError
-from pdprivacy.hints import told, unknown
+from pdprivacy.hints import unknown, with_hints
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
@@ -267,4 +267,4 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
 
 
 for _name, _plan in PLANS_BY_GROUP.items():
-    setattr(GroupPlans, _name, short_traceback(told(_plan, _GROUPS)))
+    setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))

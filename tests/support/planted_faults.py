@@ -334,7 +334,7 @@ FAULTS = (
     PlantedFault(
         "releases charged together counted once",
         "accounting/rules.py",
-        "            self.epsilon + number * item.epsilon,",
+        "            self.epsilon + epsilons,",
         "            self.epsilon + item.epsilon,",
         ("tests/accounting/test_rules.py::test_the_filter_is_the_inequality",),
     ),
