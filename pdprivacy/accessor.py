@@ -1,7 +1,7 @@
-"""The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
+"""Accessors: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
 
-An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
-protected frame is kept by the frame. Its methods are the functions of `pdprivacy.releases` and the row steps
+An accessor keeps no state, because pandas may make a new one at every ``df.dp``: a protected frame keeps its
+own records, declaration and budget. The methods are the functions of `pdprivacy.releases` and the row steps
 of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
 
@@ -57,7 +57,7 @@ def _method(
     *,
     executed: bool = False,
 ) -> Callable[Concatenate[Any, ...], Any]:
-    """The method of an accessor that forwards to a function, with what it is given in the first place.
+    """Return the method of an accessor that forwards to a function; its first argument is ``receiver(self)``.
 
     ``executed``: the function makes a release, and the method executes it.
     """
@@ -88,7 +88,7 @@ def _method(
 
 
 class _Late:
-    """A method that is made, and imports what it needs, when it is first asked for."""
+    """A method that is made, with its imports, at its first use."""
 
     def __init__(self, owner: type, name: str, make: Callable[[str], Callable[..., Any]]) -> None:
         self._owner, self._name, self._make = owner, name, make
@@ -234,7 +234,7 @@ class _Result(_Accessor):
     def to_markdown(self, *, note: bool = True) -> str:
         """The release as a table in Markdown, each number with its margin of error.
 
-        ``note``: whether a line below says what was released, what ± means, and the cost. See
+        ``note``: whether a line below gives the title, the meaning of ±, and the cost. See
         `pdprivacy.show.export.markdown`.
 
         >>> import pandas as pd, pdprivacy
@@ -275,7 +275,7 @@ class _Result(_Accessor):
         export.excel(self._frame, path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
+        """Plot a release with its noise, a `plan`, or a frame of the curator.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`.
 
@@ -296,7 +296,7 @@ class _OfFrame(_Accessor):
         def __getattr__(self, name: str) -> Any:
             if name in REFUSED:
                 raise refusal(name)
-            if name.startswith("_"):  # asked for by Python and by notebooks
+            if name.startswith("_"):  # looked up by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
             for kind in (DataFrameDP, ProtectedDP):  # a method of the other kind of frame raises the reason
                 if not isinstance(self, kind) and name in _public(kind):
@@ -361,7 +361,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         return protection.find(self._frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of what the budget went on.
+        """Plot the charges of the budget.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib. See
         `pdprivacy.show.plots.draw_budget`.
@@ -398,7 +398,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
         A DataFrame with a row per step: ``step``; ``stability``, the records of the result that one record
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
-        ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
+        ``cost``, the loss of the whole by releases of total ``epsilon``.
         """
         from pdprivacy.show.view import LINEAGE
 
@@ -436,10 +436,10 @@ class PlanDP(PlanMethods):
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
 
-    ``frame.dp.plot()`` draws it. What was asked, with your guesses, is in ``attrs["dp_plan"]``.
+    ``frame.dp.plot()`` draws it. The arguments, with your guesses, are in ``attrs["dp_plan"]``.
 
     Raises ParameterError for a private number of rows without ``rows``; UnknownNameError for a release that
-    cannot be planned; and what the release itself would raise, but for the budget.
+    cannot be planned; and the errors of the release itself, except those of the budget.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -540,7 +540,7 @@ def missing(name: str) -> AttributeError:
 
 
 def _of_groups(groups: Any) -> Any:
-    """The column "dp" of what pandas grouped; NotProtectedError where there is none.
+    """Return the column "dp" of a frame that pandas grouped; NotProtectedError where there is none.
 
     pandas finds the groups in the data; declared ones are there whether anybody is in them or not.
     """

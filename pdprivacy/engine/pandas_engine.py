@@ -1,7 +1,7 @@
 """The numpy path: exact sufficient statistics of declared columns, read block by block.
 
 Nothing here is private or public by itself: `pdprivacy.release` adds the noise.
-What this module promises is what the sensitivities rest on:
+The sensitivities rest on these promises of this module:
 
 - every number is clamped to its declared bounds and put on a grid at every read,
   whatever was validated before; a null is left out, never imputed;
@@ -77,7 +77,7 @@ class PandasEngine:
         return self.rows - int(nulls(self._frame[column.name]).sum())
 
     def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:  # noqa: ARG002
-        """Return no answers: what is in memory is read statistic by statistic."""
+        """Return no answers: a frame in memory is read statistic by statistic."""
         return {}
 
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
@@ -260,7 +260,7 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
     # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
     width = min(max(BLOCK, 3 * size), max(rows, 1))
     buffer = np.empty(width, dtype=np.intp)
-    # codes are put together in the narrowest type that holds them: several times as fast
+    # codes are combined in the narrowest type that holds them, which is several times as fast
     narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
     scratch = np.empty(min(BLOCK, width), dtype=narrow)
     for start in range(0, rows, width):
@@ -287,7 +287,7 @@ def _stored(coders: Sequence[Coder]) -> list[Coder]:
 
 
 def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[Any]) -> None:
-    """Write the place of each row in the table of stored codes, of which -1 is the first."""
+    """Write the position of each row in the table of stored codes, of which -1 is the first."""
     offset = 0
     for axis, column in enumerate(columns):
         codes = column.codes(start, stop)
@@ -302,7 +302,7 @@ def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[A
 
 
 def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
-    """Stored cells added into declared cells, axis by axis; those without one are dropped."""
+    """Add stored cells into declared cells, axis by axis; drop stored cells without a declared one."""
     for axis, column in enumerate(columns):
         cells = column.cells
         kept = np.flatnonzero(cells >= 0)

@@ -168,7 +168,7 @@ _MAY_CHANGE = {
 
 
 def refuse_no_frame(frame: Any) -> None:
-    """Refuse what is no frame of any engine, whether other engines are installed or not."""
+    """Refuse an object that is no frame of any engine, whether other engines are installed or not."""
     if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
         return
     read = "df = pd.DataFrame(...)"
@@ -197,7 +197,7 @@ class _Asked:
     on_invalid: Fate
 
     def suit(self, source: EngineFrame, *, seeded: bool) -> None:
-        """Refuse what frames of other engines do not give."""
+        """Refuse arguments that frames of other engines do not support."""
         if seeded:
             raise ParameterError(
                 f"'rng' is for pandas frames: {source.engine} draws the records of a unit itself.",
@@ -305,7 +305,7 @@ def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
 
 
 def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
-    """The records that stay, of a frame of which pandas can choose records."""
+    """Return the selected records of a frame, if pandas can select records of its types."""
     if stay.all():
         return frame
     try:
@@ -380,7 +380,7 @@ def _of_engine(
 
 
 def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
-    """The frame with numbers in the place of dates; what else it holds stays in the engine."""
+    """Return the frame with numbers in place of dates; all other columns stay in the engine."""
     from pdprivacy.engine_narwhals import Piecewise
 
     dates = Domain(tuple(column for column in domain.columns if column.timeline is not None))

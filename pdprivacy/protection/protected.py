@@ -52,7 +52,7 @@ class Keeper(Protocol):
         """Refuse a method of the frame whose result cannot be kept."""
 
     def keep(self, release: Any, asked: Any, make: Callable[[str], Any]) -> Any:
-        """The kept answer of an equal release, or what ``make`` makes of an id."""
+        """Return the kept answer of an equal release, or the result of ``make`` for a new id."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Protected:
 
     @cached_property
     def brief(self) -> tuple[str, ...]:
-        """The same in few words: a step that changes what a release costs in full, of others the name."""
+        """The steps in few words: those that change the loss of a release in full, others by name."""
         return tuple(
             step.text.partition("(")[0] if step.stability == 1 else step.text
             for step in self.lineage
@@ -145,7 +145,7 @@ class Protected:
         return self.records
 
     def refuse_elsewhere(self, method: str) -> None:
-        """Refuse what looks at records in memory, where another engine holds them."""
+        """Refuse a method that needs records in memory, where another engine holds them."""
         if self.source is not None:
             raise self._elsewhere(repr(method), self.source)
 
@@ -162,7 +162,7 @@ def lineage(protected: Protected) -> pd.DataFrame:
 
     Returns a DataFrame with a row per step: ``step``; ``stability``, the records of the result that one
     record more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
-    ``cost``: what the whole pays for releases whose epsilons add up to ``epsilon``.
+    ``cost``: the loss of the whole by releases of total ``epsilon``.
 
     Source: "The adverse effects of omitting records in differential privacy", Definition 4 and Theorem 5.1.
     """

@@ -21,7 +21,7 @@ __all__ = ["Assumption"]
 class Assumption:
     """A table of ``rows`` records without nulls, spread evenly over all cells.
 
-    ``at``: the mean of each number, or its variance where variances are asked for. By default
+    ``at``: the mean of each number, or its variance in a plan of variances. By default
     the middle of the bounds, and the variance of uniform values; covariances are zero.
     """
 

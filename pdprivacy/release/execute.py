@@ -32,7 +32,7 @@ R = TypeVar("R")
 def execute(release: Release[R], asked: Asked | None = None) -> R:
     """Charge a release, read, draw, and return the published object.
 
-    The frame of a pipeline step gives back what was stored of a release that was ``asked`` for before.
+    The frame of a pipeline step returns the stored object of a release that was ``asked`` for before.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def release_of(
     """Return the release of a statistic.
 
     ``make`` makes the pandas object of the answer of each release. Several releases come side by side in one
-    DataFrame, whatever the type of one is. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
+    DataFrame, also those of one number. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
     risk to the metadata of a single release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
@@ -207,12 +207,12 @@ def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
 
 
 def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
-    """The numbers as a Series."""
+    """Return the numbers as a Series."""
     return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
 def _by_part(price: Price) -> dict[str, Any]:
-    """The sensitivity, noise scale and share of the loss of each part by name; of a single part, a number."""
+    """Return the sensitivity, noise scale and share of each part by name; a number for a single part."""
     parts, mechanisms = price.parts, price.mechanisms
     sensitivities, scale, split = {}, {}, {}
     for part, mechanism in zip(parts, mechanisms, strict=True):
@@ -225,7 +225,7 @@ def _by_part(price: Price) -> dict[str, Any]:
 
 
 def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
-    """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
+    """Return the bounds of the values of means, which `pdprivacy.combine` needs."""
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
@@ -238,7 +238,7 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
 
 
 def public_rows(facts: Protected, call: Call) -> int | None:
-    """The number of records behind each number, where that is public."""
+    """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
     if grouped or call.weights is not None:
         return None
@@ -253,12 +253,12 @@ SUMS = "The biases of bounded numbers add up in sums and shares; they depend on 
 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:
-    """Counts as integers where the noise is."""
+    """Return counts as integers if the noise is on the integers."""
     return released.astype(np.int64) if MECHANISMS[mechanism].integer else released
 
 
 def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
-    """Counts as a Series, of integers where the noise is."""
+    """Return counts as a Series, of integers if the noise is on the integers."""
     released, errors = series(result, index, name)
     return whole_counts(released, call.request.mechanism), errors
 
@@ -267,7 +267,7 @@ def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -
 
 
 def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, ...]:
-    """The dates of the columns of a release of numbers, one per column; empty where none holds dates.
+    """Return the timelines of the columns of a release of numbers, one per column; empty without dates.
 
     Raises ParameterError for dates beside numbers, or of several time zones.
     """
@@ -289,7 +289,7 @@ def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, .
 
 
 def dated(released: R, timelines: Sequence[Timeline]) -> R:
-    """The numbers of a release as dates; one timeline per number of a Series, or per column of a frame."""
+    """Return the numbers of a release as dates; one timeline per number of a Series or column of a frame."""
     result: Any
     if isinstance(released, pd.DataFrame):
         columns = [
@@ -308,7 +308,7 @@ def dated(released: R, timelines: Sequence[Timeline]) -> R:
 
 
 def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:
-    """Numbers of one of the columns of a release as dates.
+    """Return the numbers of one column of a release as dates.
 
     Nanoseconds beside coarser resolutions are rounded down to microseconds, in which all dates can be held
     together.
@@ -323,7 +323,7 @@ def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
 
 
 def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
-    """The errors of numbers as those of dates: in seconds, and of the rounding of what is published, too.
+    """Return errors of numbers as errors of dates: in seconds, with the rounding of published dates.
 
     Bounds are in seconds since 1970.
     """
@@ -354,7 +354,7 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
 
 
 def bounds_as_text(pairs: Any, timelines: Sequence[Timeline]) -> Any:
-    """Bounds in seconds since 1970, nested in lists, as texts of dates; None stays."""
+    """Return bounds in seconds since 1970, nested in lists, as texts of dates; None stays."""
     if isinstance(pairs, list):
         return [bounds_as_text(pair, timelines) for pair in pairs]
     return None if pairs is None else Timeline(0, "s", timelines[0].zone).text(pairs)

@@ -97,7 +97,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Result:
-    """One release of a statistic: its numbers, bounded as asked, and the noisy numbers they are made of.
+    """One release of a statistic: its numbers, with the bounding of the call, and its noisy parts.
 
     ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
     declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
@@ -162,7 +162,7 @@ class Result:
         return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
 
     def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
-        """The result whose numbers are made of these."""
+        """Return the result with numbers made of these."""
         answer = transform(replace(self.answer, interval=self.interval))
         return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 

@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
 class Price:
     """The mechanisms of a release and its privacy loss, from declared facts alone.
 
-    ``times``: how many such losses are charged. ``parts``: what the noise of each mechanism is added to.
+    ``times``: the number of such losses that are charged. ``parts``: the part of each mechanism.
     """
 
     cost: Pure | Approx
@@ -57,7 +57,7 @@ class Price:
 
 
 class Task:
-    """One round of a release: what is read, and how noise is drawn.
+    """One round of a release: its reads and its draw of noise.
 
     `draw` is the only function that is given exact numbers together with a source of noise; `after` makes the
     next round of released outcomes alone.
@@ -67,7 +67,7 @@ class Task:
 
     @property
     def cost(self) -> Pure | Approx:
-        """The loss of the whole release, as it was asked for."""
+        """The requested loss of the whole release."""
         raise NotImplementedError
 
     @property
@@ -101,7 +101,7 @@ class Task:
 class Drawn:
     """The outcomes of all rounds of a release, and the charge that paid for them (None in a plan).
 
-    ``cost``: as it was asked for; the price may differ, of a secret part or by the published calibration.
+    ``cost``: the requested loss; the price may differ, for a secret part or the published calibration.
     """
 
     price: Price
@@ -132,16 +132,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[R]):
-    """A release that is asked for and not made yet.
+    """A release before its execution.
 
     Attributes
     ----------
     facts : the protected records.
-    call : what is asked of them.
+    call : the statistic and its arguments.
     label : the release as the budget lists it.
     task : the first round.
-    publish : what makes the released object of what was drawn, and the disclosure risk that the budget notes.
-    progress : whether a bar shows the rounds; None where they take long.
+    publish : from the drawn outcomes to the released object, and to the disclosure risk for the budget.
+    progress : whether a bar shows the rounds; None shows one if they take long.
     """
 
     facts: Protected = field(repr=False)
@@ -218,14 +218,14 @@ class Call:
 
 
 def labelled(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
-    """Return what is released, with the steps that led to the records."""
+    """Return the label of a release with its row steps."""
     if filters:
         text += " where " + " and ".join(f"({condition})" for condition in filters)
     return text + " after " + ", ".join(steps) if steps else text
 
 
 def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
-    """A function whose last parameter, ``**noise`` or the like, stands for these keywords of a TypedDict.
+    """Decorate a function whose last parameter, such as ``**noise``, stands for keywords of a TypedDict.
 
     The signature spells them out with their ``defaults``, in that order, the docstring explains them,
     and any other keyword is a TypeError.
@@ -261,6 +261,6 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
 
 def noised(mechanism: MechanismName) -> Callable[[F], F]:
-    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism."""
+    """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
     given = {**DEFAULTS, "mechanism": mechanism}
     return spelled(Options, {name: given.get(name) for name in Options.__annotations__})

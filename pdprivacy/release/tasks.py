@@ -40,7 +40,7 @@ HARDLY = 100 * math.log(2)
 
 
 def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Source) -> tuple[Noisy, ...]:
-    """All parts with their noise, one after the other.
+    """Return all parts with their noise, one after the other.
 
     The bounds of a part may depend on the noisy parts before it, never on exact ones.
     """
@@ -58,7 +58,7 @@ def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Sourc
 
 
 def noiseless(exact: Sequence[Whole], price: Price, request: Request) -> tuple[Noisy, ...]:
-    """All parts without noise, for a plan: of assumed numbers, never of the records."""
+    """Return all parts without noise, for a plan: of assumed numbers, never of the records."""
     noisy: list[Noisy] = []
     for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
@@ -86,7 +86,7 @@ class NoisyNumbers(Task):
         return self.statistic.reads
 
     def price(self, cost: Pure | Approx) -> Price:
-        """Return the noise of each part, and what all releases cost.
+        """Return the noise of each part, and the loss of all releases.
 
         Raises ParameterError where a mechanism does not fit, TableTooLargeError for too many numbers.
         """
@@ -131,7 +131,7 @@ class Rounds(NoisyNumbers):
         return _noisy(exact, price, self.request, source)
 
     def after(self, outcome: tuple[Noisy, ...]) -> Rounds | None:
-        """Return the next round, around what this one released."""
+        """Return the next round, around the released centres of this one."""
         if self.left == 1:
             return None
         return replace(self, statistic=self.statistic.after(outcome), left=self.left - 1)
@@ -193,7 +193,7 @@ class Selections(Task):
 
 
 def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
-    """Return the mechanism of each selection, from declared facts alone, and what takes place as events.
+    """Return the mechanism of each selection, from declared facts alone, and the events of all.
 
     Raises ParameterError where a mechanism does not fit.
     """

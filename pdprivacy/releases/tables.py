@@ -435,8 +435,8 @@ def released_risk(
     second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
 
     Neither is known of a hierarchy, whose counts have more than one noise, where no count is positive, where
-    the table is so large that the estimate would take longer than the release, or where it fails: what is
-    paid for is released, estimate or not.
+    the table is so large that the estimate would take longer than the release, or where it fails: a paid
+    release is published, with or without the estimate.
     """
     unknown, price, request = ({"dr_ha": None}, None), result.price, call.request
     if call.constraint == "hierarchy":
@@ -468,7 +468,7 @@ def released_risk(
 def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
     """Return the noise of the counts at the total loss so far; empty where the release is the only one.
 
-    Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
+    A mechanism without delta takes the spent epsilon alone. The risk of the release itself stands where
     no such noise is known: for truncated and generalized Gaussian noise.
     """
     so_far = entry.after.composed

@@ -295,7 +295,7 @@ class Part:
 
     Parameters
     ----------
-    name : what it is, for the metadata.
+    name : its name in the metadata.
     weight : its share of the loss (of all parts together: one).
     l1, l2_squared : sensitivities of the vector, in ``unit`` and its square.
     unit : what one whole number stands for, a power of two.
@@ -584,7 +584,7 @@ def largest_variance(width: float, rows: Any) -> Any:
 
 
 def matrix_bounds(values: Floats, largest: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper bounds of a covariance matrix: its variances, and what they allow the others."""
+    """Return the bounds of a covariance matrix: those of its variances, and those that they imply."""
     deviations = np.sqrt(np.clip(np.diagonal(values), 0.0, largest))
     upper = np.outer(deviations, deviations)
     lower = -upper

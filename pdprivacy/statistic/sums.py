@@ -1,4 +1,4 @@
-"""Sums, and what is made of noisy sums and a noisy count where the number of rows is private."""
+"""Sums, and statistics made of noisy sums and a noisy count where the number of rows is private."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class SharedCounts:
         return cls(tuple(counts.values()), tuple(places), tuple(readers))
 
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
-        """The counts of all records, or one per group."""
+        """Return the counts of all records, or one per group."""
         count = scope.count()
         moved = (count, count**2) if groups is None else scope.cells()
         moves = 1 if groups is None else scope.moves
@@ -188,7 +188,7 @@ def beside(ends: Sequence[Ends]) -> Ends:
 def mean_interval(
     level: float, quantity: Quantity, count: Noisy, total: Noisy, rounding: float = 0.0
 ) -> Ends:
-    """The interval of a mean, or of one per group; ``rounding`` as in `of_ratio`."""
+    """Return the interval of a mean, or of means per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     deviations = total.std, count.std
     lower, upper = of_ratio(
@@ -208,7 +208,7 @@ def product_interval(
 ) -> Ends:
     """The interval of a variance (one quantity) or covariance (two).
 
-    ``grouped``: one number per group; else of all groups that ``count`` and ``sums`` hold, together.
+    ``grouped``: one number per group; else one number over all groups of ``count`` and ``sums``.
     """
     first = quantities[0]
     shift = half_square(first.reach) * float(first.unit) ** 2 if len(quantities) == 1 else 0.0
@@ -253,7 +253,7 @@ class Variances:
     """Variances by noisy sums of centred values and of their squares, and noisy counts.
 
     A third of each column's share goes to its count, its sum and its sum of squares; half the
-    largest square is subtracted from each square, which halves what one record can do.
+    largest square is subtracted from each square, which halves the sensitivity.
     """
 
     quantities: tuple[Quantity, ...]
@@ -419,7 +419,7 @@ def covariance(
 def covariances(
     count: Noisy, first: Noisy, second: Noisy, products: Noisy, shift: float
 ) -> tuple[Floats, Floats]:
-    """The same for each group."""
+    """Return `covariance` for each group."""
     rows = np.maximum(count.values, 2.0)
     a, b = first.values, second.values
     same = first is second
