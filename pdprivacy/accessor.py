@@ -430,7 +430,7 @@ class PlanDP(PlanMethods):
     over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the 95 % margin of error. Where a
     number is made of several noisy ones, ``scale`` and the largest errors are not known, and bias and rmse
     hold to first order; of sums and shares of bounded counts they are not known, either. A column without
-    any known number is left out. Of the cells of a table with equal errors there is one row, that of the
+    any known number is left out. Among the cells of a table with equal errors there is one row, that of the
     first of them; ``cells`` is their number.
 
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:

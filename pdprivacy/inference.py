@@ -142,7 +142,7 @@ def combine(
         itself draws and spends nothing.
     rows : the records behind each number; taken from the metadata where it is public. A number, a
         released count (a Series of one number), or one per label. An effective number for a survey
-        with a design. Of a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
+        with a design. For a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
         (Kish), that its released sum of weights and the declared bounds of the weights allow: the sampling
         variance then includes the design effect of unequal weights. It is conservative; of released sums of w
         and w^2 take ``rows=sums["w"]**2 / sums["w2"]``.

@@ -57,11 +57,11 @@ class Metadata:
     sensitivity, scale : a number, or one per part of the statistic by name.
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
-        number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
+        number); a number for all, or nested lists in the shape of the values. For a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
         most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
         to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
-        them; one for all, or one per choice. Of weighted sums and means also ``rounding_per_record``
+        them; one for all, or one per choice. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
@@ -71,7 +71,7 @@ class Metadata:
     fingerprint : of the released numbers and labels.
     p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
-        the released number, and under ``worst_case`` the largest within the bounds. Of sums and shares of
+        the released number, and under ``worst_case`` the largest within the bounds. For sums and shares of
         bounded numbers they are None, and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
         these are dates.
@@ -367,7 +367,7 @@ def interval(released: Released) -> Released:
     a DataFrame gives the same with these four as the outer level of the columns. The interval
     covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
     regression, the coefficients of the population. It ends where the statistic cannot be: at the declared
-    bounds of a mean or a proportion, at -1 and 1 of a correlation. Of dates the ends are dates, and the
+    bounds of a mean or a proportion, at -1 and 1 of a correlation. For dates the ends are dates, and the
     standard error is a time.
 
     Raises

@@ -167,7 +167,7 @@ def ttest_ind(
     """Test whether a column has equal means in two populations, by released descriptions of two samples.
 
     Welch's statistic: the difference of the means by the root of its variance, of the samples and the noise.
-    Of a Boolean column the means are proportions. The samples must have no record in common.
+    For a Boolean column the means are proportions. The samples must have no record in common.
 
     first, second : of `describe`, of records by two conditions, say.
     draws : how many differences are simulated. rng : a seed or generator of the simulation.

@@ -4,9 +4,9 @@ The skeleton is made of the names and kinds of the columns of a file, and of not
 everybody knows of a column, its bounds or labels, is left blank: its author must not read it off the data.
 Hints at columns that name persons or hold dates are made of names and kinds, too.
 
-Of a CSV file the names are the first line, and a kind is what holds for every cell that is read: a number, a
+In a CSV file the names are the first line, and a kind is what holds for every cell that is read: a number, a
 truth value, or else text. Blanks do not count, and neither does whether a number is whole: one cell would
-change it for a whole column. Of a Parquet file the schema is read, and no row.
+change it for a whole column. In a Parquet file the schema is read, and no row.
 """
 
 from __future__ import annotations

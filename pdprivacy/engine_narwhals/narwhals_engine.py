@@ -287,7 +287,7 @@ class HistogramRanks:
     its ranks, and in the two bins at its ends. Nothing else is in memory: what a quantile takes depends on
     its epsilon, not on the number of rows. Wider windows are read in parts of `AT_ONCE` steps, a query each.
 
-    Bins have at most 2**20 steps. Of a frame that is computed in parts, each part gives its own: a bin
+    Bins have at most 2**20 steps. For a frame that is computed in parts, each part gives its own: a bin
     that may give more than `MANY` is counted in 2**12 smaller ones first, by another query.
 
     Parameters

@@ -117,7 +117,7 @@ def column_term(column: Column) -> Term:
 def days_between(one: Column | float, other: Column | float) -> Term:
     """The difference of two dates in days; whole where the dates of both columns are whole days.
 
-    Of a column of dates and a constant, this is the number of the constant on the timeline of the column.
+    For a column of dates and a constant, this is the number of the constant on the timeline of the column.
     """
     timelines = [side.timeline for side in (one, other) if isinstance(side, Column) and side.timeline]
     finest = min(timelines, key=lambda timeline: timeline.seconds)

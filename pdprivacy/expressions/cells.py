@@ -111,9 +111,9 @@ def double(cell: Any) -> float:
 
 
 def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | None]:
-    """The integers of a column within its bounds, and which are null; for reading only.
+    """Return the integers of a column within its bounds, and a mask of nulls; for reading only.
 
-    Of int64, or of Python integers where one is beyond it. A null holds a number within the bounds.
+    The dtype is int64, or object with Python integers where one is beyond it. A null holds a number within the bounds.
     """
     values = dense(values)
     null = nulls(values) if column.nullable else None

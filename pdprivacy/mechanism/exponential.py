@@ -112,7 +112,7 @@ class ExponentialMechanism(_Decaying):
     Its scale is 2 sensitivity / epsilon, for monotone scores sensitivity / epsilon. Epsilon-differentially
     private: between neighbours u_i / scale moves by d_i, and the logarithm of a probability by at
     most max d - min d (its own weight by d_i, the sum of all weights by a factor between exp(min d) and
-    exp(max d)). Of scores that move either way, max d - min d is at most 2 sensitivity / scale; of
+    exp(max d)). For scores that move either way, max d - min d is at most 2 sensitivity / scale; of
     monotone ones, for which all d have one sign, at most sensitivity / scale.
 
     Parameters

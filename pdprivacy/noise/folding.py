@@ -176,7 +176,7 @@ def staircase(epsilon: Fraction, width: int, step: int, size: int, source: Sourc
     1 <= step <= width, all whole; the result has shape (size,).
 
     Magnitude and sign are drawn independently, and minus zero again, so that
-    zero counts once. Of the magnitude k is geometric, an exact coin with the
+    zero counts once. The number k of the magnitude is geometric, an exact coin with the
     odds step : (width - step)·exp(-epsilon) draws the part, and the place in
     it is uniform: nothing is rejected, however small the first part is.
 

@@ -187,7 +187,7 @@ class ProtectedFrame(Opaque):
 
         ``expressions``: per new column, such as ``private["gain"] - private["loss"]``, or the same as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
-        a condition gives truth values). Of dates a difference is a number of days, and a field such as
+        a condition gives truth values). For dates a difference is a number of days, and a field such as
         ``private["joined"].dt.month`` a whole number. Functions and Series are refused: they may look at
         other records. The bounds of a new column follow from those of its columns; ``bounds`` states narrower
         public ones by column, into which values are clipped, and is needed where a denominator may be zero.
@@ -223,7 +223,7 @@ class ProtectedFrame(Opaque):
         Labels are texts such as ``"(18, 30]"``, or ``labels``. A number in no interval becomes null. A
         number of bins is refused, because pandas takes their edges from the data.
 
-        Of dates, ``freq`` ("D", "W", "M", "Q" or "Y") gives the calendar's periods between the bounds, the
+        For dates, ``freq`` ("D", "W", "M", "Q" or "Y") gives the calendar's periods between the bounds, the
         empty ones too. Labels are the texts of periods of pandas, such as ``"2020-02"``.
 
         Raises ParameterError for edges that are not increasing, labels that do not fit, a column without

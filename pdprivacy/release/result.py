@@ -99,9 +99,9 @@ class Errors:
 class Result:
     """One release of a statistic: its numbers, with the bounding of the call, and its noisy parts.
 
-    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
-    declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
-    biases of several numbers add up, and depend on the exact ones.
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: the
+    declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
+    numbers add up, and depend on the exact ones.
     """
 
     answer: Answer

@@ -461,7 +461,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
 
     Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
-    accounting in rho counts by its rho. Of a secret part: as the release has to state it; one of suppressed
+    accounting in rho counts by its rho. For a secret part: as the release has to state it; one of suppressed
     outliers may refuse a smaller one, as below `outlier_floor` nothing can be released. A budget that others
     charge, too, may have less when the release comes.
 

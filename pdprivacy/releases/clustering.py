@@ -84,7 +84,7 @@ def kmeans(
     count, clamped to the bounds; a cluster of a noisy count below 1 keeps its centre. A record with a null in
     any of the columns is left out.
 
-    The rounds share the cost equally, and how many there are does not depend on the data. Of a round,
+    The rounds share the cost equally, and how many there are does not depend on the data. In a round,
     the counts and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian
     noise: the square root), which makes the error of a centre least.
 

@@ -88,7 +88,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     Parameters
     ----------
     frame : a raw frame of any engine that `protect` takes.
-    schema : as of `protect`. Of pandas frames the checks of pandera are run, too.
+    schema : as of `protect`. For pandas frames the checks of pandera are run, too.
 
     Returns
     -------

@@ -390,7 +390,7 @@ def mode(
 ) -> Release[pd.DataFrame]:
     """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
 
-    One selection per group for one charge: a record more or less moves the counts of one group alone. Of a
+    One selection per group for one charge: a record more or less moves the counts of one group alone. For a
     group without records any label is equally likely. Returns a DataFrame of keys by columns.
     """
     facts, keys = groups._protected, groups.keys
@@ -414,7 +414,7 @@ def quantile(
 ) -> Release[pd.DataFrame]:
     """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
 
-    One selection per group for one charge: a record more or less moves the ranks of one group alone. Of a
+    One selection per group for one charge: a record more or less moves the ranks of one group alone. For a
     group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove"; twice
     that under "replace_one", where a record may leave a group and come to another one.
 

@@ -82,7 +82,7 @@ def partition(
     Parameters
     ----------
     by : a column with declared labels, or with bins.
-    epsilon, delta : the budget of each group. Of a secret part with ``spend="noise"`` they are what is paid
+    epsilon, delta : the budget of each group. For a secret part with ``spend="noise"`` they are what is paid
         for, and each group has the larger loss that this allows.
     release_id : as of a release.
 

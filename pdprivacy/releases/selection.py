@@ -98,7 +98,7 @@ def mode(
 
     Only the labels are released, no counts: the error depends on the logarithm of the number of labels.
     The count of the label is, with 95 % probability, at most ``attrs["dp"]["error"]["below_best"]`` below
-    the largest one. Of several labels with the largest count it may be any.
+    the largest one. Among several labels with the largest count it may be any.
 
     Sensitivity 1 per count. Under "add_remove" all counts move the same way, which takes half the noise.
 
@@ -361,12 +361,12 @@ def min(  # noqa: A001
     """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
 
     One record decides a minimum, so no private number is sure to be near it. What is released is a number
-    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Of r records or more, at least one is
+    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
     up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
     of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
     nearly as many, do not outweigh those near the rank.
 
-    Of fewer than r records all numbers from the largest record to the other bound are equally likely, and
+    For fewer than r records all numbers from the largest record to the other bound are equally likely, and
     likelier than the others. So r is not above half of the records that are publicly there. Where that cut
     it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
     2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
@@ -500,11 +500,11 @@ def _attach(
 
 
 def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float, dict[str, Any]]:
-    """The sensitivity and the scale of a choice, and what is known of its error.
+    """Return the sensitivity and the scale of a choice, and the known facts of its error.
 
-    ``below_best``: how far the score of each selected candidate is below the best one left, at most, with
-    `LEVEL`. Of a minimum or maximum also how many records from the end it is looked for, whether that is less
-    than outweighs what lies beyond all records, and the step and the width of the grid of its values.
+    ``below_best``: the largest distance of a selected score from the best one left, at `LEVEL`. A minimum or
+    maximum adds its rank from the end, whether that was cut below the rank that outweighs the numbers beyond
+    all records, and the step and the width of the grid of its values.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     error: dict[str, Any] = {}

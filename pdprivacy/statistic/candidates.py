@@ -33,7 +33,7 @@ FARTHEST = 2**40
 def ladder(column: Column, method: str) -> Quantity:
     """The numbers that a quantile of ``column`` can be: about 2**30 steps between its bounds.
 
-    Of integers and truth values, every whole number between them, where these are at most as many.
+    For integers and truth values, every whole number between them, where these are at most as many.
     """
     lower, upper = column.bounds(method)
     if column.kind == "float":

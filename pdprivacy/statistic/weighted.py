@@ -240,7 +240,7 @@ class Weighted:
 def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:
     """The least effective number of records of these totals of weights, at least 1 and up to ``most``.
 
-    The effective number of n records is (sum of w)^2 / (sum of w^2). Of weights in [a, b],
+    The effective number of n records is (sum of w)^2 / (sum of w^2). For weights in [a, b],
     (w - a) (w - b) <= 0, so that the sum of squares is at most (a + b) W - n a b, W the sum of the weights.
     Without a known n it is at most b W, which is the same for the fewest records, W / b. Noise can raise the
     total above what so many records weigh, so that a public number of records, ``most``, is a limit, too.

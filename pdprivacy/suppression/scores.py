@@ -67,7 +67,7 @@ def outlier_scores(
     has 2**26 steps for one column, 2**25 for up to four, and half as many for each four times more; the
     distance of two records is at most three of them off.
 
-    Numbers outside the bounds are clipped to them. Of up to 2**24 records the scores are the doubles next to
+    Numbers outside the bounds are clipped to them. For up to 2**24 records the scores are the doubles next to
     the means of the distances on the grid, so that they are off by 2**-54 at most; of more, up to 2**33
     numbers, or 2**27 records for "euclidean", by less than 2**-51. Equal records have equal scores.
 
