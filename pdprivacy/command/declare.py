@@ -1,7 +1,7 @@
 """A declaration to fill in: ``python -m pdprivacy declare data.csv > schema.py``.
 
-The skeleton is made of the names and kinds of the columns of a file, and of nothing else in it. What
-everybody knows of a column, its bounds or labels, is left blank: its author must not read it off the data.
+The skeleton is made of the names and kinds of the columns of a file, and of nothing else in it. Public facts
+of a column, its bounds or labels, are left blank: the author must not read them off the data.
 Hints at columns that name persons or hold dates are made of names and kinds, too.
 
 In a CSV file the names are the first line, and a kind is what holds for every cell that is read: a number, a
@@ -110,13 +110,13 @@ schema = pa.DataFrameSchema(
     {{
 '''
 _CSV = """\
-What it tells of the data is the first line of the file, and of each column whether it holds numbers,
-truth values, or else text, in {which}. That depends on the cells: one word makes a column of
+This declaration reveals the first line of the file, and the kind of each column (numbers, truth values,
+or else text) in {which}. The kind depends on the cells: one word makes a column of
 numbers text. So check the kinds, too, and write what each column is meant to hold: float takes whole
 numbers and fractions ("Int64" whole numbers alone, each then a cell of a table). Blanks and fractions
 change nothing here. A date is text."""
 _PARQUET = """\
-What it tells of the data is the schema of a Parquet file: names and types. No row was read.
+This declaration reveals the schema of a Parquet file: names and types. No row was read.
 Whole numbers are "Int64", which takes blanks, too."""
 
 _BOUNDS = "[pa.Check.ge(...), pa.Check.le(...)]"

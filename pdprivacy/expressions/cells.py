@@ -113,7 +113,8 @@ def double(cell: Any) -> float:
 def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | None]:
     """Return the integers of a column within its bounds, and a mask of nulls; for reading only.
 
-    The dtype is int64, or object with Python integers where one is beyond it. A null holds a number within the bounds.
+    The dtype is int64, or object with Python integers where one is beyond it. A null holds
+    a number within the bounds.
     """
     values = dense(values)
     null = nulls(values) if column.nullable else None
