@@ -13,6 +13,7 @@ import importlib as _importlib
 import importlib.util as _util
 import sys as _sys
 import typing as _typing
+import warnings as _warnings
 
 import pandas as _pd
 
@@ -95,7 +96,7 @@ else:  # a type checker would take any name for one that is there
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
             short_functions(_sys.modules[__name__], [name])
             return globals()[name]
-        if not name.startswith("_") and _util.find_spec(f"pdprivacy.{name}") is not None:
+        if name.isidentifier() and name[0] != "_" and _util.find_spec(f"pdprivacy.{name}") is not None:
             return _importlib.import_module(f"pdprivacy.{name}")
         raise _importlib.import_module("pdprivacy.accessor").missing(name)
 
@@ -111,8 +112,11 @@ class _FirstUse:
         return (owner if thing is None else thing).dp
 
 
-for _kind in (_pd.DataFrame, _pd.Series, _pd.api.typing.DataFrameGroupBy, _pd.api.typing.SeriesGroupBy):
-    setattr(_kind, "dp", _FirstUse())  # noqa: B010  (it has no such attribute yet)
+if "pdprivacy.accessor" not in _sys.modules:  # a reload leaves the accessors in their place
+    for _kind in (_pd.DataFrame, _pd.Series, _pd.api.typing.DataFrameGroupBy, _pd.api.typing.SeriesGroupBy):
+        if type(vars(_kind).get("dp")).__name__ not in ("NoneType", "_FirstUse"):
+            _warnings.warn(f"pdprivacy replaces the attribute 'dp' of {_kind.__name__}.", stacklevel=2)
+        setattr(_kind, "dp", _FirstUse())  # noqa: B010  (type checkers know no such attribute)
 if "IPython" in _sys.modules:
     from pdprivacy.show.pages import register_where_running as _show
 

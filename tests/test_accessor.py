@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -358,6 +360,34 @@ def test_every_frame_has_the_accessor():
     assert isinstance(pd.Series(dtype=float).dp, SeriesDP)
     assert pd.DataFrame.dp is DataFrameDP
     assert pd.Series.dp is SeriesDP
+
+
+LOADED = {
+    "a reload before the first use": "importlib.reload(pdprivacy)",
+    "a reload": "pd.DataFrame().dp; importlib.reload(pdprivacy)",
+    "another import": "pd.DataFrame().dp; del sys.modules['pdprivacy']; import pdprivacy",
+}
+
+
+@pytest.mark.parametrize("code", LOADED.values(), ids=LOADED)
+def test_the_accessor_survives(code):
+    code = f"import importlib, sys, pandas as pd, pdprivacy; {code}; print(type(pd.DataFrame().dp).__name__)"
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "DataFrameDP", done.stderr
+
+
+def test_another_accessor_called_dp_is_replaced_with_a_warning():
+    code = "import pandas as pd; pd.DataFrame.dp = 1; import pdprivacy; print(pd.DataFrame.dp.__name__)"
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "DataFrameDP", done.stderr
+    assert "UserWarning: pdprivacy replaces the attribute 'dp' of DataFrame." in done.stderr
+
+
+def test_the_package_has_no_attribute_that_is_no_name():
+    assert not hasattr(pdprivacy, "mean.age")
+    assert not hasattr(pdprivacy, "")
 
 
 def test_an_accessor_keeps_no_state(private):
