@@ -147,10 +147,14 @@ def dr_ha(
         )
         return _simulated(found, asked.by, index, many=many, each_cell=average is None)
     risks = asked.count().risks(noises, average, progress)
+    return _exact(risks, asked.by, index, many=many, each_cell=average is None)
+
+
+def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
     name = f"dr_ha ({MARK})"
-    if average is not None:
+    if not each_cell:
         return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
-    cells = cell_index(asked.by, "dr_ha")
+    cells = cell_index(by, "dr_ha")
     if not many:
         return pd.Series(risks[0], index=cells, name=name)
     return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))

@@ -142,12 +142,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     refuse_dates(name, engine, declared, nullable=column.nullable)
     _refuse_unread(name, kind, declared, given)
     if kind not in ("float", "integer"):
-        for key in ("bounds", "bins"):
-            if key in given:
-                raise DeclarationError(
-                    f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
-                    declaration_hint(name, "float", "bounds"),
-                )
+        _refuse_numeric(name, kind, given)
         lower = upper = bins = None
         categories = given.get("categories", _checked_labels(name, kind, dtype, checks))
     else:
@@ -169,6 +164,16 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         role=given.get("role"),
         public_bounds=confirmed,
     )
+
+
+def _refuse_numeric(name: Hashable, kind: str, given: Mapping[str, Any]) -> None:
+    """Refuse bounds and bins of a column that is not numeric."""
+    for key in ("bounds", "bins"):
+        if key in given:
+            raise DeclarationError(
+                f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
+                declaration_hint(name, "float", "bounds"),
+            )
 
 
 def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
