@@ -89,7 +89,7 @@ else:  # a type checker would take any name for one that is there
     }
 
     def __getattr__(name):
-        """What is imported when it is first asked for: public names, and modules of the package."""
+        """Import a public name or a module of the package when it is first used."""
         if name in _HOMES:
             from pdprivacy.show.tracebacks import short_functions
 

@@ -1,7 +1,7 @@
-"""The surface: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
+"""Accessors: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
 
-An accessor keeps no state, because pandas may make a new one at every ``df.dp``: what stands behind a
-protected frame is kept by the frame. Its methods are the functions of `pdprivacy.releases` and the row steps
+An accessor keeps no state, because pandas may make a new one at every ``df.dp``: a protected frame keeps its
+own records, declaration and budget. The methods are the functions of `pdprivacy.releases` and the row steps
 of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
 
@@ -19,7 +19,7 @@ import pandas as pd
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
-from pdprivacy.hints import EXAMPLES, misuse, told, unknown
+from pdprivacy.hints import EXAMPLES, misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
@@ -52,12 +52,12 @@ PLANNED = tuple(
 
 def _method(
     function: Callable[..., Any],
-    given: Callable[[Any], Any],
+    receiver: Callable[[Any], Any],
     prefix: str = "private.dp",
     *,
     executed: bool = False,
 ) -> Callable[Concatenate[Any, ...], Any]:
-    """The method of an accessor that forwards to a function, with what it is given in the first place.
+    """Return the method of an accessor that forwards to a function; its first argument is ``receiver(self)``.
 
     ``executed``: the function makes a release, and the method executes it.
     """
@@ -68,11 +68,11 @@ def _method(
         handled = sys.exc_info()[1]
         try:
             try:
-                first = given(self)
-                answer = function(first, *args, **kwargs)
-                return gate.execute(answer, Asked(function, (first, *args), kwargs)) if executed else answer
+                first = receiver(self)
+                result = function(first, *args, **kwargs)
+                return gate.execute(result, Asked(function, (first, *args), kwargs)) if executed else result
             except TypeError:
-                wrong = misuse(function.__name__, known, (self, *args), kwargs, prefix)
+                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
                 if wrong is None:
                     raise
                 raise wrong from None
@@ -83,13 +83,13 @@ def _method(
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    known = signature.replace(parameters=[itself, *parameters])
-    method.__signature__ = known  # type: ignore[attr-defined]
+    complete = signature.replace(parameters=[itself, *parameters])
+    method.__signature__ = complete  # type: ignore[attr-defined]
     return method
 
 
 class _Late:
-    """A method that is made, and imports what it needs, when it is first asked for."""
+    """A method that is made, with its imports, at its first use."""
 
     def __init__(self, owner: type, name: str, make: Callable[[str], Callable[..., Any]]) -> None:
         self._owner, self._name, self._make = owner, name, make
@@ -106,7 +106,7 @@ def _public(kind: type) -> list[str]:
 
 
 class _Accessor:
-    """What the accessors of all kinds of frames share."""
+    """Base class of the accessors of all kinds of frames."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -123,22 +123,22 @@ class _Accessor:
         return pages.html(self._frame, self._standing())
 
     def _standing(self) -> Standing | PrivacyError:
-        """What stands behind a protected frame, as far as it may be shown; or why nothing does."""
+        """The public facts behind a protected frame, or the error that says why there are none."""
         raise NotImplementedError
 
 
 @short_tracebacks
 class _Result(_Accessor):
-    """What every released object can say about itself."""
+    """Base class of the accessors of released objects."""
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
         from pdprivacy.show.view import recognized
 
-        what, own = recognized(self._frame).what, set(super().__dir__())
-        offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(what, [])
-        raw = {"check", "protect"} & own if what == "other" else set()
-        return sorted({name for name in own if name.startswith("_")} | {*offered} | raw)
+        kind, names = recognized(self._frame).what, set(super().__dir__())
+        offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(kind, [])
+        raw = {"check", "protect"} & names if kind == "other" else set()
+        return sorted({name for name in names if name.startswith("_")} | {*offered} | raw)
 
     def _standing(self) -> Standing | PrivacyError:
         try:
@@ -153,7 +153,7 @@ class _Result(_Accessor):
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
-        """Whether the numbers and labels are still those that were released.
+        """Return whether the numbers and labels are still those that were released.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -195,7 +195,7 @@ class _Result(_Accessor):
 
         return released_schema(self._frame)
 
-    @told
+    @with_hints
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
 
@@ -235,7 +235,7 @@ class _Result(_Accessor):
     def to_markdown(self, *, note: bool = True) -> str:
         """The release as a table in Markdown, each number with its margin of error.
 
-        ``note``: whether a line below says what was released, what ± means, and the cost. See
+        ``note``: whether a line below gives the title, the meaning of ±, and the cost. See
         `pdprivacy.show.export.markdown`.
 
         >>> import pandas as pd, pdprivacy
@@ -265,7 +265,7 @@ class _Result(_Accessor):
 
         return export.latex(self._frame, note=note)
 
-    @told
+    @with_hints
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write the release to an Excel workbook: numbers, and margins of error in columns of their own.
 
@@ -276,7 +276,7 @@ class _Result(_Accessor):
         export.excel(self._frame, path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of what was released, with its noise, of a `plan`, or of a frame of the curator.
+        """Plot a release with its noise, a `plan`, or a frame of the curator.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`.
 
@@ -290,16 +290,16 @@ class _Result(_Accessor):
 
 @short_tracebacks
 class _OfFrame(_Accessor):
-    """What the accessors of raw, released and protected frames share: errors for what they do not have."""
+    """Base class of the accessors of frames: errors for methods that they do not have."""
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
         def __getattr__(self, name: str) -> Any:
             if name in REFUSED:
                 raise refusal(name)
-            if name.startswith("_"):  # asked for by Python and by notebooks
+            if name.startswith("_"):  # looked up by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            for kind in (DataFrameDP, ProtectedDP):  # what the other kind of frame has tells why not this one
+            for kind in (DataFrameDP, ProtectedDP):  # a method of the other kind of frame raises the reason
                 if not isinstance(self, kind) and name in _public(kind):
                     return getattr(kind(self._frame), name)
             raise unknown(type(self).__name__, name, _offered())
@@ -331,7 +331,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
 class DataFrameDP(_OfFrame, _Result):
     """Differential privacy for a DataFrame that is not protected.
 
-    A raw frame offers `check` and `protect`, a released one what it says about itself: `metadata`, `verify`,
+    A raw frame offers `check` and `protect`, a released one its own methods: `metadata`, `verify`,
     `interval`, `schema` and `plot`; `save` and, for readers, `to_frame`, `to_markdown`, `to_latex` and
     `to_excel`.
 
@@ -362,7 +362,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         return protection.find(self._frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture of what the budget went on.
+        """Plot the charges of the budget.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib. See
         `pdprivacy.show.plots.draw_budget`.
@@ -385,12 +385,12 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
     @property
     def budget(self) -> Budget:
-        """What was spent on what, and what is left."""
+        """The budget: its charges, and what is left."""
         return self._protected().budget
 
     @property
     def domain(self) -> Domain:
-        """What is declared about each column."""
+        """The declaration of each column."""
         return self._protected().domain
 
     @property
@@ -399,23 +399,23 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
         A DataFrame with a row per step: ``step``; ``stability``, the records of the result that one record
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
-        ``cost``, what the whole pays for releases whose epsilons add up to ``epsilon``.
+        ``cost``, the loss of the whole by releases of total ``epsilon``.
         """
         from pdprivacy.show.view import LINEAGE
 
-        found = protection.lineage(self._protected())
-        found.attrs[KEY] = dict(LINEAGE)
-        return found
+        steps = protection.lineage(self._protected())
+        steps.attrs[KEY] = dict(LINEAGE)
+        return steps
 
     @property
     def plan(self) -> PlanDP:
-        """How far off a release would be, as ``plan.mean(...)``; see `PlanDP`."""
+        """Errors of releases before they are made, as in ``plan.mean(...)``; see `PlanDP`."""
         return PlanDP(self._protected().admitted("plan"))
 
 
 @short_tracebacks
 class PlanDP(PlanMethods):
-    """How far off releases would be, for several ``epsilon`` and ``bounding``; nothing is read or charged.
+    """Errors of planned releases, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
     Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
@@ -431,16 +431,16 @@ class PlanDP(PlanMethods):
     over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the 95 % margin of error. Where a
     number is made of several noisy ones, ``scale`` and the largest errors are not known, and bias and rmse
     hold to first order; of sums and shares of bounded counts they are not known, either. A column without
-    any known number is left out. Of the cells of a table with equal errors there is one row, that of the
+    any known number is left out. Among the cells of a table with equal errors there is one row, that of the
     first of them; ``cells`` is their number.
 
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
 
-    ``frame.dp.plot()`` draws it. What was asked, with your guesses, is in ``attrs["dp_plan"]``.
+    ``frame.dp.plot()`` draws it. The arguments, with your guesses, are in ``attrs["dp_plan"]``.
 
     Raises ParameterError for a private number of rows without ``rows``; UnknownNameError for a release that
-    cannot be planned; and what the release itself would raise, but for the budget.
+    cannot be planned; and the errors of the release itself, except those of the budget.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -504,20 +504,20 @@ for _name in PLANNED:
 
 @short_tracebacks
 class SeriesDP(_Result):
-    """Differential privacy for a Series: what a released one says about itself."""
+    """Differential privacy for a released Series: its metadata, errors, files and plots."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             if name in _offered():
-                of = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
+                frame = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
                 raise NotProtectedError(
-                    f"{name!r} is a method of {of}, not of a Series.", self._instead(name)
+                    f"{name!r} is a method of {frame}, not of a Series.", self._instead(name)
                 )
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _instead(self, name: str) -> str:
-        """What to write for a method of frames; the name of a Series may be the label of a row."""
+        """A valid call in place of a method of frames; the name of a Series may be the label of a row."""
         if name == "protect":
             return "private = df.dp.protect(schema, epsilon=1.0) of the whole frame, once"
         if name == "check":
@@ -541,7 +541,7 @@ def missing(name: str) -> AttributeError:
 
 
 def _of_groups(groups: Any) -> Any:
-    """The column "dp" of what pandas grouped; NotProtectedError where there is none.
+    """Return the column "dp" of a frame that pandas grouped; NotProtectedError where there is none.
 
     pandas finds the groups in the data; declared ones are there whether anybody is in them or not.
     """
@@ -557,7 +557,7 @@ def _register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
     for kind in (pd.DataFrame, pd.Series):
         if "dp" in vars(kind):
-            delattr(kind, "dp")  # what stood there until its first use
+            delattr(kind, "dp")  # the placeholder until the first use
     pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
     pd.api.extensions.register_series_accessor("dp")(SeriesDP)
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]

@@ -1,4 +1,4 @@
-"""What the cells of a column are, by the type of the column, and which types suit a declaration.
+"""Types of cells, as the type of a column gives them, and the types that suit a declaration.
 
 A reader of files gives a column one type in the light of all of its cells: one word makes a column of
 numbers text, one complex number makes it complex. What a single record did there to all others is no fault
@@ -40,7 +40,7 @@ CATEGORIES = "categories of "
 
 
 def cell_type_name(cell: object) -> str:
-    """What a label or a cell is.
+    """Return the name of the type of a label or cell.
 
     >>> cell_type_name(3), cell_type_name("a"), cell_type_name(True)
     ('numbers', 'text', 'truth values')
@@ -63,7 +63,7 @@ def cell_type_name(cell: object) -> str:
 
 
 def pandas_type_name(dtype: Any) -> str | None:
-    """What a pandas column of this dtype holds; None for objects, which may be anything."""
+    """Return the name of the type of cells in a pandas column; None for objects, which may be anything."""
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories_of(pandas_type_name(dtype.categories.dtype))
     if isinstance(dtype, pd.SparseDtype):
@@ -81,7 +81,7 @@ def pandas_type_name(dtype: Any) -> str | None:
 
 
 def arrow_type_name(kind: Any) -> str | None:
-    """What a column of this type of Arrow holds; None where it holds nulls alone."""
+    """Return the name of the type of cells in an Arrow column; None where it holds nulls alone."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -111,7 +111,7 @@ def _categories_of(held: str | None) -> str | None:
 
 
 def label_types(column: Column) -> frozenset[str] | None:
-    """What cells of a column of labels may be, None where no labels are declared: anything.
+    """Return the types of cells that suit a column of labels; None, any type, without declared labels.
 
     True equals 1: each is a label of columns of the other.
     """
@@ -162,7 +162,7 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether a pandas column of this dtype holds floats, as they are or as categories."""
+    """Return whether a pandas column of this dtype holds floats, as they are or as categories."""
     if isinstance(dtype, pd.CategoricalDtype):
         return is_float(dtype.categories.dtype)
     return is_float(dtype.subtype) if isinstance(dtype, pd.SparseDtype) else dtype.kind == "f"
@@ -178,14 +178,14 @@ def _suits(column: Column, held: str) -> bool:
 
 
 def declared_as(column: Column) -> str:
-    """What its cells have to be: the kind, or what the declared labels are."""
+    """Return the declared type of the cells: the kind of the column, or the types of its labels."""
     if column.kind != "category" or column.categories is None:
         return column.noun
     return " or ".join(dict.fromkeys(map(cell_type_name, column.categories)))
 
 
 def _date_hint(at: str, zone: str | None, held: str | None) -> str:
-    """How a column becomes one of dates with the declared time zone."""
+    """Return code that converts a column to dates with the declared time zone."""
     if zone is not None and held in (TIMES, DAYS):
         return f"{at} = pd.to_datetime({at}).dt.tz_localize({zone!r}), the time zone of its clock."
     if zone is None and held == ZONED:
@@ -195,7 +195,7 @@ def _date_hint(at: str, zone: str | None, held: str | None) -> str:
 
 
 def conversion_hint(column: Column, held: str | None) -> str:
-    """How a column of pandas becomes what is declared, one record at a time; ``held`` is None of objects."""
+    """Return code that converts a pandas column to its declared type; ``held`` is None for objects."""
     at = f"df[{column.name!r}]"
     if column.timeline is not None:
         return _date_hint(at, column.timeline.zone, held)

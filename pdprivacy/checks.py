@@ -117,7 +117,7 @@ def fractions(*, width: Any = None, **given: Any) -> None:
 
 
 def finite(value: Any) -> bool:
-    """Whether a number is finite as a float."""
+    """Return whether a number is finite as a float."""
     try:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond the largest float
@@ -136,7 +136,7 @@ def flag(value: Any, name: str) -> bool:
 
 
 def function(value: T, name: str) -> T:
-    """What can be called.
+    """Return a function; refuse any other object.
 
     >>> function(len, "keep") is len
     True
@@ -158,7 +158,7 @@ def instance(value: Any, of: type[T], name: str, hint: str | None = None) -> T:
 
 
 def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
-    """The items of a list, or of whatever else can be gone through.
+    """Return the items of an iterable as a list.
 
     >>> items((1, 2), "weights")
     [1, 2]
@@ -259,7 +259,7 @@ def check_name(name: Any, argument: str) -> str:
 
 
 def is_null(value: Any) -> bool:
-    """Whether the value stands for no value: None, NaN, NA or NaT."""
+    """Return whether the value stands for no value: None, NaN, NA or NaT."""
     if value is None:
         return True
     try:
@@ -273,7 +273,7 @@ def is_null(value: Any) -> bool:
 
 
 def has_hash(value: object) -> bool:
-    """Whether the value can be a key."""
+    """Return whether the value can be a key."""
     try:
         hash(value)
     except TypeError:

@@ -13,7 +13,7 @@
 Every fate but "refused" looks at one record alone, so it is a transform that a later privacy guarantee may
 rest on. Errors name columns and faults, never a value.
 
-A wrong type is none of single records: it was chosen, by whoever read the file, in the light of all cells,
+A wrong type is no fault of single records: the reader of the file chose it in the light of all cells,
 and one of them decided for the others. A column that has a type is judged by it as a whole, and no cell is
 looked at (`pdprivacy.cell_types`). A column of objects has none. It is refused where any cell is not of the
 declared kind, or is of a type that no declared label has: readers that work in pieces leave numbers in one
@@ -114,7 +114,7 @@ class FaultyCells:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many cells of a column have each fault; ``faulty``: have any."""
+    """Number of cells of a column with each fault; ``faulty``: with any fault."""
 
     null: int = 0
     outside: int = 0
@@ -139,7 +139,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How many faults of each kind the declared columns have, of a frame or of its pieces added up.
+    """Number of faults of each kind in each declared column, of a frame or summed over its pieces.
 
     ``dropped``: records with a fault that may not stay.
     """
@@ -321,7 +321,7 @@ def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
 
 
 def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
-    """Which records of a frame, or of a piece of one, have no fault, shape ``(len(frame),)``."""
+    """Return a mask of the records of a frame, or a piece of one, without faults, ``(len(frame),)``."""
     return ~_dropped(faulty_cells(frame, domain), len(frame))
 
 
@@ -451,7 +451,7 @@ _TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
 
 
 def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
-    """Which cells are declared labels: by hash and equality, as the engine looks them up."""
+    """Return a mask of the declared labels, compared by hash and equality, as the engine does."""
     places = places_of(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
         held = np.array([*(place_of(label, places) for label in values.cat.categories), -1]) >= 0
@@ -468,7 +468,7 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
 
 
 def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:
-    """Which unknown cells are of a type that no declared label has; none where the column has a type."""
+    """Return a mask of the unknown cells whose type no declared label has; all False for a typed column."""
     found = np.zeros(len(values), dtype=bool)
     suitable = label_types(column)
     if suitable is not None and pandas_type_name(values.dtype) is None:
@@ -502,7 +502,7 @@ def _clipped(cells: FaultyCells) -> pd.Series[Any]:
 
 
 def _holds(dtype: Any, bound: Any) -> bool:
-    """Whether a column of this dtype takes in exactly this number, cell by cell."""
+    """Return whether a column of this dtype takes in exactly this number, cell by cell."""
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
         return True
     plain = getattr(dtype, "numpy_dtype", dtype)

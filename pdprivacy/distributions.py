@@ -345,7 +345,7 @@ class Stairs(Distribution):
         """Return the mass beyond ``t`` on one side."""
         stair, part = self._place(np.asarray(t, dtype=np.float64))
         r, g = self._ratio, self.gamma
-        # what is left of the stair, and the stairs after it: a share r of the whole
+        # the rest of the stair, and the stairs after it: a share r of the whole
         rest = np.maximum(g - part, 0.0) + r * np.minimum(1 - part, 1 - g)
         share = -math.expm1(-self.epsilon) * rest / self._whole + r
         return np.asarray(np.exp(-self.epsilon * stair) * share / 2)

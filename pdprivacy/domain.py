@@ -1,4 +1,4 @@
-"""What is declared about each column: bounds, categories, bins, nulls and role; plain frozen values.
+"""The declaration of each column: bounds, categories, bins, nulls and role; plain frozen values.
 
 A domain holds declared facts only, so everything in it may be printed. It knows
 nothing of pandera (`pdprivacy.schema` reads one) and nothing of the data.
@@ -42,7 +42,7 @@ MAX_INTEGER_CELLS = 1000
 """A bounded integer column with at most so many values has one cell per value."""
 
 DATE_METHODS = frozenset(["mean", "median", "quantile", "min", "max", "bins"])
-"""What is released of dates; "bins" are how engines read them."""
+"""Methods that accept columns of dates; "bins" is the name under which engines read them."""
 
 _DTYPES: dict[str, str] = {"float": "float", "integer": "int", "boolean": "bool", "category": "str"}
 
@@ -70,7 +70,7 @@ def declaration_hint(
 
 
 def _is_list(value: Any) -> bool:
-    """Whether it is many values: an array of no dimension is one."""
+    """Return whether it is many values: an array of no dimension is one."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return hasattr(value, "__iter__") and not isinstance(value, str)
@@ -85,7 +85,7 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
 
 
 class _Kept:
-    """What a release reads of a column many times; no field of it."""
+    """Cached values of a column, which are no fields of it."""
 
     __slots__ = ("_ends", "_labels")
     _ends: tuple[float, float]

@@ -110,7 +110,7 @@ def kind(value: object) -> str:
 
 
 def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
-    """Refuse with a ParameterError what is none of the known names.
+    """Refuse an unknown name with a ParameterError.
 
     >>> check_one_of("average", "cells", ("cells", "records", None))
     """
@@ -158,11 +158,11 @@ class ParameterError(PrivacyError, ValueError):
 
 
 class ArgumentError(PrivacyError, TypeError):
-    """A call lacks an argument, or has one that there is not; nothing was charged."""
+    """A call lacks an argument, or has an unknown one; nothing was charged."""
 
 
 class UnknownNameError(PrivacyError, AttributeError):
-    """Nothing of this name is offered."""
+    """The name is unknown."""
 
 
 class DeclarationError(PrivacyError, ValueError):
@@ -250,7 +250,7 @@ class InvalidDataWarning(UserWarning):
 
 
 class OmissionWarning(UserWarning):
-    """Records are left out in the hope of more privacy, or of less noise, where that is a loss."""
+    """Leaving out records costs accuracy here, and gains nothing in privacy or noise."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from pdprivacy.errors import ArgumentError, UnknownNameError
 
-__all__ = ["EXAMPLES", "misuse", "nearest", "told", "unknown"]
+__all__ = ["EXAMPLES", "misuse", "nearest", "unknown", "with_hints"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,7 +69,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         **_calls("private.", _ROW_STEPS),
     }
 )
-"""Method to a call of it, for a frame with these columns; of the groups of ``groupby`` by another table."""
+"""A valid call of each method, for a frame with these columns; groups have a table of their own."""
 
 _GROUPS = {
     "count": "(epsilon=0.1)",
@@ -94,7 +94,7 @@ _OTHER_WORDS = {
     "groupby": "group_by by",
     "query": "where isin between",
 }
-"""What is offered, and what pandas, NumPy or SQL call it."""
+"""Methods of the package, and their names in pandas, NumPy or SQL."""
 
 
 def nearest(name: object, known: Iterable[object]) -> str | None:
@@ -135,8 +135,8 @@ def _example(name: str, prefix: str) -> str:
     return EXAMPLES.get(name, f"{prefix}.{name}")
 
 
-def told(function: F, prefix: str = "private.dp") -> F:
-    """The function, with the error of `misuse` where it is called by other arguments than it has."""
+def with_hints(function: F, prefix: str = "private.dp") -> F:
+    """Return the function with the error of `misuse` for calls with invalid arguments."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -160,9 +160,9 @@ def misuse(
     kwargs: Mapping[str, Any],
     prefix: str = "private.dp",
 ) -> ArgumentError | None:
-    """What does not fit a signature, with a valid call, which Python does not say; None where all fits.
+    """Return the error of a call that does not fit a signature, with a valid call; None where it fits.
 
-    The first parameter is what the method belongs to, and is not mentioned. To be asked after a TypeError,
+    The first parameter is the object of the method, and is not mentioned. Called after a TypeError only,
     so that a call that is right costs nothing more.
     """
     try:

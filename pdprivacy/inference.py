@@ -142,7 +142,7 @@ def combine(
         itself draws and spends nothing.
     rows : the records behind each number; taken from the metadata where it is public. A number, a
         released count (a Series of one number), or one per label. An effective number for a survey
-        with a design. Of a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
+        with a design. For a release with ``weights`` the least effective number, (sum of w)^2 / (sum of w^2)
         (Kish), that its released sum of weights and the declared bounds of the weights allow: the sampling
         variance then includes the design effect of unequal weights. It is conservative; of released sums of w
         and w^2 take ``rows=sums["w"]**2 / sums["w2"]``.
@@ -265,7 +265,7 @@ def _ends(pooled: Pooled, sets: _Sets, sampling: Floats, level: float) -> tuple[
 
 
 SAME = ("statistic", "columns", "normalize", "margins", "filters", "lineage", "unit", "constraint", "weights")
-"""What releases of one statistic must have been asked alike."""
+"""Facts that must be equal in all releases of one statistic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class _Sets:
 
     @property
     def asked(self) -> tuple[Any, ...]:
-        """What was released of which records."""
+        """The released statistic, its columns and its records."""
         return tuple(getattr(self.facts, name) or None for name in SAME)
 
     def labels(self) -> pd.Index[Any]:
@@ -324,7 +324,7 @@ class _Sets:
 
 
 def _order(index: pd.Index[Any], target: pd.Index[Any]) -> NDArray[np.intp] | None:
-    """Where in ``index`` each label of ``target`` is; None where they do not hold the same labels."""
+    """Return the position in ``index`` of each label of ``target``; None where their labels differ."""
     if index.equals(target):
         return np.arange(len(target))
     if len(index) != len(target) or index.nlevels != target.nlevels:

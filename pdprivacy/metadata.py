@@ -1,4 +1,4 @@
-"""What a released frame says about itself: plain JSON in ``attrs["dp"]``, and a typed view of it.
+"""Metadata of a released frame: plain JSON in ``attrs["dp"]``, and a typed view of it.
 
 Only what may be published is stored: the mechanism, the cost, the error that the
 noise makes, and a fingerprint of the released numbers. The fingerprint matters
@@ -57,11 +57,11 @@ class Metadata:
     sensitivity, scale : a number, or one per part of the statistic by name.
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
-        number); a number for all, or nested lists in the shape of the values. Of a selection: ``level``
+        number); a number for all, or nested lists in the shape of the values. For a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
         most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
         to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
-        them; one for all, or one per choice. Of weighted sums and means also ``rounding_per_record``
+        them; one for all, or one per choice. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
@@ -71,7 +71,7 @@ class Metadata:
     fingerprint : of the released numbers and labels.
     p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
         where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
-        the released number, and under ``worst_case`` the largest within the bounds. Of sums and shares of
+        the released number, and under ``worst_case`` the largest within the bounds. For sums and shares of
         bounded numbers they are None, and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
         these are dates.
@@ -200,7 +200,7 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _are_floats(column: NDArray[Any]) -> bool:
-    """Whether floats hold all these numbers."""
+    """Return whether floats hold all these numbers."""
     return column.dtype.kind == "f" or not ((column > 2**53) | (column < -(2**53))).any()
 
 
@@ -227,7 +227,7 @@ def fingerprint(released: Released) -> str:
     """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
     whole = _whole(released)
-    # by place: not every pandas finds a column whose label is null
+    # by position: some versions of pandas do not find a column whose label is null
     held = [] if whole is not None else _columns(released)
     if whole is not None:
         digest.update(whole.dtype.str.encode() + whole.tobytes())
@@ -337,7 +337,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def verify(released: Released) -> bool:
-    """Whether the numbers and labels are still those that were released.
+    """Return whether the numbers and labels are still those that were released.
 
     It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
     write the numbers can write a fingerprint. A Series that pandas made a frame of one column, as
@@ -367,7 +367,7 @@ def interval(released: Released) -> Released:
     a DataFrame gives the same with these four as the outer level of the columns. The interval
     covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
     regression, the coefficients of the population. It ends where the statistic cannot be: at the declared
-    bounds of a mean or a proportion, at -1 and 1 of a correlation. Of dates the ends are dates, and the
+    bounds of a mean or a proportion, at -1 and 1 of a correlation. For dates the ends are dates, and the
     standard error is a time.
 
     Raises

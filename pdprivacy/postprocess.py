@@ -346,7 +346,7 @@ class Tree:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many nodes each measured level has, from the leaves upwards."""
+        """Number of nodes of each measured level, from the leaves upwards."""
         sizes = [int(self.cells)]
         while sizes[-1] > self.branching:
             sizes.append(-(-sizes[-1] // int(self.branching)))
@@ -354,7 +354,7 @@ class Tree:
 
     @property
     def nodes(self) -> int:
-        """How many measured nodes there are: the length of what ``sums`` returns."""
+        """Number of measured nodes: the length of the array that ``sums`` returns."""
         return sum(self.levels)
 
     def sums(self, leaves: npt.ArrayLike) -> Numbers:

@@ -257,7 +257,7 @@ def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whose data is protected: two tables are neighbours if they differ in one unit.
+    """The privacy unit: two tables are neighbours if they differ in one unit.
 
     ``neighbors="add_remove"``: one unit more or less. ``neighbors="replace_one"``: one unit with other
     records. ``column``: the column that names the unit of each record; None where each record is one, and

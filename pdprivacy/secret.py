@@ -83,7 +83,7 @@ class Secret:
         return loss(max(epsilon, LEAST), delta)
 
     def costing(self, within: Pure | Approx) -> Pure | Approx:
-        """What the whole pays for one more release that costs the part so much."""
+        """Return the loss that the whole pays for one more release of this loss to the part."""
         epsilon = self.law.whole(self.inner + within.epsilon) - self.outer
         return loss(max(epsilon, LEAST), within.delta * self.law.delta_share(self.inner))
 
@@ -99,7 +99,7 @@ class Secret:
         return float(left if self.spend == "noise" else within)
 
     def stated(self, entry: Entry | None, asked: Pure | Approx) -> Pure | Approx:
-        """What a release costs the whole, for its metadata; of a plan, where there is no entry."""
+        """Return the loss of a release to the whole, for its metadata; a plan has no entry."""
         if entry is not None and isinstance(entry.loss, Pure | Approx):
             return entry.loss
         return asked if self.spend == "noise" else self.costing(asked)

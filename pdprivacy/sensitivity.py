@@ -64,7 +64,7 @@ Number = TypeVar("Number", float, Fraction)
 Exact = TypeVar("Exact", int, float, Fraction)
 
 LARGEST = 10**150
-"""Of bounds and numbers of rows: a product of two ranges is a double."""
+"""The largest bound or number of rows, so that a product of two ranges is a finite double."""
 
 
 def _replaces(neighbors: Neighbors) -> bool:

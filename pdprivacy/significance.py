@@ -35,7 +35,7 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 DRAWS, MOST_DRAWS = 9999, 10**6
 NUMBERS = 10**6
-"""How many cells of tables are simulated at a time."""
+"""The number of cells of tables that are simulated at a time."""
 
 LEAST_EXPECTED = 5.0
 """The smallest expected count of a table, by the usual rule for Pearson's test (Cochran 1954)."""
@@ -49,7 +49,7 @@ LARGEST_NOISE = 0.2
 """The largest standard error of the noise in a correlation, and in a standard deviation as a share of it."""
 
 CLEAR = 3.0
-"""How many deviations of the noise an expected count is, where the test has nearly its level."""
+"""The expected count in standard deviations of the noise from which the test nearly has its level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def ttest_ind(
     """Test whether a column has equal means in two populations, by released descriptions of two samples.
 
     Welch's statistic: the difference of the means by the root of its variance, of the samples and the noise.
-    Of a Boolean column the means are proportions. The samples must have no record in common.
+    For a Boolean column the means are proportions. The samples must have no record in common.
 
     first, second : of `describe`, of records by two conditions, say.
     draws : how many differences are simulated. rng : a seed or generator of the simulation.

@@ -50,7 +50,7 @@ DATE_UNITS: dict[str, int] = {
 }
 
 MOST_UNITS = 2**52
-"""Units between the bounds, so that doubles tell them and their halves apart."""
+"""The largest number of units between bounds, so that doubles distinguish halves of units."""
 
 MOST_PERIODS = 100_000
 
@@ -179,7 +179,7 @@ class Timeline:
         return DATE_UNITS[self.unit] / SECOND
 
     def units(self, unit: str) -> Fraction:
-        """How many of another unit make one."""
+        """Return the number of another unit in one of this unit."""
         return Fraction(DATE_UNITS[self.unit], DATE_UNITS[unit])
 
     # ------------------------------------------------------------ dates as numbers
@@ -289,7 +289,7 @@ class Timeline:
     # ------------------------------------------------------------ the calendar
 
     def field(self, name: str) -> Callable[[Integers], Integers]:
-        """From numbers to a field of their dates, such as the month, in the declared time zone."""
+        """Return the function from numbers to a field of their dates, such as the month, in the zone."""
         known = name.replace("dayof", "day_of_")  # as all supported versions of pandas have it
         return lambda numbers: np.asarray(getattr(self.instants(numbers), known), dtype=np.int64)
 
@@ -345,7 +345,7 @@ def _start(day: Any, freq: Freq) -> Any:
 
 
 def _later(first: Any, last: Any, freq: Freq) -> int:
-    """How many periods begin from the first to the last of these days."""
+    """Return the number of periods that begin from the first to the last of these days."""
     if freq in ("D", "W"):
         return int((last - first).astype(np.int64)) // (7 if freq == "W" else 1) + 1
     months = int((last.astype("datetime64[M]") - first.astype("datetime64[M]")).astype(np.int64))

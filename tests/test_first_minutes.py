@@ -33,7 +33,7 @@ from pdprivacy.errors import (
     UnknownNameError,
     UnstableStepError,
 )
-from pdprivacy.hints import EXAMPLES, misuse, nearest, told, unknown
+from pdprivacy.hints import EXAMPLES, misuse, nearest, unknown, with_hints
 from pdprivacy.protection import ROW_STEPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
@@ -569,7 +569,7 @@ def test_a_function_that_is_told_is_the_same_function():
         """Of two numbers."""
         return facts + first + second
 
-    same = told(added)
+    same = with_hints(added)
     assert same(10, 1, second=3) == 14
     assert (same.__name__, same.__doc__) == ("added", "Of two numbers.")
     assert inspect.signature(same) == inspect.signature(added)

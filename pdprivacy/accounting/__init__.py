@@ -1,4 +1,4 @@
-"""Accounting: what several releases cost together, and how one loss is shared out.
+"""Accounting: the total loss of several releases, and the split of one loss.
 
 Two kinds, not to be mixed up. What holds when each loss is chosen after seeing the answers before it
 enforces a budget: sums (`compose`) and the rules of `rule`. What holds only for losses fixed

@@ -143,7 +143,7 @@ def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight
 
 
 def _epsilon(rho: Fraction, slack: Fraction, conversion: Conversion) -> Fraction:
-    """At least the epsilon of this rho."""
+    """Return an upper bound of the epsilon of this rho."""
     log = log_up(1 / slack)
     if conversion == "bun_steinke":
         return rho + 2 * root_up(rho * log)

@@ -81,7 +81,7 @@ FEW = 50
 """The number of releases whose ripple is computed one by one; each of the others adds less."""
 
 ROUNDING = 2.0**-20
-"""Of a loss in parts of the interval of a distribution: far more than doubles are wrong by."""
+"""Rounding allowance of a loss, in intervals of a distribution: far above the error of doubles."""
 
 CELLS = 2**18
 """The largest number of values of a distribution; the interval between them follows from it."""
@@ -96,7 +96,7 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class Slack:
-    """What the grid adds to continuous noise: delta(epsilon) <= exp(up) delta(epsilon - up - down) + tail."""
+    """The loss that a grid adds: delta(epsilon) <= exp(up) delta(epsilon - up - down) + tail."""
 
     up: Fraction = ZERO
     down: Fraction = ZERO
@@ -115,7 +115,7 @@ class Slack:
 
 
 def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
-    """What the grid of one release adds, at most; see the module for the proof.
+    """Return an upper bound of the loss that the grid of one release adds; the module has the proof.
 
     >>> from fractions import Fraction
     >>> float(grid_slack(GaussianNoise(Fraction(1), moves=1, steps=2**20)).epsilon) < 1e-10
@@ -283,7 +283,7 @@ class _Parts:
 
     @property
     def multipliers(self) -> list[Fraction]:
-        """Those of all Gaussian noise: of fine grids together, and of each kind on a coarse grid."""
+        """Noise multipliers of all Gaussian releases: one of all fine grids, and one of each coarse grid."""
         found = [lattice.multiplier(count) for lattice, count in self.lattices.items()]
         return [self.multiplier, *found] if self.multiplier else found
 
@@ -301,7 +301,7 @@ class _Parts:
 
     @property
     def interval(self) -> Fraction:
-        """Between values of the distribution: it divides all epsilons where there are cells enough."""
+        """The interval between values of the distribution; it divides all epsilons if cells suffice."""
         taps = {epsilon: _taps(count) for epsilon, count in self.counts.items()}
         width = sum((2 * number * epsilon for epsilon, number in taps.items()), ZERO)
         # on both sides of zero
@@ -332,7 +332,7 @@ def _solved(parts: _Parts, goal: float) -> float:
     most = float_up(parts.most + rounded * Fraction(interval))
 
     def meets(epsilon: float) -> bool:
-        lower = epsilon - 2**-46 * most  # what differences of losses are wrong by
+        lower = epsilon - 2**-46 * most  # the error of differences of losses
         return float(whole.get_delta_for_epsilon(lower)) * (1 + RELATIVE) + margin <= goal
 
     low, high = 0.0, 2 * most + 2 * interval
@@ -342,7 +342,7 @@ def _solved(parts: _Parts, goal: float) -> float:
 
 
 def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
-    """dp-accounting's distribution of all parts, and of how many convolutions it is."""
+    """The distribution of all parts by dp-accounting, and its number of convolutions."""
     library = _library().pld.privacy_loss_distribution
     found, reveals = [], float_up(1 - parts.kept)
     for epsilon, count in parts.counts.items():

@@ -1,4 +1,4 @@
-"""Events: what was released, as an accounting sees it, and their plain JSON."""
+"""Events: releases as an accounting composes them, and their plain JSON."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Event:
 
 
 Events: TypeAlias = Sequence[tuple[Event, int]]
-"""Events, each with how often it took place."""
+"""Events with their counts."""
 
 
 def tally(events: Events) -> list[tuple[Event, int]]:

@@ -45,7 +45,7 @@ __all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
 Floats: TypeAlias = NDArray[np.float64]
 
 SUBSETS = 2**14
-"""Sums of losses without a common unit are told apart one by one up to this many."""
+"""The largest number of sums of losses without a common unit, which are kept one by one."""
 CELLS = 2**20
 WORK = 2**28
 """The largest number of sums on a grid, and of products to fill it."""
@@ -115,7 +115,7 @@ def optimal_epsilon(losses: Losses, delta: Rational) -> float:
 
 
 def optimal_error(losses: Losses) -> float:
-    """eta: all that rounding adds to the epsilons in `optimal_epsilon` and `optimal_delta`; 0 where exact.
+    """Return eta, the rounding of the epsilons in `optimal_epsilon` and `optimal_delta`; 0 where exact.
 
     For very many losses without a common unit it may exceed what they cost: use another bound then.
 
@@ -251,7 +251,7 @@ class _Sums:
         return cls(losses, np.array(list(sums.values())), Fraction(0), adds * 2**-52)
 
     def excess(self, level: float) -> float:
-        """At least E max(0, 1 - exp(level - L))."""
+        """Return an upper bound of E max(0, 1 - exp(level - L))."""
         # the differences are wrong by less than this
         moved = level - 2**-49 * (abs(level) + float(np.abs(self.losses).max()))
         above = self.losses > moved
@@ -275,7 +275,7 @@ class _Sums:
 
 
 def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
-    """Whether groups of so many grid steps, so often each, can be filled in; ``room`` for rounding."""
+    """Return whether groups of so many grid steps, so often each, can be filled in; ``room`` for rounding."""
     cells, work = 1, 0
     for step, count in groups:
         taps = min(count + 1, 40 * math.isqrt(count) + 80)  # no more are above 1e-300

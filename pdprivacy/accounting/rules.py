@@ -38,7 +38,7 @@ __all__ += ["check_counted", "compose", "counted", "exceeded", "rule", "shares",
 Accounting: TypeAlias = Literal["basic", "filter", "zcdp"]
 
 Losses: TypeAlias = Iterable[Loss] | Mapping[Loss, int]
-"""Losses one by one, or a mapping of each to how often it is charged."""
+"""Losses one by one, or a mapping of losses to their counts."""
 
 ZERO = Fraction(0)
 HELD = "'losses' must hold"
@@ -137,10 +137,11 @@ class Spent(NamedTuple):
             check_loss(item, HELD)
         if isinstance(item, ZCDP):
             return Spent(self.epsilon, self.delta, self.squares, self.rho + number * item.rho)
+        epsilons = item.epsilon if number == 1 else number * item.epsilon
         return Spent(
-            self.epsilon + number * item.epsilon,
+            self.epsilon + epsilons,
             self.delta + number * item.delta if item.delta else self.delta,
-            self.squares + number * item.epsilon**2,
+            self.squares + epsilons * item.epsilon,
             self.rho,
         )
 
@@ -209,7 +210,7 @@ class Rule:
         )
 
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
-        """Whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
+        """Return whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
 
         What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
         that the cap cannot count.
@@ -227,11 +228,11 @@ class Rule:
         return after
 
     def holds(self, after: Spent) -> bool:
-        """Whether these sums are within the cap; then all sums on the way to them were. Raises as fits()."""
+        """Return whether these sums, and so all sums before them, are within the cap. Raises as fits()."""
         raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:
-        """How much of the cap is used: the smallest cap under which ``so_far`` fits by this rule.
+        """Return the used part of the cap: the smallest cap under which ``so_far`` fits by this rule.
 
         The guarantee of an adaptive analysis is the cap. What is used is a guarantee by itself only for
         sums, or where neither the losses nor their number depend on answers.
@@ -396,7 +397,7 @@ class Filter(Rule):
     def spent(self, so_far: Spent) -> Amount:
         if not instance(so_far, Spent, "so_far").concentrated:
             return Amount(ZERO, so_far.delta)
-        # up to the margin of `zcdp_rho`, what fits has spent at most the cap
+        # losses that fit have spent at most the cap, up to the margin of `zcdp_rho`
         epsilon = Fraction(repr(zcdp_epsilon(so_far.concentrated, self.slack, self.conversion)))
         return Amount(epsilon if so_far.rho else min(epsilon, so_far.epsilon), so_far.delta + self.slack)
 

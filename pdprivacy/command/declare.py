@@ -1,12 +1,12 @@
 """A declaration to fill in: ``python -m pdprivacy declare data.csv > schema.py``.
 
-The skeleton is made of the names and kinds of the columns of a file, and of nothing else in it. What
-everybody knows of a column, its bounds or labels, is left blank: its author must not read it off the data.
+The skeleton is made of the names and kinds of the columns of a file, and of nothing else in it. Public facts
+of a column, its bounds or labels, are left blank: the author must not read them off the data.
 Hints at columns that name persons or hold dates are made of names and kinds, too.
 
-Of a CSV file the names are the first line, and a kind is what holds for every cell that is read: a number, a
+In a CSV file the names are the first line, and a kind is what holds for every cell that is read: a number, a
 truth value, or else text. Blanks do not count, and neither does whether a number is whole: one cell would
-change it for a whole column. Of a Parquet file the schema is read, and no row.
+change it for a whole column. In a Parquet file the schema is read, and no row.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ schema = pa.DataFrameSchema(
     {{
 '''
 _CSV = """\
-What it tells of the data is the first line of the file, and of each column whether it holds numbers,
-truth values, or else text, in {which}. That depends on the cells: one word makes a column of
+This declaration reveals the first line of the file, and the kind of each column (numbers, truth values,
+or else text) in {which}. The kind depends on the cells: one word makes a column of
 numbers text. So check the kinds, too, and write what each column is meant to hold: float takes whole
 numbers and fractions ("Int64" whole numbers alone, each then a cell of a table). Blanks and fractions
 change nothing here. A date is text."""
 _PARQUET = """\
-What it tells of the data is the schema of a Parquet file: names and types. No row was read.
+This declaration reveals the schema of a Parquet file: names and types. No row was read.
 Whole numbers are "Int64", which takes blanks, too."""
 
 _BOUNDS = "[pa.Check.ge(...), pa.Check.le(...)]"
@@ -201,7 +201,7 @@ Kind: TypeAlias = Literal["number", "whole", "truth", "text", "label", "date", "
 
 ROWS_AT_ONCE = 20_000
 MOST_LETTERS = 200
-"""Of a name; a longer one is likely to be made of cells."""
+"""The longest name of a column; a longer one is likely to be made of cells."""
 _BREAKS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 """Ends of lines, and other signs that no text has."""
 _COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar", ".tgz")  # which pandas opens by their names
@@ -216,7 +216,7 @@ class Named(NamedTuple):
 
 
 def is_parquet(path: str) -> bool:
-    """Whether the file starts as Parquet does; ParameterError where it cannot be opened."""
+    """Return whether the file starts as Parquet does; ParameterError where it cannot be opened."""
     if path != "-" and Path(path).is_dir():
         raise ParameterError(f"{path!r} is a folder.", "name one file, CSV or Parquet")
     return _start(path).startswith(b"PAR1")

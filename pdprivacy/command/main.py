@@ -49,7 +49,7 @@ COMMANDS = {
         'pip install "pdprivacy[plot]", or --no-pictures'
     ),
 }
-"""Hints at calls of Python, and the command lines to write instead."""
+"""Hints with Python calls, and their replacements by command lines."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -159,16 +159,16 @@ def _report(chosen: argparse.Namespace) -> None:
 
 
 NAME = "schema"
-"""What a file of Python calls its declaration, such as one that ``python -m pdprivacy declare`` began."""
+"""The name of the schema in a Python file, such as one that ``python -m pdprivacy declare`` wrote."""
 
 
 def _declaration_of(place: str, output: str) -> Any:
-    """What a file of Python calls ``schema``, or, given as ``FILE:NAME``, by another name; it is run.
+    """Run a Python file and return its ``schema``, or the object of another name, given as ``FILE:NAME``.
 
-    Whether it is a declaration is for whoever takes it to check. ``output``: what will be written.
+    The caller checks that it is a schema. ``output``: the file that the command will write.
 
-    Raises ParameterError where there is no such file or name, or the file cannot be run; what the file
-    raises itself is told by its type and line alone.
+    Raises ParameterError where there is no such file or name, or the file cannot be run; an error of
+    the file itself is shown by its type and line alone.
     """
     path, name = Path(place), NAME
     if not path.is_file() and ":" in place:
@@ -207,7 +207,7 @@ def _declaration_of(place: str, output: str) -> Any:
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """Where in the file it came up, if that is known."""
+    """Return the line of the file in which the error was raised, if it is known."""
     if isinstance(error, SyntaxError):
         return f" in line {error.lineno}"
     place, found = error.__traceback__, None

@@ -35,7 +35,7 @@ Reader: TypeAlias = Callable[[int, int], Any]
 
 
 PIECE = 1 << 15
-"""Rows at a time: the few arrays that a step needs stay in the cache until the next."""
+"""Rows at a time: the arrays of a step stay in the cache until the next step."""
 
 EXACT = 2**53
 """Up to this size doubles hold every integer."""
@@ -70,7 +70,7 @@ def numbers(values: Any) -> Reader:
 
 
 def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Cells of any kind as doubles, each as `float` makes it; NaN for nulls and what is no number."""
+    """Cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
     try:
         found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError):  # one cell that pandas stumbles over
@@ -83,7 +83,7 @@ def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Coder:
-    """How a column is read as small integers: cheap per row, settled per cell.
+    """A column read as small integers: cheap per row, mapped to declared cells once per code.
 
     ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
     stored codes, -1 first, to its declared cell, or to -1 where the declaration has none. ``size``: how many
@@ -112,7 +112,7 @@ def _declared(codes: Reader, column: Column, stored: Sequence[int] | Integers, l
 
 
 def coder(values: Any, column: Column, method: str) -> Coder:
-    """How ``values`` are read as the declared cells of ``column``."""
+    """Return the coder that reads ``values`` as the declared cells of ``column``."""
     if column.bins is not None:
         return edge_coder(values, column, column.bins)
     labels = column.labels(method)
@@ -178,7 +178,7 @@ def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
 
 
 def _distance(cell: Any, lower: int, upper: int) -> int:
-    """How far a cell lies above ``lower``, rounded down, at most at ``upper``; -1 for null."""
+    """Distances of cells from ``lower``, rounded down, at most that of ``upper``; -1 for null."""
     try:
         if cell != cell:
             return -1
@@ -215,7 +215,7 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
 
 
 def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
-    """Labels of any kind, told apart by hash and equality."""
+    """Labels of any type, compared by hash and equality."""
     places = places_of(labels)
     nowhere = len(labels)
     # pandas looks up texts only: of other labels it infers one type from all of them or all cells

@@ -1,7 +1,7 @@
 """The numpy path: exact sufficient statistics of declared columns, read block by block.
 
 Nothing here is private or public by itself: `pdprivacy.release` adds the noise.
-What this module promises is what the sensitivities rest on:
+The sensitivities rest on these promises of this module:
 
 - every number is clamped to its declared bounds and put on a grid at every read,
   whatever was validated before; a null is left out, never imputed;
@@ -39,22 +39,22 @@ SUM_BLOCK = 2 * BLOCK
 """Rows read at a time where one column is summed."""
 
 
-_held = threading.local()
+_memory = threading.local()
 
 
 def _scratch(rows: int, columns: int = 1) -> Floats:
-    """Memory of a thread for blocks of columns, kept, since new memory is dearer than a pass over it."""
+    """Return memory of the thread for blocks of columns, reused because new memory costs more than a pass."""
     size = rows * columns
-    kept: Floats | None = getattr(_held, "array", None)
+    kept: Floats | None = getattr(_memory, "array", None)
     if size > 4 * SUM_BLOCK:
         return np.empty((columns, rows))
     if kept is None or len(kept) < size:
-        kept = _held.array = np.empty(max(size, SUM_BLOCK))
+        kept = _memory.array = np.empty(max(size, SUM_BLOCK))
     return kept[:size].reshape(columns, rows)
 
 
 class Columns(Protocol):
-    """What is read of a frame: its columns by name, and how many rows there are."""
+    """The columns that are read of a frame, by name, and its number of rows."""
 
     def __getitem__(self, name: Any, /) -> Any: ...
     def __len__(self) -> int: ...
@@ -77,11 +77,11 @@ class PandasEngine:
         return self.rows - int(nulls(self._frame[column.name]).sum())
 
     def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:  # noqa: ARG002
-        """Return no answers: what is in memory is read statistic by statistic."""
+        """Return no answers: a frame in memory is read statistic by statistic."""
         return {}
 
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
-        """Blocks of what the quantity is made of: the column's numbers, or whether it holds a label."""
+        """Return a reader of blocks: the numbers of the column, or 1 where it holds the label and else 0."""
         values = self._frame[quantity.column.name].array
         if quantity.label is None:
             return numbers(values)
@@ -137,18 +137,18 @@ class PandasEngine:
             quantity.anchored(read(start, stop), out)
             group, kept = codes(start, stop)
             kept &= ~np.isnan(out)
-            found = (out.view(np.int64) - lowest + group * width)[kept]
-            places[count : count + len(found)] = found
-            count += len(found)
+            steps = (out.view(np.int64) - lowest + group * width)[kept]
+            places[count : count + len(steps)] = steps
+            count += len(steps)
         return sorted_ranks(places[:count], None, groups, quantity)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
         """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""
-        asked = tuple(quantities)
-        if self._points is None or self._points[0] != asked:
-            reads = [self._quantity(quantity) for quantity in asked]
-            self._points = asked, points(reads, asked, self.rows)
-        return sums_around(self._points[1], asked, centers)
+        key = tuple(quantities)
+        if self._points is None or self._points[0] != key:
+            reads = [self._quantity(quantity) for quantity in key]
+            self._points = key, points(reads, key, self.rows)
+        return sums_around(self._points[1], key, centers)
 
     def moments(self, quantities: Sequence[Quantity]) -> Moments:
         """Count, sums and products over records complete in all ``quantities``."""
@@ -194,19 +194,19 @@ class PandasEngine:
     def _groups(
         self, keys: Sequence[Column], method: str
     ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
-        """The declared group of each record of a block, and whether it has one; the number of groups."""
+        """Return a reader of groups of records, with a mask of grouped ones, and the number of groups."""
         coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
 
         def codes(start: int, stop: int) -> tuple[Integers, Mask]:
-            found = np.zeros(stop - start, dtype=np.int64)
+            groups = np.zeros(stop - start, dtype=np.int64)
             kept = np.ones(stop - start, dtype=bool)
-            for one in coders:
-                part = one.codes(start, stop)
+            for column in coders:
+                part = column.codes(start, stop)
                 kept &= part >= 0
-                found = found * one.size + part
-            return found, kept
+                groups = groups * column.size + part
+            return groups, kept
 
-        return codes, math.prod(one.size for one in coders)
+        return codes, math.prod(column.size for column in coders)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
@@ -260,7 +260,7 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
     # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
     width = min(max(BLOCK, 3 * size), max(rows, 1))
     buffer = np.empty(width, dtype=np.intp)
-    # codes are put together in the narrowest type that holds them: several times as fast
+    # codes are combined in the narrowest type that holds them, which is several times as fast
     narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
     scratch = np.empty(min(BLOCK, width), dtype=narrow)
     for start in range(0, rows, width):
@@ -275,25 +275,25 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
 
 
 def _stored(coders: Sequence[Coder]) -> list[Coder]:
-    """The columns by stored codes, which are free per row, where their table stays near the declared one."""
+    """Read columns by stored codes, which are cheaper per row, if their table is not much larger."""
     limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
     stored = list(coders)
     if math.prod([len(column.cells) for column in stored]) <= limit:
         return stored
-    for place in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
+    for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
         if math.prod(len(column.cells) for column in stored) > limit:
-            stored[place] = stored[place].settled()
+            stored[axis] = stored[axis].settled()
     return stored
 
 
 def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[Any]) -> None:
-    """Write the place of each row in the table of stored codes, of which -1 is the first."""
+    """Write the position of each row in the table of stored codes, of which -1 is the first."""
     offset = 0
-    for place, column in enumerate(columns):
+    for axis, column in enumerate(columns):
         codes = column.codes(start, stop)
         radix = len(column.cells)
         offset = offset * radix + 1
-        if place == 0:
+        if axis == 0:
             np.copyto(out, codes, casting="unsafe")
         else:
             out *= radix
@@ -302,7 +302,7 @@ def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[A
 
 
 def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
-    """Stored cells added into declared cells, axis by axis; those without one are dropped."""
+    """Add stored cells into declared cells, axis by axis; drop stored cells without a declared one."""
     for axis, column in enumerate(columns):
         cells = column.cells
         kept = np.flatnonzero(cells >= 0)
@@ -320,7 +320,7 @@ def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
 # ---------------------------------------------------------------- points around centres
 
 PRODUCT = 1 << 18
-"""Multiplications in a product of matrices: libraries start no threads for so few, to wait for each other."""
+"""Multiplications in a product of matrices; libraries start no threads for so few."""
 
 
 def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quantity], rows: int) -> Steps:
@@ -328,8 +328,8 @@ def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quan
 
     A record with a null is all zero, and so adds nothing to any sum.
     """
-    found = np.empty((len(quantities) + 1, rows), dtype=np.int32)
-    found[-1] = 1
+    steps = np.empty((len(quantities) + 1, rows), dtype=np.int32)
+    steps[-1] = 1
     buffer = np.empty((len(quantities), min(BLOCK, max(rows, 1))))
     for start, stop in blocks(rows, BLOCK):
         values = buffer[:, : stop - start]
@@ -339,9 +339,9 @@ def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quan
         incomplete = np.isnan(values).any(axis=0)
         if incomplete.any():
             values[:, incomplete] = 0.0
-            found[-1, start:stop][incomplete] = 0
-        found[:-1, start:stop] = values
-    return found
+            steps[-1, start:stop][incomplete] = 0
+        steps[:-1, start:stop] = values
+    return steps
 
 
 def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
@@ -358,28 +358,28 @@ def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -
     width = max(PRODUCT // (size * len(steps)), 512)
     totals = np.zeros((size, len(steps)), dtype=np.int64)
     values = np.empty((len(steps), width))
-    near, more = np.empty((2, size, width))
+    score_buffer, term_buffer = np.empty((2, size, width))
     for start, stop in blocks(rows, width):
-        block, scores, terms = (array[:, : stop - start] for array in (values, near, more))
+        block, scores, terms = (array[:, : stop - start] for array in (values, score_buffer, term_buffer))
         np.copyto(block, steps[:, start:stop])
         scores[:] = shifts
         for row in range(len(quantities)):
             np.multiply(weights[:, row, np.newaxis], block[row], out=terms)
             scores += terms
         np.equal(scores, scores.max(axis=0), out=scores)
-        held = np.dot(scores, block.T)
-        if held[:, -1].sum() > block[-1].sum():  # some are equally near to two
+        sums = np.dot(scores, block.T)
+        if sums[:, -1].sum() > block[-1].sum():  # some are equally near to two
             np.logical_and(scores, np.cumsum(scores, axis=0) == 1, out=scores)
-            held = np.dot(scores, block.T)
-        totals += held.astype(np.int64)
+            sums = np.dot(scores, block.T)
+        totals += sums.astype(np.int64)
     columns = totals.T.tolist()
     return GroupedSums(columns[-1], columns[:-1], {})
 
 
 def _weights(quantities: Sequence[Quantity], centers: Floats) -> tuple[Floats, Floats]:
-    """What the steps of each quantity are multiplied by for each centre, and what is added."""
+    """Return the factor of the steps of each quantity, and the constant to add, for each centre."""
     halves = np.array([(q.upper - q.lower) / 2 for q in quantities])
     scales = np.divide(1.0, halves, out=np.zeros(len(halves)), where=halves > 0)
-    places = (centers - np.array([q.center for q in quantities])) * scales
-    weights = places * (scales * np.array([q.grid for q in quantities]))
-    return weights, -(places**2).sum(axis=1, keepdims=True) / 2
+    scaled_centers = (centers - np.array([q.center for q in quantities])) * scales
+    weights = scaled_centers * (scales * np.array([q.grid for q in quantities]))
+    return weights, -(scaled_centers**2).sum(axis=1, keepdims=True) / 2

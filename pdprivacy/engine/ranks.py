@@ -1,4 +1,4 @@
-"""Records in the order of their grid steps, sorted only where a rank is looked for."""
+"""Records in the order of their grid steps, sorted only near the ranks that are sought."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StepRanks:
     Parameters
     ----------
     steps : (n,) uint32, distances from the lowest step, in any order.
-    counts : how many there are in each bin of 2**shift steps, as far as bins go.
+    counts : the number of records in each bin of 2**shift steps.
     low, high : the lowest and the highest step.
     """
 
@@ -51,7 +51,7 @@ class StepRanks:
         return len(self._steps)
 
     def between(self, first: int, last: int) -> Window:
-        """As `Ranks` says: the bins around the ranks, sorted; all bins once that is no more work."""
+        """Implement `Ranks.between`: sort the bins around the ranks, or all bins once that costs no more."""
         width = self._high - self._low + 1
         shift, rows = bin_shift(width), len(self._steps)
         reached = np.concatenate([[0], np.cumsum(self._counts)])
@@ -97,7 +97,7 @@ class SortedRanks:
         return int(self.reached[-1]) if len(self.reached) else 0
 
     def between(self, first: int, last: int) -> Window:
-        """As `Ranks` says: from one step that records have to another, or to the bounds."""
+        """Implement `Ranks.between`: a window reaches from step to step with records, or to a bound."""
         left, right = 0, len(self.values)
         if first > 0 and right:
             # the last step with at most `first` records below it

@@ -1,4 +1,4 @@
-"""Whose a record is, and which records of a unit are kept.
+"""Units of records, and the choice of the records of a unit that are kept.
 
 Equal names are one unit, whatever type the column stores them in.
 """
@@ -90,7 +90,7 @@ def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
 
 
 def _of_numbers(names: pd.Series[Any]) -> Integers:
-    """As NumPy compares them: Arrow has a positive and a negative zero."""
+    """Codes of numbers, compared as NumPy does: Arrow tells a negative zero from a positive one."""
     gone = nulls(names)
     array = filled(names)
     # pandas would make doubles of wider floats
@@ -107,7 +107,7 @@ def filled(numbers: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _of_objects(names: pd.Series[Any]) -> Integers:
-    """As Python compares them, text by text to its end, which pandas 2 does not."""
+    """Codes of objects, compared as Python does: pandas 2 ends a text at its first null character."""
     cells = names.to_numpy(dtype=object)
     kinds = set(map(type, cells))
     try:
@@ -187,7 +187,7 @@ def _refuse_rounded_names(names: pd.Series[Any]) -> None:
 
 
 def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:
-    """Which records are kept: at most so many of each unit, any of them with the same probability."""
+    """Return a mask of at most ``most`` records of each unit, drawn uniformly."""
     kept = np.ones(len(codes), dtype=bool)
     times = np.bincount(codes)
     crowded = np.flatnonzero(times[codes] > most)

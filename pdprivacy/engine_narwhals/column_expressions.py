@@ -25,7 +25,7 @@ __all__ = ["BoundedNumber", "DeclaredCells", "StoredColumn", "type_name"]
 Integers: TypeAlias = NDArray[np.int64]
 
 FEW_EDGES = 8
-"""With so many bins a number is compared with every edge."""
+"""The largest number of bins at which a number is compared with every edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class DeclaredCells:
 
 
 def type_name(dtype: Any) -> str | None:
-    """What a column of this type holds, in the words of `pdprivacy.cell_types`; None if unknown."""
+    """Return the name of the type of cells, as in `pdprivacy.cell_types`; None if it is unknown."""
     library = narwhals()
     if dtype == library.Unknown:
         return None
@@ -162,7 +162,7 @@ class StoredColumn:
     # ------------------------------------------------------------ numbers
 
     def _doubles(self) -> Any:
-        """The column as doubles, as far as its bounds tell them apart; refused where it holds no numbers."""
+        """Return the column as doubles, exact within its bounds; refuse a column without numbers."""
         library, column, dtype = narwhals(), self.column, self.dtype
         if not (dtype.is_numeric() or dtype == library.Boolean or dtype == library.Unknown):
             raise InvalidDataError(
@@ -290,10 +290,10 @@ class StoredColumn:
             int(label): cell for label, cell in labels.items() if math.isfinite(label) and label == int(label)
         }
         if self.column.kind != "category" and all(abs(label) <= EXACT for label in labels):
-            # such labels are told apart as doubles, which the next integer shares with the last of them
+            # such labels are compared as doubles, where the next integer equals the last of them
             whole |= {label + label // EXACT: whole[label] for label in (EXACT, -EXACT) if label in whole}
         held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
-        # what is beyond 64 bits is read as a number that is no label
+        # numbers beyond 64 bits are read as a number that is no label
         other = next(number for number in itertools.count() if number not in held)
         return self._integers(other), narwhals().Int64, held
 
@@ -319,12 +319,12 @@ class _Coded:
 
 
 def _null(at: Any, dtype: Any) -> Any:
-    """Whether a cell is null: missing, or not a number."""
+    """Return whether a cell is null: missing, or not a number."""
     return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
 
 
 def _among(at: Any, labels: list[Any]) -> Any:
-    # no label of the column's type: none is held
+    # no label has the type of the column, so no cell holds one
     return at.is_in(labels) if labels else at.is_null() & ~at.is_null()
 
 

@@ -103,7 +103,7 @@ class EngineFrame:
         self.statistics().check(domain)
 
     def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
-        """What a function gives of the frame in pieces, as pandas frames; each record is in one of them."""
+        """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
         return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
 
     def then(self, step: Piecewise) -> EngineFrame:
@@ -118,7 +118,7 @@ class EngineFrame:
         return replace(self, frame=frame, names=(*self.names, *made))
 
     def crowd(self, unit: Hashable, most: int) -> int:
-        """Records that are more than so many of their unit.
+        """Return the records beyond a number of records of their unit.
 
         Raises InvalidDataError for records of nobody.
         """
@@ -151,7 +151,7 @@ class EngineFrame:
 
 
 def _excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
-    """Records that are more than ``most`` of their unit; and whether some are nobody's, as 0 or more."""
+    """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
     if engine == "Dask":
         parts = in_partitions(_gathered(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
         found = [_crowd(units, most) for units in parts]
@@ -244,7 +244,7 @@ def _hashed(cells: pd.Series[Any]) -> Words:
         cells = cells.astype(object)
     gone = nulls(cells)
     if cells.dtype.kind in "biuf":
-        # integers that one double stands for are told apart by nothing else: they may take each other's place
+        # integers that share a double differ in nothing else: they may replace each other
         numbers = filled(cells).astype(np.float64) + 0.0
         numbers[gone] = np.nan
         return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
@@ -266,7 +266,7 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
     """A partition with a number for each unit, equal where units are, whatever else it holds."""
     units = frame[unit]
     if str(units.dtype) != kind:
-        # one and 1.0 would be two units
+        # 1 and 1.0 would be two units
         raise EngineError(
             "A partition of Dask has the column of the unit in another type.",
             "give all partitions one type: frame.astype({column: type}), or when they are read",

@@ -1,10 +1,10 @@
-"""Where narwhals and the engines below it are called: absent, unknown, set up otherwise, or failing halfway.
+"""Calls of narwhals and its engines: missing packages, unknown engines, settings, and failures.
 
 Doubles of Spark are those of the processor (Java has no others), its planner moves terms of integers only,
 and its sums of integers are below 2**63 by the bounds. What differs is settled here or in
 `column_expressions`:
 
-- names are told apart without regard to case, and a dot in one reads a field of a structure;
+- names are compared without regard to case, and a dot in one reads a field of a structure;
 - a text may have a collation, by which different texts are equal: it is taken off, as it is for DuckDB;
 - a time is an instant or a time on a clock, and a constant of Python becomes one by the time zones of this
   process and of the session: times are read as texts and as whole numbers, which no zone changes;
@@ -45,7 +45,7 @@ class SparkTimes:
     kind: str
 
     def is_numeric(self) -> bool:
-        """No number."""
+        """Return False: such a type is no number."""
         return False
 
     is_integer = is_float = is_numeric
@@ -134,7 +134,7 @@ def _spark_types(frame: Any, schema: Any, library: Any) -> Any:
 
 
 def no_such_name(name: Any) -> bool:
-    """Whether Spark reads a name as a field of another column."""
+    """Return whether Spark reads a name as a field of another column."""
     return isinstance(name, str) and ("." in name or "`" in name)
 
 
@@ -182,7 +182,7 @@ ENGINES = {
 """The engines whose arithmetic is known to be the one that the sensitivities rest on."""
 
 SETTLED = {"pyspark": _spark_settled, "duckdb": _duckdb_settled}
-"""What makes the columns of frames comparable, where an engine has settings of its own."""
+"""Functions that make columns comparable where an engine has settings of its own."""
 
 EXTRAS = {"duckdb": "duckdb", "_duckdb": "duckdb", "dask": "dask", "dask_expr": "dask", "pyspark": "spark"}
 """The extra of the package that a frame is of; that of Polars brings no more than narwhals for the others."""
@@ -206,13 +206,13 @@ def narwhals(frame: Any = None) -> Any:
 def framed(frame: Any) -> Any:
     """A frame of an engine as narwhals has it."""
     with warnings.catch_warnings():
-        # of a Dask frame no more than its columns is asked of narwhals: its partitions are pandas frames
+        # narwhals reads only the columns of a Dask frame: its partitions are pandas frames
         warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
         return narwhals(frame).from_native(frame)
 
 
 def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
-    """What the action gives; its failure as one error that holds nothing of what the engine says.
+    """Run the action; replace its failure by an error that holds nothing of the engine's message.
 
     An engine's message may print a cell, and so may whatever caused it: neither is kept.
     """
@@ -230,12 +230,12 @@ def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
 
 
 def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
-    """What ``run`` gives of the partitions of a Dask frame, all of them in one computation.
+    """Return the results of ``run`` on the partitions of a Dask frame, all in one computation.
 
     One task per partition: a plan of Dask expressions takes longer to prepare than most frames to read.
 
     Raises EngineError where a partition has another type than Dask says: in single precision, numbers would
-    be put on the grid by other additions, and a null of one type is none of another.
+    be put on the grid by other additions, and a null of one type is not null in another.
     """
     import dask
 
@@ -257,7 +257,7 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
 
 
 def _same_kind(found: Any, said: Any) -> bool:
-    """Whether types are the same; all of texts are, and all of categories, since each label is its own."""
+    """Return whether types are equal; all types of texts are, and all types of categories."""
     if str(found) == str(said) == "category" or found == said:
         return True
     texts = [kind == object or str(kind).startswith(("str", "large_string")) for kind in (found, said)]  # noqa: E721
@@ -282,7 +282,7 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
         found = framed(native)
     except TypeError:
         found = None
-    except ValueError:  # what pandas, Dask and PyArrow allow and narwhals refuses
+    except ValueError:  # narwhals refuses labels that pandas, Dask and PyArrow allow
         found = native
     known = ", ".join(ENGINES.values())
     if found is None or isinstance(found, library.Series):

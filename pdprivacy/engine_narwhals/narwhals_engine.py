@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 SLICE = 1 << 20
-"""Rows at a time of frames that are computed step by step: their steps are as many columns in memory."""
+"""Rows at a time of frames that are computed step by step, each step a column in memory."""
 
 STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
 """Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
@@ -90,7 +90,7 @@ class NarwhalsEngine:
             self._queries.column(column, "k0").cells(column.bins, len(labels))
 
     def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
-        """What each column holds: by the types of pandas and Arrow where the frame has these."""
+        """Return the type of cells of each column, by its type in pandas or Arrow where it has one."""
         if self._engine in ("pandas", "Dask"):
             dtypes = self._frame.to_native().dtypes
             return {name: pandas_type_name(dtypes[name]) for name in types}
@@ -171,7 +171,7 @@ class NarwhalsEngine:
     # ------------------------------------------------------------ pieces read by the code of pandas frames
 
     def _plain(self, quantities: Sequence[Quantity]) -> bool:
-        """Whether sums are added by the code of pandas frames, in pieces that pandas reads where they are.
+        """Return whether the code of pandas frames adds the sums, in pieces that pandas reads without a copy.
 
         Lazy frames of Polars are not: it computes a query on all processors.
         """
@@ -188,7 +188,7 @@ class NarwhalsEngine:
     def _in_pieces(
         self, what: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
     ) -> list[Found]:
-        """What a function gives of these columns in pieces, as pandas frames have them."""
+        """Call a function on each piece of these columns, as arrays of pandas."""
         names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
         frame = self._frame.to_native() if self._pieces is None else self._pieces
         return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
@@ -196,7 +196,7 @@ class NarwhalsEngine:
     # ------------------------------------------------------------ queries
 
     def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:
-        """Return the answers to all reads that are queries, computed at once: the frame is gone through once.
+        """Return the answers to all reads that are queries, computed in one pass over the frame.
 
         Relations of DuckDB are streamed through Arrow, where there is more than one; Spark, whose plans have
         one result each, computes one after the other.
@@ -216,12 +216,12 @@ class NarwhalsEngine:
         return query.answer(self._results(query.what, query.names, [query.plan])[0])
 
     def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
-        """What each plan gives of these columns, per part of the frame, which is gone through once."""
+        """Return the results of each plan on these columns, per part of the frame, in one pass."""
         parts = guarded(what, self._name, lambda: self._computed(names, plans))
         return [[part[place] for part in parts] for place in range(len(plans))]
 
     def _computed(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
-        """What all plans give, per part of the frame."""
+        """Return the results of all plans, per part of the frame."""
         if self._pieces is not None:
             parts = map(narwhals().from_native, self._pieces.open())
             return [[plan(part) for plan in plans] for part in parts]
@@ -239,13 +239,13 @@ class NarwhalsEngine:
 
 
 def _sliced(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:
-    """What all plans give of so many rows at a time; of no rows, once."""
+    """Return the results of all plans per slice of rows; an empty frame is one slice."""
     starts = range(0, max(len(frame), 1), SLICE)
     return [[plan(frame[start : start + SLICE]) for plan in plans] for start in starts]
 
 
 def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
-    """What all plans give of a frame of Polars in memory."""
+    """Return the results of all plans on a Polars frame in memory."""
     import polars
 
     library = narwhals()
@@ -256,13 +256,13 @@ def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
 # ---------------------------------------------------------------- ranks
 
 FEW = 1 << 16
-"""So many records are read all at once: no other window takes a query then."""
+"""The number of records up to which all are read at once, in one query."""
 
 MANY = 1 << 20
 """A bin at the end of a window that may give more steps is counted in smaller ones."""
 
 AT_ONCE = 1 << 24
-"""So many steps may be the result of one query, those of each part of a frame counted on their own."""
+"""The largest number of steps in the result of a query, per part of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ class HistogramRanks:
     its ranks, and in the two bins at its ends. Nothing else is in memory: what a quantile takes depends on
     its epsilon, not on the number of rows. Wider windows are read in parts of `AT_ONCE` steps, a query each.
 
-    Bins have at most 2**20 steps. Of a frame that is computed in parts, each part gives its own: a bin
+    Bins have at most 2**20 steps. For a frame that is computed in parts, each part gives its own: a bin
     that may give more than `MANY` is counted in 2**12 smaller ones first, by another query.
 
     Parameters
@@ -325,7 +325,7 @@ class HistogramRanks:
         return int(self._reached[-1])
 
     def between(self, first: int, last: int) -> Window:
-        """As `Ranks` says: the bins around the ranks."""
+        """Implement `Ranks.between` by the bins around the ranks."""
         left, right = bins_around(self._reached, first, last)
         while any(self._refined(end, MANY) for end in (left, right - 1)):
             left, right = bins_around(self._reached, first, last)
@@ -401,7 +401,7 @@ class HistogramRanks:
         while self._edges[at] < stop:
             if self._refined(at, AT_ONCE):
                 continue
-            # as many bins as surely give no more steps, but one at least
+            # as many bins as keep the result below the limit, but at least one
             upto = int(np.searchsorted(self._given, self._given[at] + AT_ONCE, side="right")) - 1
             upto = min(max(upto, at + 1), int(np.searchsorted(self._edges, stop)))
             if self._reached[upto] > self._reached[at]:

@@ -1,7 +1,7 @@
-"""Frames read and changed piece by piece: what one record decides is computed by pandas on any engine.
+"""Frames read and changed piece by piece: pandas computes steps of single records for any engine.
 
 A step that looks at one record alone gives the same whatever the other records are, so it may be computed on
-any piece of a frame; on pieces made pandas frames, it is the very code that pandas frames go through.
+any piece of a frame; on pieces made pandas frames, it runs the same code as on pandas frames.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ArrowPieces:
 
 
 def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
-    """What ``function`` gives of the pieces of a frame, as pandas frames, each record in one of them."""
+    """Call ``function`` on each piece of a frame, a pandas frame; each record is in one piece."""
     if engine == "Dask":
         return in_partitions(frame, lambda part: [function(plain(part.to_native()))])
     if engine == "Polars":
@@ -137,7 +137,7 @@ def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> 
 def each_of_numbers(
     frame: Any, engine: str, names: Sequence[Hashable], function: Callable[[Columns], Found]
 ) -> list[Found]:
-    """What a function gives of columns of numbers in larger pieces, read where they are in memory."""
+    """Call a function on columns of numbers in larger pieces, without a copy where they are in memory."""
     if engine == "Dask":
         return in_partitions(frame[list(names)], lambda part: [function(part.to_native())])
     columns = frame.select(list(names))
@@ -232,7 +232,7 @@ def _pandas_of_polars(part: Any, dates: Collection[Hashable] = ()) -> pd.DataFra
 
 
 def each_of_polars(frame: Any, function: Callable[[Any], Found]) -> list[Found]:
-    """What a function gives of the pieces of a frame of Polars, as frames of Polars."""
+    """Call a function on each piece of a Polars frame, a Polars frame too."""
     import polars
 
     found: list[Found] = []
@@ -395,7 +395,7 @@ def arrow_type(column: Column) -> Any:
 
 
 def arrow_of(values: pd.Series[Any], column: Column) -> Any:
-    """What a step made of a column, as an array of Arrow."""
+    """Return the result of a step for a column, as an Arrow array."""
     import pyarrow as pa
 
     kind = arrow_type(column)

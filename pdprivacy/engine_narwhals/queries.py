@@ -37,12 +37,12 @@ Integers: TypeAlias = NDArray[np.int64]
 PANDAS_2 = pd.__version__.startswith("2.")
 
 MANY_ROWS = 2**33
-"""How many rows a frame may have whose number of rows is not known in advance."""
+"""The largest number of rows of a frame whose number of rows is not known in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[R]):
-    """What is computed of a frame, or of each part of it, and the answer that the results make.
+    """A computation on a frame, or on each part of it, and the answer made of its results.
 
     Attributes
     ----------
@@ -125,13 +125,13 @@ class _Groups:
                 places = np.where((places < 0) | (codes < 0), -1, places * radix + codes)
             return places
 
-        # a label may be none that Python holds, and its failure would tell which
+        # Python may be unable to hold a label, and the error would show which
         return guarded("the cells of its groups", self.engine, settled)
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """What is summed up: whole multiples of ``unit``, at most ``reach`` of them in a record.
+    """A term of a sum: whole multiples of ``unit``, at most ``reach`` of them in a record.
 
     ``cut``: it is summed in two parts, multiples of so many units and the rest; 0: as it is.
     """
@@ -382,7 +382,7 @@ class Queries:
         return Query("sums", _names([*numbers, *groups.cells]), plan, answer)
 
     def _terms(self, quantities: Sequence[Quantity], pairs: Sequence[tuple[int, int]]) -> list[_Term]:
-        """What is summed up of the steps of quantities, selected as ``v0`` and so on: they, and products."""
+        """Return the terms of sums of quantities, selected as ``v0`` and so on: their steps, and products."""
         steps = [narwhals().col(f"v{place}") for place in range(len(quantities))]
         terms = [
             _Term(f"s{place}", steps[place], quantity.grid, _cut(quantity.reach, self.most))
@@ -424,12 +424,12 @@ def _names(readings: Sequence[DeclaredCells | BoundedNumber]) -> tuple[Any, ...]
 
 
 def _counts(result: Any) -> Integers:
-    """How many records each group has."""
+    """Return the number of records of each group."""
     return np.asarray(result["n"].to_numpy().astype(np.int64))
 
 
 def _cut(reach: int, rows: int | None) -> int:
-    """Where to cut terms of ``reach`` steps, so that both parts of so many add up below 2**53; 0: nowhere."""
+    """Return the unit at which to split terms so that sums of both parts stay below 2**53; 0: no split."""
     if reach * (MANY_ROWS if rows is None else rows) < 2**53:
         return 0
     return 1 << ((reach.bit_length() + 1) // 2)

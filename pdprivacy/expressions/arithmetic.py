@@ -49,7 +49,7 @@ class Term:
     ``within``: where its values lie. ``whole``: int64, else doubles. ``finite``: none of them is infinite,
     even if an end of ``within`` is. ``nullable``: whether some may be null. ``leaf``: the column or the
     constant; of an operation None, and then ``run`` is computed from the values of ``parts``. ``fills``:
-    whether ``run`` replaces nulls, so that it is told where they are.
+    whether ``run`` replaces nulls, and so takes their places.
     """
 
     within: Range
@@ -117,7 +117,7 @@ def column_term(column: Column) -> Term:
 def days_between(one: Column | float, other: Column | float) -> Term:
     """The difference of two dates in days; whole where the dates of both columns are whole days.
 
-    Of a column of dates and a constant, this is the number of the constant on the timeline of the column.
+    For a column of dates and a constant, this is the number of the constant on the timeline of the column.
     """
     timelines = [side.timeline for side in (one, other) if isinstance(side, Column) and side.timeline]
     finest = min(timelines, key=lambda timeline: timeline.seconds)
@@ -267,12 +267,12 @@ def combined(operation: _Operation, one: Term, other: Term) -> Term:
 
 
 def _infinite(term: Term, sign: int) -> bool:
-    """Whether values of the term may be infinite with this sign."""
+    """Return whether values of the term may be infinite with this sign."""
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
 def _cancel(one: Term, other: Term, same: int) -> bool:
-    """Whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
+    """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
     return any(_infinite(one, sign) and _infinite(other, same * sign) for sign in (1, -1))
 
 
@@ -319,7 +319,7 @@ class Numbers:
     null: Mask | None = None
 
     def doubles(self) -> NDArray[Any]:
-        """With NaN for nulls; whole numbers without any stay, to be read as doubles."""
+        """The values with NaN for nulls; whole numbers without nulls keep their dtype."""
         if self.null is None:
             return self.array
         return np.where(self.null, np.nan, np.asarray(self.array, dtype=np.float64))

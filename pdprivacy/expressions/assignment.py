@@ -62,8 +62,8 @@ def assign(
 
     Raises
     ------
-    ParameterError : an expression that is no text (a function or a Series may look at other rows), bounds
-        that are none, or declared columns all of which have a tuple as their label.
+    ParameterError : an expression that is no text (a function or a Series may look at other rows), invalid
+        bounds, or declared columns whose labels are all tuples.
     QueryError : anything else in an expression, or a result without bounds.
     DeclarationError : a name whose role is 'identifier'.
 

@@ -44,10 +44,10 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 INTEGERS = (-(2**63), 2**63 - 1)
-"""What a column of integers can hold."""
+"""The smallest and the largest number of a column of integers."""
 
 BLOCK = 1 << 16
-"""Rows that are computed at a time, so that what lies between stays near the processor."""
+"""Rows that are computed at a time, so that intermediate arrays stay in the cache."""
 
 
 def dense(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -111,9 +111,10 @@ def double(cell: Any) -> float:
 
 
 def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | None]:
-    """The integers of a column within its bounds, and which are null; for reading only.
+    """Return the integers of a column within its bounds, and a mask of nulls; for reading only.
 
-    Of int64, or of Python integers where one is beyond it. A null holds a number within the bounds.
+    The dtype is int64, or object with Python integers where one is beyond it. A null holds
+    a number within the bounds.
     """
     values = dense(values)
     null = nulls(values) if column.nullable else None
@@ -233,7 +234,7 @@ def labelled(
 # ---------------------------------------------------------------- dates
 
 NO_DATE = ""
-"""What stands for a cell that is no date, so that the check of a column of numbers finds it."""
+"""The mark of a cell that is no date, which the check of a column of numbers finds."""
 
 
 def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:

@@ -98,7 +98,7 @@ def narrowed(condition: Condition, domain: Domain) -> Domain | None:
 
 
 def narrow(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
-    """What the records hold for which the condition is true (false, if negated); None if there are none."""
+    """Return the regions where the condition is true (false, if negated); None if it never is."""
     if isinstance(condition, Negated):
         return narrow(condition.part, not negated, domain)
     if isinstance(condition, Comparison):
@@ -283,7 +283,7 @@ def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> Mask:
         if types.is_object_dtype(dtype):
             return _plain(values.isin(np.fromiter(constants, dtype=object)))
         if len(constants) > 8 and types.is_integer_dtype(dtype):
-            # Of the dtype of the column: large integers take no detour over floats.
+            # Constants have the dtype of the column: large integers take no detour over floats.
             return _plain(values.isin(np.array(constants, dtype=limits.dtype)))
         if len(constants) > 8 and types.is_float_dtype(dtype):
             # As numpy numbers, since Arrow tells 0.0 from -0.0 here; of the width that == compares in.

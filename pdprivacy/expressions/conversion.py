@@ -191,7 +191,7 @@ def _placed(
 
 
 def _extremes(column: Column) -> NDArray[np.float64]:
-    """Declared numbers of which one is outside all intervals if any declared number is."""
+    """Declared numbers, one of which is outside all intervals if any declared number is."""
     if column.categories is not None:
         return np.array([float(value) for value in column.categories])
     most = np.finfo(np.float64).max
@@ -261,7 +261,7 @@ def _labels(column: Column) -> tuple[Any, ...]:
 
 
 def _images(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
-    """What each declared label becomes; None is null."""
+    """Return the new value of each declared label; None is null."""
     places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
     images = list(labels)
     for old, new in mapping.items():
@@ -373,7 +373,7 @@ KINDS = {
     **dict.fromkeys(("bool", "boolean"), "boolean"),
     **dict.fromkeys(("str", "string", "category", "object"), "category"),
 }
-"""What a column of each dtype is declared as."""
+"""The declared kind of a column of each dtype."""
 
 WIDER = {("boolean", "integer"), ("boolean", "float"), ("integer", "float")}
 """Kinds of columns whose every cell is one of another kind, too."""
@@ -444,7 +444,7 @@ def _name(dtype: Any) -> str:
 
 
 def _instead(column: Column, target: str) -> str:
-    """What to write in place of a type that does not hold the cells."""
+    """Return a valid call in place of a type that does not hold the cells."""
     if column.kind == "category":
         return f"private.recode({column.name!r}, ...) puts numbers in place of labels"
     if target == "boolean":
@@ -453,7 +453,7 @@ def _instead(column: Column, target: str) -> str:
 
 
 def _converted(column: Column, target: Any) -> Column:
-    """What is declared of a column of whole numbers or truth values as one of numbers."""
+    """Return the declaration of a column of whole numbers or truth values after its conversion."""
     lower, upper = column.lower, column.upper
     if column.kind == "integer" and target == "float":
         ends = (

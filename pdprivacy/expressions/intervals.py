@@ -1,4 +1,4 @@
-"""Where values lie: ends of the results of arithmetic, and regions of what a column may hold.
+"""Interval arithmetic of results, and regions: the values that a column may hold.
 
 Adding, subtracting, multiplying and dividing doubles rounds the exact result, and rounding keeps order. So
 the ends are what the same operation, in doubles, gives at the corners of the operands: no result lies beyond,
@@ -51,7 +51,7 @@ EXACT_QUOTIENT = 2**51
 
 
 def holds_zero(one: Range) -> bool:
-    """Whether zero lies between the ends.
+    """Return whether zero lies between the ends.
 
     >>> holds_zero((-1, 2)), holds_zero((1, 2))
     (True, False)
@@ -87,7 +87,7 @@ def add(one: Range, other: Range) -> Range:
     (11, 22)
     """
     low, high = one[0] + other[0], one[1] + other[1]
-    # infinite ends of opposite sign: there is no telling
+    # infinite ends of opposite sign have no sum
     return -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
 
 
@@ -216,7 +216,7 @@ def _hull(ends: Iterable[float]) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a column may hold: non-null values (between the ends, among the labels), and null or not."""
+    """The values that a column may hold: between the ends, among the labels, and null or not."""
 
     values: bool
     null: bool
@@ -230,7 +230,7 @@ class Region:
         return cls(True, column.nullable, column.lower, column.upper, _keys(column.categories))
 
     def intersected(self, other: Region) -> Region:
-        """What both hold."""
+        """Return the intersection of two regions."""
         lower = max((end for end in (self.lower, other.lower) if end is not None), default=None)
         upper = min((end for end in (self.upper, other.upper) if end is not None), default=None)
         labels = self.labels if other.labels is None else other.labels
@@ -252,7 +252,7 @@ class Region:
         return Region(True, null, lower, upper, labels)
 
     def clipped(self, low: End, high: End) -> Region:
-        """What is left once the values are moved between the ends."""
+        """Return the region after the values are clipped to the ends."""
 
         def moved(value: Any) -> Any:
             if low is not None and value < low:
@@ -265,7 +265,7 @@ class Region:
         return replace(self, lower=lower, upper=upper, labels=labels)
 
     def filled(self, value: Any) -> Region:
-        """What is left once the value stands for nulls."""
+        """Return the region after nulls are replaced by the value."""
         lower = None if self.lower is None else min(self.lower, value)
         upper = None if self.upper is None else max(self.upper, value)
         labels = None if self.labels is None else {**self.labels, value: None}
@@ -312,7 +312,7 @@ def _bins(column: Column, lower: End, upper: End) -> tuple[float, ...] | None:
         last = float(upper) if upper < column.upper else max(last, float(upper))
     if not bins[0] <= last or not first <= bins[-1]:
         return None
-    if first == last:  # one value; its bin stays whole, as a bin of no width is none
+    if first == last:  # one value; its bin stays whole, as bins have a width
         place = min(int(np.searchsorted(bins, first, side="right")), len(bins) - 1)
         return bins[place - 1 : place + 1]
     return (first, *(edge for edge in bins if first < edge < last), last)

@@ -282,7 +282,7 @@ class ExpressionReader:
         return None if column is None or column.timeline is None else column
 
     def _are_dates(self, left: ast.expr, right: ast.expr) -> bool:
-        """Whether the difference of these is one of dates: of two columns, or of a column and a constant."""
+        """Return whether the difference is one of dates: of two columns, or of a column and a constant."""
         texts = [isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (left, right)]
         held = [self._dates(side) is not None for side in (left, right)]
         return any(held) and all(one or text for one, text in zip(held, texts, strict=True))

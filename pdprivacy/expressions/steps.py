@@ -1,4 +1,4 @@
-"""Steps that treat each record by itself: what is declared of the result, and how it is computed.
+"""Row steps, which treat each record by itself: the declaration of the result, and its values.
 
 A step is made from the declaration and its arguments alone, before a cell is read: whatever cannot be
 decided from these is refused. Whether a record stays, and what its new cells are, depends on this record
@@ -360,7 +360,7 @@ def _numeric(column: Column) -> Column:
 
 
 def clipped_column(column: Column, low: int | float | None, high: int | float | None) -> Column:
-    """What is declared of a column once its numbers are moved to the bounds.
+    """Return the declaration of a column after its numbers are clipped to the bounds.
 
     >>> clipped_column(Column("rooms", "integer", categories=(1, 2, 3, 4, 5)), None, 3).categories
     (1, 2, 3)

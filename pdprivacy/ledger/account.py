@@ -23,7 +23,7 @@ __all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_of"]
 __all__ += ["charge_of", "doubles", "entry_of", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
-"""Losses, each with how often it is charged."""
+"""Losses with their counts."""
 
 ZERO = Fraction(0)
 MOST = 10**290
@@ -230,7 +230,7 @@ class Account:
 
     @property
     def used(self) -> Amount:
-        """How much of the cap is spent; see `pdprivacy.accounting.Rule.spent`."""
+        """The spent part of the cap; see `pdprivacy.accounting.Rule.spent`."""
         return self.terms.rule.spent(self.spent)
 
     @property
@@ -250,7 +250,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge: what it cost, what for, and when.
+    """One charge: its loss, its release and its time.
 
     Attributes
     ----------

@@ -158,7 +158,7 @@ class _Walk:
         epsilon, delta, _ = entry.amounts
         sums = enumerate((*summed(Spent(), entry.counted), epsilon, delta))
         added = ((position, term.as_integer_ratio()) for position, term in sums if term)
-        # what was asked for follows what was counted of it, which is mostly the same
+        # requested sums follow counted ones, which are mostly equal
         effect = tuple(sorted(added, key=lambda pair: pair[0] % 4)), epsilon is None
         if len(self.kinds) < MOST_KINDS:
             self.kinds[kind] = effect

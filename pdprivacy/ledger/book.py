@@ -36,7 +36,7 @@ MARK = re.compile("[0-9a-f]{64}")
 
 
 Request: TypeAlias = dict[str, str]
-"""What was asked of a release, as a text for each argument."""
+"""Arguments of a release, as a text for each."""
 
 
 def _facts(request: Request, terms: Terms) -> list[dict[str, Any]]:
@@ -189,11 +189,11 @@ class StoredBook:
         return hash(self._key())
 
     def account(self) -> Account:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.account`."""
         return self.chain.read(self.account_in)
 
     def declare(self, change: Callable[[Account], Terms]) -> None:
-        """As `MemoryBook`; nothing is written where nothing changes."""
+        """Implement `MemoryBook.declare`; write nothing where nothing changes."""
 
         def add(writer: Writer) -> None:
             account = self.account_in(writer, decides=True)
@@ -206,7 +206,7 @@ class StoredBook:
             self.chain.write(add)
 
     def charge(self, asked: Charge) -> Entry:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.charge`."""
 
         def add(writer: Writer) -> Entry:
             account, release = self.account_in(writer, decides=True), asked.release
@@ -219,7 +219,7 @@ class StoredBook:
         return self.chain.write(add)
 
     def answer(self, number: int, risk: float | None) -> None:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.answer`."""
 
         def add(writer: Writer) -> None:
             if number > self.account_in(writer, decides=True).charges:
@@ -229,7 +229,7 @@ class StoredBook:
         self.chain.write(add)
 
     def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.store`."""
 
         def add(writer: Writer) -> int:
             terms = self.account_in(writer, decides=True).terms
@@ -250,7 +250,7 @@ class StoredBook:
         return self.chain.write(add)
 
     def stored(self, release: str, request: Request) -> bytes | None:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.stored`."""
 
         def look(reader: Reader) -> bytes | None:
             terms = self._terms(reader)[1]
@@ -280,7 +280,7 @@ class StoredBook:
         return entry
 
     def entries(self) -> tuple[Account, list[Entry]]:
-        """As `MemoryBook`."""
+        """Implement `MemoryBook.entries`."""
         entries: list[Entry] = []
         account, answered, risks = self.read(entries.append)
         known = (None if math.isnan(risk) else risk for risk in risks.tolist())
@@ -288,7 +288,7 @@ class StoredBook:
         return account, [_noted(entry, risk) if done else entry for entry, done, risk in answers]
 
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
-        """As `MemoryBook`; reads every record, as answers may come late, and keeps the picked charges."""
+        """Implement `MemoryBook.read`: read all records (answers may come late), keep the picked charges."""
         head, account = self.chain.read(lambda reader: (reader.head, self.account_in(reader)))
         answered, risks = np.zeros(account.charges, dtype=bool), np.full(account.charges, np.nan)
         charges, picked = 0, range(account.charges)[pick]

@@ -138,7 +138,7 @@ class Budget:
 
     @property
     def composed(self) -> Pure | Approx | None:
-        """The exact sum of all losses as asked for; None before the first charge.
+        """The exact sum of all requested losses; None before the first charge.
 
         It is also None if a charge was stated in rho.
         """
@@ -266,8 +266,8 @@ class Budget:
         Parameters
         ----------
         release_id : the release, which was charged under this name.
-        answer : what was released, at most 16 MiB.
-        request : what was asked, as a text for each argument. `stored_answer` returns the answer to the same
+        answer : the release, at most 16 MiB.
+        request : the arguments, as a text for each. `stored_answer` returns the answer to the same
             request alone, on data of the same declaration.
         risk : as of `answered`.
 
@@ -315,10 +315,10 @@ class Budget:
     def entries(self) -> pd.DataFrame:
         """One row per charge: release, mechanism, epsilon, delta, rho, time, answered, dr_ha, release_id.
 
-        ``epsilon``, ``delta``: as asked for; ``rho``: what counts in their place under an accounting in
+        ``epsilon``, ``delta``: the requested loss; ``rho``: its equivalent under an accounting in
         rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
         charge without one is spent all the same. ``dr_ha``: the largest disclosure risk from homogeneity
-        attacks of the tables released so far, each at what the budget had spent by then: the expected risk,
+        attacks of the tables released so far, each at the total loss by then: the expected risk,
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
         columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
         """
@@ -403,7 +403,7 @@ def _texts(request: Request) -> Request:
 
 
 def _reason(error: LedgerError) -> str:
-    """Return the reason of an error, without what it says about the note or answer."""
+    """Return the reason of an error, without its words about the note or answer."""
     reason = str(error).partition("\n")[0]
     for fate in (NOTHING, UNKNOWN):
         reason = reason.replace(fate, "").strip()
@@ -418,7 +418,7 @@ ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
 
 @contextmanager
 def charging() -> Iterator[Entered]:
-    """Collect what is charged within the block and not answered."""
+    """Collect the charges within the block that are not answered."""
     entered: Entered = {}
     before = ENTERED.set(entered)
     try:

@@ -342,7 +342,7 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
         f"file:{quote(os.fsencode(path))}?mode={mode}",
         uri=True,
         timeout=0.02,
-        isolation_level=None,  # transactions begin and end where it is written
+        isolation_level=None,  # transactions begin and end explicitly
         check_same_thread=False,  # a finalizer may run in any thread
         # the traceback of an error may hold the cache, whose statements would keep the locks of SQLite
         cached_statements=0,

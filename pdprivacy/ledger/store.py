@@ -196,7 +196,7 @@ class Reader(Protocol):
         """Make the records durable, which another process may have been killed before it could do."""
 
     def damage(self, until: int) -> list[str]:
-        """Describe damage to what guards and finds the records, as far as one short transaction can tell.
+        """Describe damage to triggers and indexes that one short transaction can find.
 
         ``until``: the number of records.
         """
@@ -283,7 +283,7 @@ class Chain:
         self._see(seen)
 
     def __reduce__(self) -> Any:
-        return Chain, (self.store, self.seen)  # what was seen goes along to another process
+        return Chain, (self.store, self.seen)  # another process keeps the last seen record
 
     @property
     def seen(self) -> Row | None:

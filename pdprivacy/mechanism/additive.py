@@ -1,4 +1,4 @@
-"""Mechanisms that add noise: what they share, from the checks of arguments to samples and intervals."""
+"""Additive mechanisms: checks of arguments, distribution functions, samples and intervals."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Additive:
 
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:  # noqa: ARG003
-        """Whether a loss must have a positive delta; else it must have none. ``p``: the order asked for."""
+        """Return whether a loss must have a positive delta; else it must have none. ``p``: the order."""
         return "delta" in cls.__dataclass_fields__
 
     @classmethod
@@ -200,7 +200,7 @@ class Additive:
     def _state(
         self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
     ) -> None:
-        """Set what a user states, checked."""
+        """Check and set the arguments of a user."""
         if l0_sensitivity is not None:
             hint = "l0_sensitivity=1 for cells that share no record."
             l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
@@ -290,7 +290,7 @@ class Additive:
 
     @property
     def bounding(self) -> Bounding | None:
-        """How the bounds are kept: "truncated", "clamp", or None without bounds."""
+        """The bounding method: "truncated", "clamp", or None without bounds."""
         return self.limits.bounding
 
     @property
@@ -439,7 +439,7 @@ class Continuous(Additive):
         """The central interval that holds the noise, or the number released for ``s``.
 
         Without ``s``: the symmetric interval of the noise, which holds the released number minus any
-        statistic within the bounds (```Additive.interval```).
+        statistic within the bounds (`Additive.interval`).
         With ``s``: the quantiles that leave (1 - level)/2 on either side.
         """
         level = proportion(level, "level")

@@ -37,7 +37,7 @@ __all__ += ["mse_between"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounding: TypeAlias = Literal["truncated", "clamp", "bit"]
-"""How bounds are kept; "bit" is the name of "clamp" in Liu (2019)."""
+"""Bounding methods; "bit" is the name of "clamp" in Liu (2019)."""
 
 LEAST_RANGE = 8
 """Bounds are at least this many grid steps apart."""

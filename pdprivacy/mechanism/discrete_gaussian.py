@@ -271,5 +271,5 @@ class DiscreteGaussian(Discrete):
 
 
 def _exact(part: Part) -> bool:
-    """Whether a part is all of a release, and its loss is known exactly."""
+    """Return whether a part is all of a release, and its loss is known exactly."""
     return part.weight == 1 and (part.moves == 1 or part.l2_squared <= MOST_SQUARED)

@@ -100,7 +100,7 @@ class _Decaying(_Selection):
         return type(self)(self.epsilon / whole(count, "count", 1), self.sensitivity, self.monotone)
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
-        """With probability ``level`` the score of what is selected is at most this below the best one."""
+        """Return the distance from the best score that the selected one keeps with probability ``level``."""
         level = proportion(level, "level")
         return self.scale * (math.log(real(candidates, "candidates", 1)) - math.log1p(-level))
 
@@ -112,7 +112,7 @@ class ExponentialMechanism(_Decaying):
     Its scale is 2 sensitivity / epsilon, for monotone scores sensitivity / epsilon. Epsilon-differentially
     private: between neighbours u_i / scale moves by d_i, and the logarithm of a probability by at
     most max d - min d (its own weight by d_i, the sum of all weights by a factor between exp(min d) and
-    exp(max d)). Of scores that move either way, max d - min d is at most 2 sensitivity / scale; of
+    exp(max d)). For scores that move either way, max d - min d is at most 2 sensitivity / scale; of
     monotone ones, for which all d have one sign, at most sensitivity / scale.
 
     Parameters
@@ -264,9 +264,9 @@ class NoisyMax(_Selection):
         return int(np.argmax(array + self.noise.draw(len(array), source)))
 
     def shortfall(self, candidates: float, level: float = 0.95) -> float:
-        """With probability ``level`` the score of what is selected is at most this below the best one.
+        """Return the distance from the best score that the selected one keeps with probability ``level``.
 
-        Twice what no noise exceeds in size with that probability.
+        It is twice the bound that all noise stays below in absolute value with that probability.
         """
         level = proportion(level, "level")
         return 2 * self.noise.interval(1 - (1 - level) / real(candidates, "candidates", 1, 2**50))[1]
@@ -278,7 +278,7 @@ class NoisyMax(_Selection):
         # the largest noisy score is hardly ever farther than that from the largest score
         z = np.arange(int(array.max()) - reach, int(array.max()) + reach + 1) - array[:, np.newaxis]
         with np.errstate(divide="ignore"):
-            # those before must be below, to win against a tie with them; those after may be equal
+            # earlier candidates must be below, as they win ties; later ones may be equal
             below, most = np.log(self.noise.cdf(z - 1)), np.log(self.noise.cdf(z))
         others = np.zeros(z.shape)
         others[1:] += np.cumsum(below[:-1], axis=0)
@@ -295,7 +295,7 @@ SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {
 
 @dataclass(frozen=True, init=False)
 class Choosing:
-    """How a selection is asked for: its cost, mechanism and noise, checked before anything is charged.
+    """Parameters of a selection: its cost, mechanism and noise, checked before anything is charged.
 
     Parameters
     ----------

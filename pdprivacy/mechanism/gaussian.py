@@ -242,7 +242,7 @@ class Gaussian(Continuous):
 
     @property
     def takes_one(self) -> bool:
-        """False: the l2 sensitivity says all that the loss depends on."""
+        """Return False: the loss depends on the l2 sensitivity alone."""
         return False
 
     def _rounding_steps(self) -> int:

@@ -148,8 +148,8 @@ class GeneralizedGaussian(Continuous):
 
     References
     ----------
-    Liu (2019), "Generalized Gaussian mechanism for differential privacy", with the sign of its
-    condition put right: `generalized_gaussian_scale`. On the grid the continuous law is rounded.
+    Liu (2019), "Generalized Gaussian mechanism for differential privacy", with a corrected sign in
+    its condition: `generalized_gaussian_scale`. On the grid the continuous law is rounded.
 
     >>> mechanism = GeneralizedGaussian(epsilon=1, delta=1e-5, sensitivity=1, p=2)
     >>> round(mechanism.std, 3)

@@ -47,7 +47,7 @@ def truncated_laplace_loss(
     fractions(scale=scale, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
     whole = finite_width(width) / float(scale)
     moved = min(float(Fraction(sensitivity) / l0_sensitivity / scale), whole)
-    # what the range gains is ln Z at the moved place itself, also where that is beyond the middle
+    # the gain of the range is ln Z at the moved place itself, also beyond the middle
     near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
     gain = math.log1p(near * rest / -math.expm1(-whole))
     return rounded_up(Fraction(sensitivity) / scale + l0_sensitivity * Fraction(gain) * SAFE, 10)
@@ -133,8 +133,8 @@ class Laplace(Continuous):
     Noise is drawn on the grid. On the integers within a range of n - 1 steps, P(z) proportional to r^|z - s|
     loses no more than the continuous distribution within a range of n: the ratio of two normalising sums is
     (1 + r - r^(d+1) - r^(n-d)) / (1 - r^n), which the continuous (2 - r^d - r^(n-d)) / (1 - r^n)
-    exceeds by (1 - r)(1 - r^d) / (1 - r^n). What rounding to the grid adds to the sensitivity is told in
-    ```pdprivacy.mechanism.grid```.
+    exceeds by (1 - r)(1 - r^d) / (1 - r^n). `pdprivacy.mechanism.grid` says what
+    rounding to the grid adds to the sensitivity.
 
     Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "clamp" here; its
     ``LaplaceBoundedDomain`` is the recalibrated "truncated" of this class. Its

@@ -30,7 +30,7 @@ LEAST_GAMMA = Fraction(1, 2**26)
 """A smaller default break would leave stairs of too many grid steps; any break has the same loss."""
 
 FLAT = Fraction(1000)
-"""For a larger epsilon nothing lies beyond the first break in double precision."""
+"""The largest epsilon of the shape: above it nothing lies beyond the first step in double precision."""
 
 
 @dataclass(frozen=True, init=False)

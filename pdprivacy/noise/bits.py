@@ -25,7 +25,7 @@ SUMMED_NOISE = ("laplace", "geometric", "gaussian")
 """The names of the noise whose sums are drawn."""
 
 _SMOOTH = 2.0**30
-"""Geometric noise of this scale is Laplace noise rounded to whole numbers, which nobody sees."""
+"""The scale from which geometric noise is simulated by rounded Laplace noise."""
 
 _POOL = 64  # bytes fetched at a time for draws one by one
 
@@ -115,7 +115,7 @@ def simulator(rng: RandomState = None) -> np.random.Generator:
     """
     if isinstance(rng, np.random.Generator):
         return rng
-    source(rng)  # refuses what is no seed
+    source(rng)  # refuses invalid seeds
     return np.random.default_rng(rng)
 
 

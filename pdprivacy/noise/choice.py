@@ -1,4 +1,4 @@
-"""One of many, drawn exactly with probabilities that fall exponentially: no rounding decides."""
+"""Exact draws of one of many candidates with exponential weights; rounding never decides."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PATIENCE = 192
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Candidates that nearly no draw reaches, looked at only when one may.
+    """Candidates that are drawn with negligible probability, computed only when a draw may reach them.
 
     ``length``: an upper bound of their total length. ``exponent``: a lower bound of their exponents, not
     below the least of the others.
@@ -98,7 +98,7 @@ class Weights:
 
     def _weigh(self) -> tuple[Floats, Floats]:
         """The weights, and the powers that they are of."""
-        # what has no length may have any exponent
+        # a run of length 0 may have any exponent
         powers = np.maximum(self._exponents - self._least, 0).astype(np.float64)
         with np.errstate(over="ignore", under="ignore"):
             powers *= float(self._rate)
@@ -109,8 +109,8 @@ class Weights:
         """A candidate, exactly: double precision decides where its error leaves no doubt, integers else.
 
         A uniform number u chooses the first candidate whose running sum exceeds u times the total.
-        Which one that is depends on the bits of u alone; more of them are drawn only where those drawn
-        so far leave it open.
+        The candidate depends on the bits of u alone; more bits are drawn only where those drawn so far
+        leave it open.
 
         Source: lazy comparison of a uniform number (Knuth, Yao 1976).
         """
@@ -171,11 +171,11 @@ class Weights:
         beyond = (1 << bits) - value
 
         def below(place: int) -> bool:
-            """Whether u times the total is below this running sum, for sure."""
+            """Return whether u times the total is below this running sum, for sure."""
             return (value + 1) * (all_most - most[place]) <= (beyond - 1) * least[place]
 
         def above(place: int) -> bool:
-            """Whether it is not, for sure."""
+            """Return whether it is not, for sure."""
             return value * (all_least - least[place]) >= beyond * most[place]
 
         first = bisect_left(range(self._last + 1), True, key=below)

@@ -26,14 +26,14 @@ THROWN = 1 << 22
 WORD = 1 << 32
 
 Odds: TypeAlias = Callable[[int], tuple[int, int, int, int]]
-"""Least and greatest weight of heads, least and greatest weight of tails, times 2^bits, from the bits."""
+"""Function from a number of bits to bounds of the weights of heads and of tails, times 2^bits."""
 
 
 def heads(odds: Odds, value: int, source: Source) -> bool:
-    """Whether the uniform number that starts with the 64 bits ``value`` is below the share of heads.
+    """Return whether the uniform number that starts with the 64 bits ``value`` is below the share of heads.
 
-    u < A/(A + B) is u·B < (1 - u)·A, compared at both ends of what is known of u, A and B. What
-    comes out depends on the bits alone, whoever asked: more are drawn only where these leave it open.
+    u < A/(A + B) is u·B < (1 - u)·A, compared at both ends of what is known of u, A and B. The
+    result depends on the bits alone: more are drawn only where these leave it open.
     """
     bits = 64
     while True:
@@ -50,7 +50,7 @@ def heads(odds: Odds, value: int, source: Source) -> bool:
 def lazy_coins(
     probability: NDArray[np.float64], decide: Callable[[int, int], bool], source: Source
 ) -> NDArray[np.bool_]:
-    """Independent coins that show heads with ``probability``, which double precision knows to a few bits.
+    """Independent coins that show heads with ``probability``, which doubles approximate to a few bits.
 
     Eight bits settle nearly all; ``decide(i, value)`` settles coin i where 64 bits are within the margin.
     """

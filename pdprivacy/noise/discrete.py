@@ -278,7 +278,7 @@ def _strips(table: _Table, count: int, source: Source) -> NDArray[np.int64]:
 
 
 def _accept(exponent: Fraction, value: int, source: Source) -> bool:
-    """Whether the uniform number that starts with the 64 bits ``value`` is below exp(-exponent)."""
+    """Return whether the uniform number that starts with the 64 bits ``value`` is below exp(-exponent)."""
     bits = 64
     while True:
         value = value << 64 | int.from_bytes(source.bytes(8), "little")

@@ -27,7 +27,7 @@ __all__ = ["UNBOUNDED", "distances", "staircase", "truncated_laplace"]
 UNBOUNDED = 2**63 - 1
 """The distance to a side without a bound. A draw lies beyond it with probability below exp(-2000)."""
 
-_STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so is what lies beyond it
+_STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so are all smaller terms
 
 
 def distances(below: ArrayLike, above: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -176,7 +176,7 @@ def staircase(epsilon: Fraction, width: int, step: int, size: int, source: Sourc
     1 <= step <= width, all whole; the result has shape (size,).
 
     Magnitude and sign are drawn independently, and minus zero again, so that
-    zero counts once. Of the magnitude k is geometric, an exact coin with the
+    zero counts once. The number k of the magnitude is geometric, an exact coin with the
     odds step : (width - step)·exp(-epsilon) draws the part, and the place in
     it is uniform: nothing is rejected, however small the first part is.
 

@@ -27,7 +27,7 @@ __all__ = ["generalized_normal"]
 
 _Floats = NDArray[np.float64]
 
-# Of the double inverse, relative to what it is computed from; seen are 2^-51 and 2^-47, the latter
+# Relative errors of the double inverse; observed are 2^-51 and 2^-47, the latter
 # because of the incomplete gamma function.
 _ERROR_PLAIN, _ERROR_GAMMA = 2.0**-46, 2.0**-43
 _END = 2**48  # so close to either end, 64 bits resolve the tail worse than that

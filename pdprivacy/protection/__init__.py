@@ -1,4 +1,4 @@
-"""Protected frames: a frame bound to its declaration and budget, its row steps, and what stands behind it."""
+"""Protected frames: frames bound to a declaration and a budget, with their row steps and contents."""
 
 from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.frame import (

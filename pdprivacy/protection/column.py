@@ -66,7 +66,7 @@ def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Prot
 
 
 def _names(domain: Domain) -> dict[str, Hashable]:
-    """What stands in an expression for the labels that are no Python names; no Python name has backticks."""
+    """Names in an expression of the labels that are no Python names, in backticks, which no name has."""
     names: dict[str, Hashable] = {}
     for label in domain:
         if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
@@ -191,7 +191,7 @@ class ProtectedColumn(Opaque):
         return self._of(ast.UnaryOp(ast.Not(), self._is_condition()))
 
     def isin(self, values: Iterable[bool | float | str]) -> ProtectedColumn:
-        """Whether the value is one of these, as ``Series.isin``; False for nulls."""
+        """Return whether the value is one of these, as ``Series.isin``; False for nulls."""
         if not isinstance(values, list | tuple | set | frozenset | range):
             raise ParameterError(
                 f"'values' must be a list of plain Python values (got {kind(values)}).",
@@ -206,18 +206,18 @@ class ProtectedColumn(Opaque):
         right: float,
         inclusive: Literal["both", "neither", "left", "right"] = "both",
     ) -> ProtectedColumn:
-        """Whether the value lies between two constants, as ``Series.between``; False for nulls."""
+        """Return whether the value lies between two constants, as ``Series.between``; False for nulls."""
         check_one_of("inclusive", inclusive, tuple(_ENDS))
         symbols = [symbol() for symbol in _ENDS[inclusive]]
         nodes = [self._node, self._operand(right)]
         return self._condition(ast.Compare(self._operand(left), symbols, nodes))
 
     def isna(self) -> ProtectedColumn:
-        """Whether the value is null."""
+        """Return whether the value is null."""
         return self._condition(ast.Call(ast.Attribute(self._node, "isna"), [], []))
 
     def notna(self) -> ProtectedColumn:
-        """Whether the value is not null."""
+        """Return whether the value is not null."""
         return self._condition(ast.Call(ast.Attribute(self._node, "notna"), [], []))
 
     isnull, notnull = isna, notna

@@ -16,7 +16,7 @@ from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind
-from pdprivacy.hints import told
+from pdprivacy.hints import with_hints
 from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.protected import Protected, Step
@@ -136,7 +136,7 @@ class ProtectedFrame(Opaque):
             )
         return ProtectedColumn._named(self._protected, key)
 
-    @told
+    @with_hints
     def query(self, expr: str) -> ProtectedFrame:
         """The records that meet a condition, as `DataFrame.query`.
 
@@ -155,7 +155,7 @@ class ProtectedFrame(Opaque):
         """
         return self._filtered(expr)
 
-    @told
+    @with_hints
     def clip(
         self,
         lower: End | Mapping[Hashable, End] | None = None,
@@ -179,7 +179,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.clip(self._protected.domain, lower, upper, columns=columns))
 
-    @told
+    @with_hints
     def assign(
         self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
     ) -> ProtectedFrame:
@@ -187,7 +187,7 @@ class ProtectedFrame(Opaque):
 
         ``expressions``: per new column, such as ``private["gain"] - private["loss"]``, or the same as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
-        a condition gives truth values). Of dates a difference is a number of days, and a field such as
+        a condition gives truth values). For dates a difference is a number of days, and a field such as
         ``private["joined"].dt.month`` a whole number. Functions and Series are refused: they may look at
         other records. The bounds of a new column follow from those of its columns; ``bounds`` states narrower
         public ones by column, into which values are clipped, and is needed where a denominator may be zero.
@@ -207,7 +207,7 @@ class ProtectedFrame(Opaque):
         }
         return self._after(steps.assign(self._protected.domain, given, bounds))
 
-    @told
+    @with_hints
     def cut(
         self,
         column: Hashable,
@@ -223,7 +223,7 @@ class ProtectedFrame(Opaque):
         Labels are texts such as ``"(18, 30]"``, or ``labels``. A number in no interval becomes null. A
         number of bins is refused, because pandas takes their edges from the data.
 
-        Of dates, ``freq`` ("D", "W", "M", "Q" or "Y") gives the calendar's periods between the bounds, the
+        For dates, ``freq`` ("D", "W", "M", "Q" or "Y") gives the calendar's periods between the bounds, the
         empty ones too. Labels are the texts of periods of pandas, such as ``"2020-02"``.
 
         Raises ParameterError for edges that are not increasing, labels that do not fit, a column without
@@ -247,7 +247,7 @@ class ProtectedFrame(Opaque):
         )
         return self._after(made)
 
-    @told
+    @with_hints
     def recode(self, column: Hashable, mapping: Mapping[Any, Any]) -> ProtectedFrame:
         """The labels of a column replaced by others; those that are not in ``mapping`` stay.
 
@@ -264,7 +264,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.recode(self._protected.domain, column, mapping))
 
-    @told
+    @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:
         """Columns under other names, as `DataFrame.rename`, with all that is declared of them.
 
@@ -279,7 +279,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.rename(self._protected.domain, columns))
 
-    @told
+    @with_hints
     def astype(self, dtype: Any) -> ProtectedFrame:
         """Columns of another type where no cell changes, as `DataFrame.astype`.
 
@@ -297,7 +297,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.astype(self._protected.domain, dtype))
 
-    @told
+    @with_hints
     def fillna(self, value: Any) -> ProtectedFrame:
         """Nulls replaced by public constants, as `DataFrame.fillna`.
 
@@ -313,7 +313,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.fillna(self._protected.domain, value))
 
-    @told
+    @with_hints
     def dropna(self, subset: Labels | None = None, *, how: Literal["any", "all"] = "any") -> ProtectedFrame:
         """The records without nulls, as `DataFrame.dropna`; how many there are is private.
 
@@ -328,7 +328,7 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.dropna(self._protected.domain, subset, how))
 
-    @told
+    @with_hints
     def select(self, columns: Labels) -> ProtectedFrame:
         """These declared columns, in this order.
 
@@ -359,7 +359,7 @@ class ProtectedFrame(Opaque):
 
 
 def find(frame: Any) -> Protected:
-    """What stands behind a protected frame.
+    """Return the records, declaration and budget behind a protected frame.
 
     Raises
     ------

@@ -150,7 +150,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("where", "mask", "update", "combine_first"), (_WIDER, _COLUMN)),
     }
 )
-"""Name to why the step is refused, and what is declared instead."""
+"""Refused steps by name: the reason, and the declared step in its place."""
 
 
 def refusal(name: str) -> UnstableStepError:

@@ -152,7 +152,7 @@ def protect(
     opened = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
-        # told before anything is read, so that it depends on nothing that is read
+        # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, schema, domain, asked, opened, source)
@@ -168,7 +168,7 @@ _MAY_CHANGE = {
 
 
 def refuse_no_frame(frame: Any) -> None:
-    """Refuse what is no frame of any engine, whether other engines are installed or not."""
+    """Refuse an object that is no frame of any engine, whether other engines are installed or not."""
     if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
         return
     read = "df = pd.DataFrame(...)"
@@ -188,7 +188,7 @@ _NO_FRAMES = (str, bytes, os.PathLike, dict, list, tuple, set, int, float, type(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a protection is asked, but for the budget."""
+    """Arguments of a protection, without those of the budget."""
 
     whose: Unit
     public_rows: Any
@@ -197,7 +197,7 @@ class _Asked:
     on_invalid: Fate
 
     def suit(self, source: EngineFrame, *, seeded: bool) -> None:
-        """Refuse what frames of other engines do not give."""
+        """Refuse arguments that frames of other engines do not support."""
         if seeded:
             raise ParameterError(
                 f"'rng' is for pandas frames: {source.engine} draws the records of a unit itself.",
@@ -211,16 +211,16 @@ class _Asked:
             )
 
     def scope(self, rows: int, *, lazy: bool) -> Scope:
-        """What is public about so many rows."""
+        """Return the public facts of a number of rows."""
         neighbors = self.whose.neighbors
         public = None if self.unit is not None else self._public(rows)
-        # how many records are left out is private: a neighbour's record may be one of them; and so is how
-        # many records a unit has
+        # the number of left out records is private: a neighbour's record may be one of them; and so is the
+        # number of records of a unit
         filtered = self.on_invalid == "drop" or self.unit is not None or lazy
         return Scope(neighbors, None if filtered else public, filtered, contribution=self.most)
 
     def _public(self, rows: int) -> int | None:
-        """What a release may know of the number of rows."""
+        """Return the public number of rows: exact, a lower bound, or None where it is private."""
         public_rows, replaced = self.public_rows, self.whose.neighbors == "replace_one"
         if public_rows is None:
             return rows if replaced else None
@@ -305,7 +305,7 @@ def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
 
 
 def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
-    """The records that stay, of a frame of which pandas can choose records."""
+    """Return the selected records of a frame, if pandas can select records of its types."""
     if stay.all():
         return frame
     try:
@@ -380,7 +380,7 @@ def _of_engine(
 
 
 def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
-    """The frame with numbers in the place of dates; what else it holds stays in the engine."""
+    """Return the frame with numbers in place of dates; all other columns stay in the engine."""
     from pdprivacy.engine_narwhals import Piecewise
 
     dates = Domain(tuple(column for column in domain.columns if column.timeline is not None))
@@ -406,11 +406,11 @@ def _warn_of_unchecked(engine: str, schema: Any) -> None:
 # ---------------------------------------------------------------- units
 
 MOST_ROWS = 10**9
-"""Of a unit."""
+"""The largest number of records of a unit."""
 
 
 def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
-    """How many records of a unit are kept: one where each record is a unit."""
+    """Return the contribution bound: the number of records of a unit that are kept; one without units."""
     if (unit is None) != (max_rows is None):
         raise ParameterError(
             "'unit' and 'max_rows' must be given together: the column of the unit, and the number of its "
@@ -465,10 +465,10 @@ def _opener(
     name: str | None,
     redeclare: bool,
 ) -> Callable[[Unit, str], Budget]:
-    """What opens the budget of the arguments of `protect` for data of a unit and its declaration.
+    """Return the function that opens the budget of `protect` for a unit and a declaration.
 
-    Raises ParameterError for what does not fit together. What it returns raises ParameterError or BudgetError
-    where the budget is there on other terms.
+    Raises ParameterError for arguments that contradict each other. The function raises ParameterError or
+    BudgetError where the budget exists on other terms.
     """
     _refuse_misnamed(budget, name, redeclare)
     check_one_of("accounting", accounting, (*get_args(Accounting), None))

@@ -1,4 +1,4 @@
-"""What stands behind a protected frame: its records, declaration and budget, and the steps that led to it."""
+"""The contents of a protected frame: its records, declaration, budget and row steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was done to the records between the raw frame and a release.
+    """A row step: a change of the records between the raw frame and a release.
 
     ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
     records are a secret part, which `law` says. ``condition``: what the records left meet.
@@ -46,18 +46,18 @@ class Step:
 
 
 class Keeper(Protocol):
-    """What keeps the releases of a frame, and gives again what was made before; see `pdprivacy.step`."""
+    """A store of the releases of a frame, which returns an earlier release again; see `pdprivacy.step`."""
 
     def admit(self, method: str) -> None:
         """Refuse a method of the frame whose result cannot be kept."""
 
     def keep(self, release: Any, asked: Any, make: Callable[[str], Any]) -> Any:
-        """The kept answer of an equal release, or what ``make`` makes of an id."""
+        """Return the kept answer of an equal release, or the result of ``make`` for a new id."""
 
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """What stands behind a protected frame; everything a release needs.
+    """The contents of a protected frame: everything a release needs.
 
     ``records``: the declared columns, of a pandas frame in memory of their own, so that no write reaches a
     release; or those of a frame of another engine, as it computes them.
@@ -92,7 +92,7 @@ class Protected:
         return self
 
     def admitted(self, method: str) -> Protected:
-        """These facts, for a method that is not refused where releases are kept."""
+        """Return the contents for a method that the keeper of the releases admits."""
         if self.keeper is not None:
             self.keeper.admit(method)
         return self
@@ -114,7 +114,7 @@ class Protected:
 
     @cached_property
     def brief(self) -> tuple[str, ...]:
-        """The same in few words: a step that changes what a release costs in full, of others the name."""
+        """The steps in few words: those that change the loss of a release in full, others by name."""
         return tuple(
             step.text.partition("(")[0] if step.stability == 1 else step.text
             for step in self.lineage
@@ -145,7 +145,7 @@ class Protected:
         return self.records
 
     def refuse_elsewhere(self, method: str) -> None:
-        """Refuse what looks at records in memory, where another engine holds them."""
+        """Refuse a method that needs records in memory, where another engine holds them."""
         if self.source is not None:
             raise self._elsewhere(repr(method), self.source)
 
@@ -162,7 +162,7 @@ def lineage(protected: Protected) -> pd.DataFrame:
 
     Returns a DataFrame with a row per step: ``step``; ``stability``, the records of the result that one
     record more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
-    ``cost``: what the whole pays for releases whose epsilons add up to ``epsilon``.
+    ``cost``: the loss of the whole by releases of total ``epsilon``.
 
     Source: "The adverse effects of omitting records in differential privacy", Definition 4 and Theorem 5.1.
     """
@@ -178,7 +178,7 @@ def lineage(protected: Protected) -> pd.DataFrame:
 
 
 def declared(protected: Protected, name: Hashable) -> bool:
-    """Whether a column may be released at all."""
+    """Return whether a column may be released at all."""
     return name in protected.domain and protected.domain[name].role != "identifier"
 
 

@@ -1,4 +1,4 @@
-"""Assumed sufficient statistics: what a plan takes in place of the records."""
+"""Assumed sufficient statistics, which a plan reads in place of the records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Assumption"]
 class Assumption:
     """A table of ``rows`` records without nulls, spread evenly over all cells.
 
-    ``at``: the mean of each number, or its variance where variances are asked for. By default
+    ``at``: the mean of each number, or its variance in a plan of variances. By default
     the middle of the bounds, and the variance of uniform values; covariances are zero.
     """
 
@@ -91,7 +91,7 @@ class Assumption:
         return GroupedSums(rows, sums, squares if products else {})
 
     def _weighted(self, quantities: Sequence[Quantity], rows: list[int], *, products: bool) -> GroupedSums:
-        """Of weights in the middle of their bounds; ``at``: the sum of the weights in a cell, or the mean."""
+        """Sums for weights in the middle of their bounds; ``at``: the weight of a cell, or the mean."""
         weight, middle = quantities[0], (quantities[0].low + quantities[0].high) // 2
         if not products:
             total = None if self.at is None else round(self.at / weight.grid)

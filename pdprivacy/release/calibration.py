@@ -33,7 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def total_cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | Approx:
-    """What all releases cost: what was asked, but for the published calibration, which costs more."""
+    """Return the loss of all releases: the requested one, or more with the published calibration."""
     if request.calibration != "published":
         return request.cost
     losses = [mechanism.loss.times(request.releases) for mechanism in mechanisms]
@@ -43,7 +43,7 @@ def total_cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | 
 def events(
     parts: Sequence[Part], mechanisms: Sequence[PartMechanism], request: Request
 ) -> tuple[tuple[Event, int], ...]:
-    """What is released, as an accounting sees it: the loss of each release, and Gaussian noise.
+    """Return the events that an accounting composes: the loss of each release, and Gaussian noise.
 
     Parts of weights w have deviations of ``multiplier / sqrt(w)`` sensitivities each, so that together
     they are Gaussian noise of that multiplier. Truncated noise is another law.

@@ -32,7 +32,7 @@ R = TypeVar("R")
 def execute(release: Release[R], asked: Asked | None = None) -> R:
     """Charge a release, read, draw, and return the published object.
 
-    The frame of a pipeline step gives back what was stored of a release that was ``asked`` for before.
+    The frame of a pipeline step returns the stored object of a release that was ``asked`` for before.
 
     Raises
     ------
@@ -119,11 +119,11 @@ def measured(
     engine, first, exact = release.facts.engine, release.task, None
     task: Task | None = first
     outcomes: list[Any] = []
-    turns: Iterable[int] = range(first.rounds)
+    rounds: Iterable[int] = range(first.rounds)
     if release.progress is not False:
-        turns = shown(turns, first.rounds, release.call.statistic, release.progress, long=True)
-    with closing(turn for turn in turns) as each:  # no interrupt leaves a bar behind
-        for _ in each:
+        rounds = shown(rounds, first.rounds, release.call.statistic, release.progress, long=True)
+    with closing(number for number in rounds) as numbers:  # no interrupt leaves a bar behind
+        for _ in numbers:
             assert task is not None
             if reads := task.reads:
                 exact = task.exact(

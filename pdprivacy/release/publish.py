@@ -1,4 +1,4 @@
-"""What is made of a release that was drawn: the pandas object, its errors and its metadata.
+"""Publication of a release: the pandas object, its errors and its metadata.
 
 Numbers that stand for dates are published as dates, with their errors in seconds.
 """
@@ -46,10 +46,10 @@ def release_of(
     arrange: Callable[[Made[Any]], Made[Any]] | None = None,
     risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
 ) -> Release[R]:
-    """The release of a statistic.
+    """Return the release of a statistic.
 
     ``make`` makes the pandas object of the answer of each release. Several releases come side by side in one
-    DataFrame, whatever the type of one is. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
+    DataFrame, also those of one number. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
     risk to the metadata of a single release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
@@ -74,7 +74,7 @@ def release_of(
 
 
 def _narrowed(statistic: Statistic, call: Call) -> Statistic:
-    """The statistic within the bounds of the call."""
+    """Return the statistic with the bounds of the call."""
     if any(column.timeline for column in call.columns):
         raise ParameterError(
             "'bounds' are for numbers, and the columns hold dates.",
@@ -93,7 +93,7 @@ def _narrowed(statistic: Statistic, call: Call) -> Statistic:
 
 
 def pair_of(bounds: Any) -> tuple[float, float]:
-    """A lower and an upper bound as doubles, infinite or None where there is none."""
+    """Return a lower and an upper bound as doubles, infinite where a side is open."""
     if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
     ends = []
@@ -121,15 +121,15 @@ def published(
     risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[R, float | None]:
-    """The released object with its metadata, and the disclosure risk that was reached."""
+    """Return the released object with its metadata, and the cumulative disclosure risk."""
     made = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
-        made = [(dated(one, timelines), in_seconds(errors, timelines)) for one, errors in made]
+        made = [(dated(numbers, timelines), in_seconds(errors, timelines)) for numbers, errors in made]
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    found, reached = risk(results[0], drawn.entry) if risk is not None and len(results) == 1 else ({}, None)
+    details, reached_risk = _details(results, drawn.entry, risk)
     request, shape, bounds = call.request, released.shape, None
     error, effective = errors.to_json(shape), errors.effective_rows
     if request.bounding is not None:
@@ -139,9 +139,6 @@ def published(
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
     of_values = call.statistic in ("mean", "proportion") and not timelines
-    regressions = [result.answer.regression for result in results]
-    if regressions[0] is not None:
-        found = {"regression": regressions[0] if len(results) == 1 else regressions, **found}
     attach(
         facts,
         call,
@@ -159,13 +156,26 @@ def published(
         margins=call.margins,
         constraint=call.constraint,
         effective_rows=None if effective is None else numbers_as_json(effective, shape),
-        **found,
+        **details,
     )
-    return cast("R", released), reached
+    return cast("R", released), reached_risk
 
 
-def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own: Any) -> None:
-    """Write the metadata of a release; ``own``: what only this kind of release has to say."""
+def _details(
+    results: Sequence[Result],
+    entry: Entry | None,
+    risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None,
+) -> tuple[dict[str, Any], float | None]:
+    """Return the metadata of regressions and of disclosure risk, and the cumulative disclosure risk."""
+    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], entry)
+    regressions = [result.answer.regression for result in results]
+    if regressions[0] is not None:
+        details = {"regression": regressions[0] if len(results) == 1 else regressions, **details}
+    return details, reached_risk
+
+
+def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
+    """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated(entry, drawn.cost)
     account = facts.budget.account if entry is None else entry.after
@@ -186,56 +196,56 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **own
         "releases": call.request.releases,
         "release_id": drawn.release_id,
         "weights": None if call.weights is None else str(call.weights.name),
-        **own,
+        **details,
     }
     metadata.attach(released, stored)
 
 
 def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
-    """Several releases as columns, under a level named "release" that counts from 1."""
+    """Return several releases as columns, under a level named "release" that counts from 1."""
     frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
-    together: Any = pd.concat(frames, axis=1, names=["release"])
-    names = together.columns
+    table: Any = pd.concat(frames, axis=1, names=["release"])
+    names = table.columns
     if isinstance(names, pd.MultiIndex):
         # concat keeps a null as a label of its level, which no other index does
         levels = [names.get_level_values(level) for level in range(names.nlevels)]
-        together.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
-    return together, Errors.side_by_side([(released.shape, errors) for released, errors in made])
+        table.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
+    return table, Errors.side_by_side([(released.shape, errors) for released, errors in made])
 
 
 def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
-    """The numbers as a Series."""
+    """Return the numbers as a Series."""
     return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
 def _by_part(price: Price) -> dict[str, Any]:
-    """The sensitivity, noise scale and share of the loss of each part by name; of a single part, a number."""
+    """Return the sensitivity, noise scale and share of each part by name; a number for a single part."""
     parts, mechanisms = price.parts, price.mechanisms
-    moved, scale, split = {}, {}, {}
+    sensitivities, scale, split = {}, {}, {}
     for part, mechanism in zip(parts, mechanisms, strict=True):
-        moved[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
+        sensitivities[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
         split[part.name] = float(part.weight)
     if len(parts) == 1:
         (name,) = split
-        return {"sensitivity": moved[name], "scale": scale[name], "split": split}
-    return {"sensitivity": moved, "scale": scale, "split": split}
+        return {"sensitivity": sensitivities[name], "scale": scale[name], "split": split}
+    return {"sensitivity": sensitivities, "scale": scale, "split": split}
 
 
 def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
-    """The bounds of the values that means are made of, which `pdprivacy.combine` needs."""
+    """Return the bounds of the values of means, which `pdprivacy.combine` needs."""
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
-        # of a pivot table, each column of values is one per label of the column keys
-        each = shape[1] // (len(lower) * call.request.releases)
-        lower, upper = (np.tile(np.repeat(end, each), call.request.releases) for end in (lower, upper))
+        # a pivot table repeats each column of values for every label of the column keys
+        repeats = shape[1] // (len(lower) * call.request.releases)
+        lower, upper = (np.tile(np.repeat(end, repeats), call.request.releases) for end in (lower, upper))
     elif call.request.releases > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, shape)
 
 
 def public_rows(facts: Protected, call: Call) -> int | None:
-    """The number of records behind each number, where that is public."""
+    """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
     if grouped or call.weights is not None:
         return None
@@ -246,16 +256,16 @@ def public_rows(facts: Protected, call: Call) -> int | None:
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
-"""Why no bias is stated of a number that is made of several bounded ones."""
+"""The note on a missing bias of a number that is made of several bounded ones."""
 
 
 def whole_counts(released: R, mechanism: MechanismName) -> R:
-    """Counts as integers where the noise is."""
+    """Return counts as integers if the noise is on the integers."""
     return released.astype(np.int64) if MECHANISMS[mechanism].integer else released
 
 
 def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
-    """Counts as a Series, of integers where the noise is."""
+    """Return counts as a Series, of integers if the noise is on the integers."""
     released, errors = series(result, index, name)
     return whole_counts(released, call.request.mechanism), errors
 
@@ -264,7 +274,7 @@ def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -
 
 
 def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, ...]:
-    """The dates of the columns of a release of numbers, one per column; empty where none holds dates.
+    """Return the timelines of the columns of a release of numbers, one per column; empty without dates.
 
     Raises ParameterError for dates beside numbers, or of several time zones.
     """
@@ -286,25 +296,26 @@ def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, .
 
 
 def dated(released: R, timelines: Sequence[Timeline]) -> R:
-    """The numbers of a release as dates; one timeline per number of a Series, or per column of a frame."""
-    found: Any
+    """Return the numbers of a release as dates; one timeline per number of a Series or column of a frame."""
+    result: Any
     if isinstance(released, pd.DataFrame):
         columns = [
-            _dates(released.iloc[:, place], timeline, timelines) for place, timeline in enumerate(timelines)
+            _dates(released.iloc[:, position], timeline, timelines)
+            for position, timeline in enumerate(timelines)
         ]
-        found = pd.DataFrame(dict(enumerate(columns)), index=released.index)
-        found.columns = released.columns
-        return found  # type: ignore[no-any-return]
+        result = pd.DataFrame(dict(enumerate(columns)), index=released.index)
+        result.columns = released.columns
+        return result  # type: ignore[no-any-return]
     numbers = released.to_numpy(dtype=np.float64)
     first, *rest = (
         _dates(number, timeline, timelines) for timeline, number in zip(timelines, numbers, strict=True)
     )
-    found = pd.Series(first.append(rest), index=released.index, name=released.name)
-    return found  # type: ignore[no-any-return]
+    result = pd.Series(first.append(rest), index=released.index, name=released.name)
+    return result  # type: ignore[no-any-return]
 
 
 def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:
-    """Numbers of one of the columns of a release as dates.
+    """Return the numbers of one column of a release as dates.
 
     Nanoseconds beside coarser resolutions are rounded down to microseconds, in which all dates can be held
     together.
@@ -314,12 +325,12 @@ def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> p
 
 
 def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
-    """Whether its dates are of nanoseconds and some of the others are not."""
+    """Return whether its dates are of nanoseconds and some of the others are not."""
     return timeline.unit == "ns" and any(other.unit != "ns" for other in timelines)
 
 
 def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
-    """The errors of numbers as those of dates: in seconds, and of the rounding of what is published, too.
+    """Return errors of numbers as errors of dates: in seconds, with the rounding of published dates.
 
     Bounds are in seconds since 1970.
     """
@@ -350,7 +361,7 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
 
 
 def bounds_as_text(pairs: Any, timelines: Sequence[Timeline]) -> Any:
-    """Bounds in seconds since 1970, nested in lists, as texts of dates; None stays."""
+    """Return bounds in seconds since 1970, nested in lists, as texts of dates; None stays."""
     if isinstance(pairs, list):
         return [bounds_as_text(pair, timelines) for pair in pairs]
     return None if pairs is None else Timeline(0, "s", timelines[0].zone).text(pairs)

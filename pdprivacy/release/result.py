@@ -1,4 +1,4 @@
-"""Released numbers and their errors: those of the noise, and what keeping bounds makes of them."""
+"""Released numbers and their errors: those of the noise, and those of bounding."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Errors:
         )
 
     def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """As in the metadata of a frame of this shape."""
+        """Return the errors as the metadata of a frame of this shape stores them."""
         stored: dict[str, Any] = {
             "level": LEVEL,
             "standard_error": numbers_as_json(self.standard_error, shape),
@@ -97,11 +97,11 @@ class Errors:
 
 @dataclass(frozen=True)
 class Result:
-    """One release of a statistic: its numbers, bounded as asked, and the noisy numbers they are made of.
+    """One release of a statistic: its numbers, with the bounding of the call, and its noisy parts.
 
-    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: what the
-    declaration says that the statistic cannot leave. ``bias_known``: whether the bias that bounding makes is;
-    biases of several numbers add up, and depend on the exact ones.
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: the
+    declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
+    numbers add up, and depend on the exact ones.
     """
 
     answer: Answer
@@ -114,7 +114,7 @@ class Result:
 
     @property
     def errors(self) -> Errors:
-        """How far off the numbers may be."""
+        """Errors of the released numbers."""
         answer, price, bounding = self.answer, self.price, self.bounding
         biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
         if bounding is not None and not self.bias_known:
@@ -162,7 +162,7 @@ class Result:
         return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
 
     def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
-        """The result whose numbers are made of these."""
+        """Return the result with numbers made of these."""
         answer = transform(replace(self.answer, interval=self.interval))
         return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
 
@@ -197,7 +197,7 @@ def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
-    """Half the interval of noisy numbers of their own, one per part: exactly the quantile of their noise."""
+    """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
     halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
     return np.array(halves) if len(halves) > 1 else halves[0]
 

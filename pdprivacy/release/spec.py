@@ -1,4 +1,4 @@
-"""A release as a value: what is asked, what it may cost, what is read, and what shape the answer has.
+"""A release as a value: its call, its loss, its reads and the shape of its answer.
 
 A method of ``private.dp`` makes a `Release`, and `pdprivacy.release.execute` charges, reads and draws. Plans,
 batches and steps of pipelines look at such values, group them or execute them.
@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
 class Price:
     """The mechanisms of a release and its privacy loss, from declared facts alone.
 
-    ``times``: how many such losses are charged. ``parts``: what the noise of each mechanism is added to.
+    ``times``: the number of such losses that are charged. ``parts``: the part of each mechanism.
     """
 
     cost: Pure | Approx
@@ -57,7 +57,7 @@ class Price:
 
 
 class Task:
-    """One round of a release: what is read, and how noise is drawn.
+    """One round of a release: its reads and its draw of noise.
 
     `draw` is the only function that is given exact numbers together with a source of noise; `after` makes the
     next round of released outcomes alone.
@@ -67,26 +67,26 @@ class Task:
 
     @property
     def cost(self) -> Pure | Approx:
-        """The loss of the whole release, as it was asked for."""
+        """The requested loss of the whole release."""
         raise NotImplementedError
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are from this one on."""
+        """Number of rounds from this one on."""
         return 1
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """What is read of the table; nothing where noise is for the exact numbers of the round before."""
+        """The reads of the table; empty where noise is added to the exact numbers of the round before."""
         raise NotImplementedError
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanisms of the whole release at this cost, from declared facts alone."""
         raise NotImplementedError
 
-    def exact(self, found: Sequence[Any]) -> Any:
+    def exact(self, answers: Sequence[Any]) -> Any:
         """Return the exact numbers that noise is drawn for, made of the answers to `reads`."""
-        return found[0]
+        return answers[0]
 
     def draw(self, exact: Any, price: Price, source: Source) -> Any:
         """Return the outcome of this round."""
@@ -101,7 +101,7 @@ class Task:
 class Drawn:
     """The outcomes of all rounds of a release, and the charge that paid for them (None in a plan).
 
-    ``cost``: as it was asked for; the price may differ, of a secret part or by the published calibration.
+    ``cost``: the requested loss; the price may differ, for a secret part or the published calibration.
     """
 
     price: Price
@@ -132,16 +132,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[R]):
-    """A release that is asked for and not made yet.
+    """A release before its execution.
 
     Attributes
     ----------
     facts : the protected records.
-    call : what is asked of them.
+    call : the statistic and its arguments.
     label : the release as the budget lists it.
     task : the first round.
-    publish : what makes the released object of what was drawn, and the disclosure risk that the budget notes.
-    progress : whether a bar shows the rounds; None where they take long.
+    publish : from the drawn outcomes to the released object, and to the disclosure risk for the budget.
+    progress : whether a bar shows the rounds; None shows one if they take long.
     """
 
     facts: Protected = field(repr=False)
@@ -154,7 +154,7 @@ class Release(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a release is asked: its name, noise and bounds, and the columns once they are known."""
+    """The call of a release: its statistic, noise and bounds, and the columns once they are known."""
 
     statistic: str
     request: Request
@@ -195,10 +195,10 @@ class Call:
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="clamp".',
             )
-        named = noise.get("release_id")
+        release_id = noise.get("release_id")
         rng = noise.get("rng")
         return cls(
-            statistic, request, bounds, rng, columns, by, constraint, release_id=named, weights=weights
+            statistic, request, bounds, rng, columns, by, constraint, release_id=release_id, weights=weights
         )
 
     def label(self, facts: Protected) -> str:
@@ -218,20 +218,20 @@ class Call:
 
 
 def labelled(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
-    """Return what is released, with the steps that led to the records."""
+    """Return the label of a release with its row steps."""
     if filters:
         text += " where " + " and ".join(f"({condition})" for condition in filters)
     return text + " after " + ", ".join(steps) if steps else text
 
 
 def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
-    """A function whose last parameter, ``**noise`` or the like, stands for these keywords of a TypedDict.
+    """Decorate a function whose last parameter, such as ``**noise``, stands for keywords of a TypedDict.
 
     The signature spells them out with their ``defaults``, in that order, the docstring explains them,
     and any other keyword is a TypeError.
     """
     hints: dict[str, Any] = keywords.__annotations__
-    more = [
+    parameters = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -243,17 +243,17 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        *named, _ = signature.parameters.values()
-        whole = signature.replace(parameters=[*named, *more])
+        *positional, _ = signature.parameters.values()
+        complete = signature.replace(parameters=[*positional, *parameters])
 
         @functools.wraps(function)
         def method(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
-                if name not in whole.parameters:
+                if name not in complete.parameters:
                     raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             return function(*args, **{**defaults, **kwargs})
 
-        method.__signature__ = whole  # type: ignore[attr-defined]
+        method.__signature__ = complete  # type: ignore[attr-defined]
         method.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(keywords)}"
         return cast("F", method)
 
@@ -261,6 +261,6 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
 
 
 def noised(mechanism: MechanismName) -> Callable[[F], F]:
-    """A release whose ``**noise`` keywords are those of `Options`, with this default mechanism."""
+    """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
     given = {**DEFAULTS, "mechanism": mechanism}
     return spelled(Options, {name: given.get(name) for name in Options.__annotations__})

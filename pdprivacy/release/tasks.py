@@ -36,11 +36,11 @@ ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | PartMechani
 Selected: TypeAlias = list[tuple[int, ...]]
 
 HARDLY = 100 * math.log(2)
-"""Candidates that all together have a probability below exp(-HARDLY) are looked at only if one is drawn."""
+"""Candidates with a total probability below exp(-HARDLY) are computed only if one is drawn."""
 
 
 def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Source) -> tuple[Noisy, ...]:
-    """All parts with their noise, one after the other.
+    """Return all parts with their noise, one after the other.
 
     The bounds of a part may depend on the noisy parts before it, never on exact ones.
     """
@@ -58,7 +58,7 @@ def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Sourc
 
 
 def noiseless(exact: Sequence[Whole], price: Price, request: Request) -> tuple[Noisy, ...]:
-    """All parts without noise, for a plan: of assumed numbers, never of the records."""
+    """Return all parts without noise, for a plan: of assumed numbers, never of the records."""
     noisy: list[Noisy] = []
     for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
@@ -86,7 +86,7 @@ class NoisyNumbers(Task):
         return self.statistic.reads
 
     def price(self, cost: Pure | Approx) -> Price:
-        """Return the noise of each part, and what all releases cost.
+        """Return the noise of each part, and the loss of all releases.
 
         Raises ParameterError where a mechanism does not fit, TableTooLargeError for too many numbers.
         """
@@ -101,9 +101,9 @@ class NoisyNumbers(Task):
         spent = total_cost(mechanisms, request)
         return Price(spent, request.mechanism, events(parts, mechanisms, request), mechanisms, parts)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
         """Return the whole numbers of each part."""
-        return self.statistic.exact(found)
+        return self.statistic.exact(answers)
 
     def draw(self, exact: list[Whole], price: Price, source: Source) -> Any:
         """Return the noisy parts of each release."""
@@ -123,7 +123,7 @@ class Rounds(NoisyNumbers):
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are from this one on."""
+        """Number of rounds from this one on."""
         return self.left
 
     def draw(self, exact: list[Whole], price: Price, source: Source) -> tuple[Noisy, ...]:
@@ -131,7 +131,7 @@ class Rounds(NoisyNumbers):
         return _noisy(exact, price, self.request, source)
 
     def after(self, outcome: tuple[Noisy, ...]) -> Rounds | None:
-        """Return the next round, around what this one released."""
+        """Return the next round, around the released centres of this one."""
         if self.left == 1:
             return None
         return replace(self, statistic=self.statistic.after(outcome), left=self.left - 1)
@@ -141,8 +141,8 @@ class Rounds(NoisyNumbers):
 class Selections(Task):
     """Selections by scores, one round per choice; the choices share the loss by their weights.
 
-    Several labels of one choice share its part equally, one selected after the other; of noisy counts, all of
-    them are taken at once. The outcome of a round is what each release selected: places of labels, or a step,
+    Several labels of one choice share its part equally, one selected after the other; noisy counts select all
+    of them at once. The outcome of a round is the selection of each release: positions of labels, or a step,
     of one group after the other.
     """
 
@@ -157,7 +157,7 @@ class Selections(Task):
 
     @property
     def rounds(self) -> int:
-        """How many choices there are from this one on."""
+        """Number of choices from this one on."""
         return len(self.choices) - self.place
 
     @property
@@ -169,16 +169,16 @@ class Selections(Task):
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
         asked = self.asked.costing(cost)
-        mechanisms, taken_place = selectors(self.choices, asked)
-        return Price(asked.cost, asked.title, taken_place, mechanisms)
+        mechanisms, event_counts = selectors(self.choices, asked)
+        return Price(asked.cost, asked.title, event_counts, mechanisms)
 
     def draw(self, exact: Any, price: Price, source: Source) -> Selected:
-        """Return what each release selected."""
+        """Return the selection of each release."""
         choice, mechanism = self.choices[self.place], price.mechanisms[self.place]
         if isinstance(choice, Labels):
             groups = choice.tables(exact)
             return [
-                tuple(place for counts in groups for place in _best(choice, mechanism, counts, source))
+                tuple(label for counts in groups for label in _best(choice, mechanism, counts, source))
                 for _ in range(self.asked.releases)
             ]
         assert isinstance(mechanism, ExponentialMechanism)
@@ -193,11 +193,11 @@ class Selections(Task):
 
 
 def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
-    """Return the mechanism of each selection, from declared facts alone, and what takes place as events.
+    """Return the mechanism of each selection, from declared facts alone, and the events of all.
 
     Raises ParameterError where a mechanism does not fit.
     """
-    each = asked.each
+    share = asked.each
     if asked.drawn in ("geometric", "gaussian"):
         if not all(isinstance(choice, Labels) for choice in choices):
             raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
@@ -210,39 +210,39 @@ def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceM
         )
         noisy = calibrate(parts, request)
         return noisy, events(parts, noisy, request)
-    found, taken_place = [], []
+    mechanisms, event_counts = [], []
     for choice in choices:
         times = choice.count if isinstance(choice, Labels) else 1
-        epsilon = each.epsilon * choice.weight / times
+        epsilon = share.epsilon * choice.weight / times
         mechanism = SELECTIONS[asked.drawn](epsilon, choice.sensitivity, choice.monotone)
-        found.append(mechanism)
-        taken_place.append((Event(mechanism.loss), times * asked.releases))
-    return tuple(found), tuple(taken_place)
+        mechanisms.append(mechanism)
+        event_counts.append((Event(mechanism.loss), times * asked.releases))
+    return tuple(mechanisms), tuple(event_counts)
 
 
 def _best(
     choice: Labels, mechanism: ChoiceMechanism, counts: NDArray[np.int64], source: Source
 ) -> tuple[int, ...]:
-    """The places of as many labels as the choice asks for; null is none of them."""
+    """Return the positions of the selected labels; null is never selected."""
     size = choice.candidates
     if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
-        # what is made of a noisy histogram costs what the histogram does, in any order of equal numbers
+        # any selection from a noisy histogram is post-processing, in any order of equal numbers
         noisy = add_noise(counts, choice.counts, mechanism, source)[:size]
         return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
-    left = np.arange(size)
+    remaining = np.arange(size)
     scores = counts[:size]
-    found = []
+    selected = []
     for _ in range(choice.count):
-        place = mechanism.select(scores, source)
-        found.append(int(left[place]))
-        left, scores = np.delete(left, place), np.delete(scores, place)
-    return tuple(found)
+        best = mechanism.select(scores, source)
+        selected.append(int(remaining[best]))
+        remaining, scores = np.delete(remaining, best), np.delete(scores, best)
+    return tuple(selected)
 
 
 def _ranked(
     choice: Quantile, mechanism: ExponentialMechanism, ranks: Ranks, releases: int, source: Source
 ) -> list[int]:
-    """One grid step per release: a run of steps of equal score, then any of them with the same probability.
+    """Return one grid step per release: a run of steps of equal score, then a uniform draw of its steps.
 
     Only records near the target are sorted; all others together are one candidate, which nearly no draw hits.
     """
@@ -251,25 +251,25 @@ def _ranked(
 
     def load() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         nonlocal runs
-        more = beyond()
-        runs = runs.followed_by(more)
-        return more.lengths, more.deficits
+        farther = beyond()
+        runs = runs.followed_by(farther)
+        return farther.lengths, farther.deficits
 
     rest = Rest(others, least, load) if others else None
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts, rest)
-    found = []
+    steps = []
     for _ in range(releases):
         run = weights.draw(source)
-        found.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
-    return found
+        steps.append(int(runs.starts[run]) + source.below(int(runs.lengths[run])))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
 class Swaps(Task):
-    """The walk of k-medians: swaps selected one after the other, and at last one of all sets that were there.
+    """The walk of k-medians: swaps selected one after the other, and finally one of all sets of the walk.
 
-    All selections have an equal share of the loss. ``sets``: those that were there so far. The outcome of a
-    round is the place of what was selected.
+    All selections have an equal share of the loss. ``sets``: those of the walk so far. The outcome of a
+    round is the position of the selected swap or set.
     """
 
     walk: Medians
@@ -283,7 +283,7 @@ class Swaps(Task):
 
     @property
     def rounds(self) -> int:
-        """How many selections there are."""
+        """Number of selections."""
         return self.walk.selections
 
     @property
@@ -294,17 +294,17 @@ class Swaps(Task):
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each selection."""
         asked, walk = self.asked.costing(cost), self.walk
-        each = asked.cost.epsilon / walk.selections
-        mechanism = SELECTIONS[asked.drawn](each, walk.sensitivity, walk.monotone)
+        epsilon = asked.cost.epsilon / walk.selections
+        mechanism = SELECTIONS[asked.drawn](epsilon, walk.sensitivity, walk.monotone)
         return Price(asked.cost, asked.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))
 
-    def exact(self, found: Sequence[Any]) -> Any:
+    def exact(self, answers: Sequence[Any]) -> Any:
         """Return distances and weights of the points that hold records."""
-        (table,) = found
+        (table,) = answers
         return self.walk.exact(table)
 
     def draw(self, exact: Any, price: Price, source: Source) -> int:
-        """Return the place of the swap or set that was selected."""
+        """Return the position of the selected swap or set."""
         selected: int = price.mechanisms[0].select(-self.walk.costs(exact, self.sets), source)
         return selected
 
@@ -317,6 +317,6 @@ class Swaps(Task):
     def chosen(self, outcomes: Sequence[int]) -> tuple[int, ...]:
         """Return the set that the last selection took."""
         sets = [self.sets[0]]
-        for place in outcomes[:-1]:
-            sets.append(self.walk.swapped(sets[-1], place))
+        for swap in outcomes[:-1]:
+            sets.append(self.walk.swapped(sets[-1], swap))
         return sets[outcomes[-1]]

@@ -107,7 +107,7 @@ def agg(
     and "std". ``columns`` (all numeric ones if None) and ``split`` as in `sum`.
 
     All statistics of a column are made of one set of noisy numbers that share its epsilon equally: a count, a
-    sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and "std"
+    sum, a centred sum and a centred sum of squares, only those that are needed. So "mean", "var" and "std"
     together cost what "std" does. A single statistic by name is the release of that name, with
     Laplace noise by default for counts, too.
 

@@ -1,4 +1,4 @@
-"""Several releases that are charged as one, and how a budget is shared out between releases."""
+"""Several releases that are charged as one, and the split of a budget between releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
-from pdprivacy.hints import told
+from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
@@ -46,7 +46,7 @@ else:  # a batch makes them by name
 __all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
 
 CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
-VERBS = {name: told(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
+VERBS = {name: with_hints(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
 
 R = TypeVar("R", bound=Released)
 Priced: TypeAlias = tuple[Release[Any], Price]
@@ -61,7 +61,7 @@ LARGEST = 2.0**40
 @short_tracebacks
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Releases that are fixed, and what they cost together; nothing is charged before `release`.
+    """Fixed releases and their total cost; nothing is charged before `release`.
 
     They are of the records as they were protected, whatever happens to the frame later.
 
@@ -107,7 +107,7 @@ class ReleasePlan:
         return totals
 
     def _runs(self) -> list[list[str]]:
-        """How many releases in a row are alike, their label, epsilon and delta."""
+        """Runs of equal releases: their number, label, epsilon and delta."""
         pairs = [(release.label, price.cost) for release, price in self._releases]
         return [
             [f"{sum(1 for _ in run)} x", label, show(cost.epsilon), show(cost.delta)]
@@ -223,7 +223,7 @@ def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mappi
             "A release of a plan has no 'release_id': it is charged with the others.",
             'plan.release(release_id="...").',
         )
-    # later changes of what was given change nothing
+    # later changes of the arguments change nothing
     fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
     return priced(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
 
@@ -328,7 +328,7 @@ class Batch(BatchMethods):
         return pending
 
     def plan(self) -> ReleasePlan:
-        """What has been asked so far, and what it costs together; nothing is charged."""
+        """The releases of the batch so far, and their total cost; nothing is charged."""
         if not self._releases:
             raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
         return _planned(self._protected, self._releases, self._delta, self._accounting)
@@ -461,7 +461,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
 
     Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
-    accounting in rho counts by its rho. Of a secret part: as the release has to state it; one of suppressed
+    accounting in rho counts by its rho. For a secret part: as the release has to state it; one of suppressed
     outliers may refuse a smaller one, as below `outlier_floor` nothing can be released. A budget that others
     charge, too, may have less when the release comes.
 

@@ -45,21 +45,21 @@ WalkSelection: TypeAlias = Literal["exponential", "permute_and_flip"]
 MAX_CENTERS = 1000
 
 MAX_COORDINATES = 10_000
-"""Of all centres together."""
+"""The largest number of coordinates of all centres together."""
 
 MAX_ITERATIONS = 1000
 
 MAX_POINTS = 10_000
-"""Of a finite universe: its distances are held."""
+"""The largest number of points of a finite universe, whose distances are kept in memory."""
 
 MAX_WORK = 3 * 10**10
-"""Distances that all steps of a walk look at together, if every point holds a record."""
+"""The largest number of distances that a walk computes, if every point holds a record."""
 
 MAX_SWAPS = 10**7
-"""Points of a set times those of its universe: the swaps that one selection weighs."""
+"""The largest number of swaps of one selection: points of a set times points of the universe."""
 
 MAX_STEPS = 10**5
-"""Of a walk, however small its universe."""
+"""The largest number of steps of a walk, on a universe of any size."""
 
 
 def kmeans(
@@ -84,7 +84,7 @@ def kmeans(
     count, clamped to the bounds; a cluster of a noisy count below 1 keeps its centre. A record with a null in
     any of the columns is left out.
 
-    The rounds share the cost equally, and how many there are does not depend on the data. Of a round,
+    The rounds share the cost equally, and how many there are does not depend on the data. In a round,
     the counts and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian
     noise: the square root), which makes the error of a centre least.
 
@@ -215,7 +215,7 @@ def kmedian(
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
-    request = Request(asked.cost.epsilon, mechanism="laplace")  # of which the cost alone counts
+    request = Request(asked.cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
     task = Swaps(walk, asked, (walk.start,))
 
@@ -266,7 +266,7 @@ def _next_seed(state: np.random.Generator | None) -> int | None:
 
 
 def _distinct(column: Column) -> float:
-    """How many different numbers a column may hold, by its declaration."""
+    """Return the declared number of distinct values of a column."""
     if column.categories is not None:
         return len(column.categories)
     lower, upper = column.bounds("kmeans")

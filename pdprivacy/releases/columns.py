@@ -70,7 +70,7 @@ def weighted_columns(
 ) -> tuple[tuple[Column, ...], Column | None]:
     """The declared columns of these labels, none of them a key if None, and the one of the weights.
 
-    The column of the weights is none of the others.
+    The column of the weights is not among the others.
     """
     chosen = columns_of(protected, columns, method, keys)
     if weights is None:
@@ -92,7 +92,7 @@ def weighted_columns(
 def _others(
     protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, what: str
 ) -> tuple[Column, ...]:
-    """The columns that are none of those that are taken for something else.
+    """The columns without those that are taken for something else.
 
     Raises DeclarationError where no column is left.
     """

@@ -1,4 +1,4 @@
-"""What is for the curator alone."""
+"""Methods for the curator alone."""
 
 from __future__ import annotations
 

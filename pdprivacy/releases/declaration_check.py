@@ -1,4 +1,4 @@
-"""What of a frame does not meet its declaration, for the curator, before any budget is spent."""
+"""Faults of a frame against its declaration, for the curator, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["check"]
 EXAMPLES = 5
 """Cells shown of a fault."""
 KEPT = 100
-"""Different cells kept of a fault in each piece of a frame, the most frequent ones."""
+"""The number of distinct cells kept of a fault in each piece of a frame, the most frequent ones."""
 LETTERS = 40
-"""Of a cell that is shown."""
+"""The largest number of letters of a cell that are shown."""
 FAILED = "failed check"
 """The fault where a check of pandera fails that no other fault explains; in keys followed by the check."""
 WHOLE = "(schema)"
-"""In place of a column, where a check is of the schema or the index as a whole."""
+"""The entry in place of a column where a check is of the whole schema or index."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -88,7 +88,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     Parameters
     ----------
     frame : a raw frame of any engine that `protect` takes.
-    schema : as of `protect`. Of pandas frames the checks of pandera are run, too.
+    schema : as of `protect`. For pandas frames the checks of pandera are run, too.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
 
 
 def _declared(column: Column, fault: str) -> str:
-    """What a column should be, where it has this fault."""
+    """Return the declaration that a fault of a column breaks."""
     if fault in ("out of bounds", "infinite", "undeclared label"):
         return values_text(column)
     known = {"null": "no nulls", "fraction": "whole numbers", "missing": "a column", "repeated": "one column"}
@@ -194,7 +194,7 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
 
 
 def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
-    """A column of another type than declared: of text that should be numbers, the texts that are none."""
+    """A column of another type than declared: for text that should be numbers, the texts that are not."""
     held = pandas_type_name(values.dtype) or "objects"
     cells = values[values.notna().to_numpy(dtype=bool)]
     if column.kind in ("float", "integer") and held in ("text", "objects"):
@@ -285,7 +285,7 @@ def _of_piece(frame: pd.DataFrame, domain: Domain) -> tuple[_Findings, Mask]:
 
 
 def _some(findings: _Findings) -> _Findings:
-    """Those of any records."""
+    """Return the findings that have records."""
     return {key: tally for key, tally in findings.items() if tally.records}
 
 

@@ -1,4 +1,4 @@
-"""For the curator: what a table would disclose before it is released.
+"""Disclosure risk of a table before its release, for the curator.
 
 CONFIDENTIAL: all of it is computed from the confidential counts. Nothing is charged, and nothing of it
 may be released. What may leave with a release is the risk in its own metadata, and the column ``dr_ha``
@@ -147,10 +147,14 @@ def dr_ha(
         )
         return _simulated(found, asked.by, index, many=many, each_cell=average is None)
     risks = asked.count().risks(noises, average, progress)
+    return _exact(risks, asked.by, index, many=many, each_cell=average is None)
+
+
+def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
     name = f"dr_ha ({MARK})"
-    if average is not None:
+    if not each_cell:
         return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
-    cells = cell_index(asked.by, "dr_ha")
+    cells = cell_index(by, "dr_ha")
     if not many:
         return pd.Series(risks[0], index=cells, name=name)
     return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
@@ -281,7 +285,7 @@ def choose_epsilon(
 
 
 def _last(risk_at: Callable[[float], float], low: float, high: float, most: float) -> float:
-    """Between an epsilon that meets ``most`` and one that does not, the last of six digits that does."""
+    """Return the largest epsilon of six digits that meets ``most``, by bisection."""
     while low < (middle := float(f"{math.sqrt(low * high):.6g}")) < high:
         if risk_at(middle) <= most:
             low = middle
@@ -291,7 +295,7 @@ def _last(risk_at: Callable[[float], float], low: float, high: float, most: floa
 
 
 def _lowest(risk_at: Callable[[float], float], low: float, high: float) -> float:
-    """Where the risk is lowest between the two, by golden sections of the logarithm."""
+    """Return the epsilon of the lowest risk in an interval, by golden-section search on the log scale."""
     share = (math.sqrt(5) - 1) / 2
     a, b = math.log(low), math.log(high)
     c, d = b - share * (b - a), a + share * (b - a)
@@ -480,7 +484,7 @@ class _Cohort:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One publication: what is asked, the composed loss so far, and all columns of its cohort so far."""
+    """One publication: its call, the composed loss so far, and all columns of its cohort so far."""
 
     cohort: _Cohort
     asked: TableRisk

@@ -13,7 +13,7 @@ import pandas as pd
 from pdprivacy.domain import Column
 from pdprivacy.errors import OpaqueFrameError, ParameterError
 from pdprivacy.expressions import Transform, cut
-from pdprivacy.hints import told, unknown
+from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
@@ -64,7 +64,7 @@ _GROUPS = 'private.dp.groupby("region")'
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
 class DeclaredGroups:
-    """Declared keys of a protected frame, which refuse whatever would read the records of each group."""
+    """Declared keys of a protected frame, which refuse to read the records of each group."""
 
     _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
@@ -390,7 +390,7 @@ def mode(
 ) -> Release[pd.DataFrame]:
     """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
 
-    One selection per group for one charge: a record more or less moves the counts of one group alone. Of a
+    One selection per group for one charge: a record more or less moves the counts of one group alone. For a
     group without records any label is equally likely. Returns a DataFrame of keys by columns.
     """
     facts, keys = groups._protected, groups.keys
@@ -414,7 +414,7 @@ def quantile(
 ) -> Release[pd.DataFrame]:
     """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
 
-    One selection per group for one charge: a record more or less moves the ranks of one group alone. Of a
+    One selection per group for one charge: a record more or less moves the ranks of one group alone. For a
     group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove"; twice
     that under "replace_one", where a record may leave a group and come to another one.
 
@@ -470,7 +470,7 @@ VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
 for _name, _verb in VERBS_BY_GROUP.items():
     # a pipeline keeps what it released under the name of the method
     _verb.__qualname__ = f"GroupBy.{_name}"
-    setattr(GroupBy, _name, short_traceback(told(executed(_verb), _GROUPS)))
+    setattr(GroupBy, _name, short_traceback(with_hints(executed(_verb), _GROUPS)))
 
 
 def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:

@@ -1,4 +1,4 @@
-"""What a table is made into: shares of its counts, their sums as its margins, and consistent numbers."""
+"""Finishes of a table: shares of its counts, margins as their sums, and consistent numbers."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
 def constrained(
     cells: CellCounts | WeightedCells, call: Call, branching: int
 ) -> tuple[Statistic, Callable[[Result], Result]]:
-    """What is measured for a constraint, and what makes the released table of a result."""
+    """Return the measured statistic of a constraint, and the function that makes the released table."""
     constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
     axis = None if normalize is None else AXES[normalize]
     checks.whole(branching, "branching", 2)

@@ -1,4 +1,4 @@
-"""What leaving records out costs a release at an equal guarantee: advice on sampling and suppression.
+"""Cost in accuracy of sampling and suppression at an equal guarantee, with advice.
 
 A release of all records and one of a part are repeated at the same guarantee, and their errors are measured
 against the exact statistic.
@@ -68,21 +68,21 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, errors: Floats, *, chance: bool) -> Estimate:
-        """Of a probability by Wilson (1927), else of a mean by Student's law."""
+        """Estimate a probability with Wilson's interval (1927), or a mean with Student's."""
         n, middle = len(errors), float(errors.mean())
         if not chance:
             mean = Pooled(errors.mean(), errors.var(ddof=1) / n, np.array(n - 1))
             return cls(middle, *map(float, mean.interval(LEVEL)))
         center = (middle + Z**2 / (2 * n)) / (1 + Z**2 / n)
         half = Z / (1 + Z**2 / n) * math.sqrt(middle * (1 - middle) / n + Z**2 / (4 * n**2))
-        # at none and at all of n rounding must not leave the error outside of its interval
+        # for 0 and for n of n, rounding must not move the error out of its interval
         low, high = (0.0 if middle == 0 else center - half), (1.0 if middle == 1 else center + half)
         return cls(middle, low, high)
 
     def above(self, other: Estimate) -> Estimate:
-        """How far this error is above another one that is independent of it.
+        """Return the difference between this error and an independent one.
 
-        Source: Newcombe (1998), method 10; of means it is Welch's interval, or a bit wider.
+        Source: Newcombe (1998), method 10; for means it is Welch's interval, or a bit wider.
         """
         apart = self.error - other.error
         return Estimate(
@@ -143,7 +143,7 @@ def _of_numbers(
 
 
 def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
-    """What would be released without noise."""
+    """Return the exact statistic, without noise."""
     if statistic == "count":
         engine = protected.engine
         return [engine.present(column) for column in columns] if columns else [engine.rows]
@@ -166,7 +166,7 @@ def _values(protected: Protected, column: Column, method: str) -> Floats:
 
 
 def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
-    """1 where the label is none of those with the largest count, else 0."""
+    """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
     counts = protected.engine.table(columns, statistic)[: len(labels)]
     best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
@@ -262,7 +262,7 @@ class _Asked:
 
     @property
     def statistic(self) -> Compared:
-        """What is compared."""
+        """The statistic that is compared."""
         return STATISTICS[self.name]
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
@@ -276,8 +276,8 @@ class _Asked:
         return [verb(facts, self.columns, *self.arguments, **words) for verb in verbs]
 
     def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
-        """Return what comes out at this cost, charged to a budget in memory that holds just that."""
-        budget = Budget.with_total(cost)  # which nobody keeps: its charges are not told of
+        """Return a release of this cost, charged to a budget in memory of the same total."""
+        budget = Budget.with_total(cost)  # discarded afterwards, with its charges
         budget.bind(facts.unit)
         releases = self._releases(replace(facts, budget=budget), cost, state)
         with charging():
@@ -311,14 +311,14 @@ class _Way:
     rows: int | None = None
 
     def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
-        """What a release of the part may cost, so that the whole pays this; None where nothing may."""
+        """Return the loss of a release of the part that costs the whole this much; None if there is none."""
         try:
             return whole if self.law is None else Secret(self.law, "noise").within(whole)
         except ParameterError:
             return None
 
     def facts(self, protected: Protected) -> Protected:
-        """What is public about the part, and still all records."""
+        """Return the public facts of the part, with all records."""
         rows = self.rows
         scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
         return replace(protected, scope=scope)
@@ -432,7 +432,7 @@ def compare_sampling(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: what a release errs by, of all records and of a sample at no more cost.
+    """CONFIDENTIAL, for the curator: the error of a release of all records and of a sample at equal cost.
 
     At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
     time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
@@ -520,12 +520,12 @@ def compare_suppression(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: as `compare_sampling`, of what `suppress_outliers` leaves.
+    """CONFIDENTIAL, for the curator: `compare_sampling` for the records that `suppress_outliers` keeps.
 
     Parameters
     ----------
     statistic, columns, args, epsilon, repetitions, rng, progress, options : as of `compare_sampling`.
-        Outliers are told by the columns of the release, which must be without nulls.
+        The columns of the release decide about outliers, and must be without nulls.
     spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
         above M; in whole hundredths where they differ.
     distance : of `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else

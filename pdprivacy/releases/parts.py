@@ -1,4 +1,4 @@
-"""Parts of the records: declared groups, a secret random sample, and what suppression of outliers leaves."""
+"""Parts of the records: declared groups, a secret random sample, and records kept by suppression."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def partition(
     Parameters
     ----------
     by : a column with declared labels, or with bins.
-    epsilon, delta : the budget of each group. Of a secret part with ``spend="noise"`` they are what is paid
+    epsilon, delta : the budget of each group. For a secret part with ``spend="noise"`` they are what is paid
         for, and each group has the larger loss that this allows.
     release_id : as of a release.
 
@@ -301,7 +301,7 @@ def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
 
 
 def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
-    """How many records are sampled, and of how many."""
+    """Return the number of sampled records, and of all records."""
     size = whole(n, "n", 1)
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:

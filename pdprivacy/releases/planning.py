@@ -1,4 +1,4 @@
-"""Plans: how far off a release would be, before anything is spent."""
+"""Plans: the error of a release before anything is spent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy.checks import real, whole
 from pdprivacy.errors import ParameterError
-from pdprivacy.hints import told, unknown
+from pdprivacy.hints import unknown, with_hints
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
@@ -43,11 +43,11 @@ Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
 COUNTED = {"count", "value_counts", "histogram", "crosstab", "nunique"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
 SEVERAL = {"agg", "ols"}
-"""Releases of several statistics, none of which an assumed value can be of."""
+"""Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
-"""Keywords of releases that a plan does not have: it draws and charges nothing, and plans one release."""
+"""Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
 VERBS = {
     name: getattr(module, name)
     for module in (aggregates, moments, regression, tables)
@@ -126,7 +126,7 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
 
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
-    """What would be published of assumed numbers without noise."""
+    """Return the release of assumed numbers without noise."""
     task, secret = release.task, release.facts.secret
     assert isinstance(task, NoisyNumbers)
     price = task.price(task.cost if secret is None else secret.within(task.cost))
@@ -157,7 +157,7 @@ def _rows(protected: Protected, rows: Any) -> int:
 
 
 def _fits(name: str, given: Any, bounding: str | None) -> bool:
-    """Whether a keyword is for this bounding: bounds need one, the published calibration truncation."""
+    """Return whether a keyword suits a bounding: bounds need any, published calibration truncation."""
     if name == "bounds":
         return bounding is not None
     published = name == "calibration" and isinstance(given, str) and given == "published"
@@ -168,14 +168,14 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     """One row per released number."""
     stored = released.attrs[KEY]
     error, scale = stored["error"], stored["scale"]
-    # a description may have as many noisy parts as numbers, and these are not those
+    # the noisy parts of a description are not its numbers, even if there are as many
     own = stored["statistic"] not in ("agg", "describe")
     size = released.size
     if View.of(released).by:  # one noise per column, or several
         own, size = stored["statistic"] == "sum", released.shape[-1]
     several = isinstance(scale, dict) and not (own and len(scale) == size)
     if isinstance(scale, dict):
-        # one noise per number, or several that no single scale stands for
+        # one noise per number, or several without a common scale
         scale = math.nan if several else [*scale.values()]
     made = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
     unknown: dict[str, Any] = {"bias": math.nan, "rmse": math.nan}
@@ -240,7 +240,7 @@ PLANS_BY_GROUP = {
 
 @short_tracebacks
 class GroupPlans(DeclaredGroups, GroupPlanMethods):
-    """How far off releases per declared key would be, as ``plan.groupby("region").mean(...)``; see `PlanDP`.
+    """Errors of planned releases per declared key, as in ``plan.groupby("region").mean(...)``; see `PlanDP`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -267,4 +267,4 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
 
 
 for _name, _plan in PLANS_BY_GROUP.items():
-    setattr(GroupPlans, _name, short_traceback(told(_plan, _GROUPS)))
+    setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))

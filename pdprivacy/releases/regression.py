@@ -190,7 +190,7 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
         return made
 
     reads = (weight.name, *(number.column.name for number in quantities))
-    # names of their own: a step reads what it made under the name of a column in place of the column
+    # new names: under the name of a column, a step would read its own result in place of the column
     roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
     leaves_out = weight.nullable or low == 0
     columns = [Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)]

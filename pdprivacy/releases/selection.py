@@ -98,7 +98,7 @@ def mode(
 
     Only the labels are released, no counts: the error depends on the logarithm of the number of labels.
     The count of the label is, with 95 % probability, at most ``attrs["dp"]["error"]["below_best"]`` below
-    the largest one. Of several labels with the largest count it may be any.
+    the largest one. Among several labels with the largest count it may be any.
 
     Sensitivity 1 per count. Under "add_remove" all counts move the same way, which takes half the noise.
 
@@ -187,7 +187,7 @@ def label_choices(
 def label_table(
     chosen: Sequence[Column], method: str, index: pd.Index[Any], *, listed: bool = True
 ) -> Callable[[list[list[Any]]], Any]:
-    """What makes a table of the selected labels of each column, or a Series of one that is not ``listed``."""
+    """Return the function that makes a table of selected labels, or a Series if not ``listed``."""
     names, dtypes = name_index(chosen), [_dtype([column], method) for column in chosen]
 
     def make(labels: list[list[Any]]) -> Any:
@@ -358,15 +358,15 @@ def min(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Smallest numbers of numeric columns, nulls left out, as far as they can be released.
+    """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
 
     One record decides a minimum, so no private number is sure to be near it. What is released is a number
-    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Of r records or more, at least one is
+    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
     up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
     of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
     nearly as many, do not outweigh those near the rank.
 
-    Of fewer than r records all numbers from the largest record to the other bound are equally likely, and
+    For fewer than r records all numbers from the largest record to the other bound are equally likely, and
     likelier than the others. So r is not above half of the records that are publicly there. Where that cut
     it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
     2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
@@ -399,7 +399,7 @@ def max(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Largest numbers of numeric columns, as far as they can be released: see `min`, from above.
+    """Largest numbers of numeric columns, nulls left out, selected near a high rank: see `min`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -439,7 +439,7 @@ def selected(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns or quantiles at once.",
         )
-    # of which only the number of releases counts
+    # only the number of releases matters here
     request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
     timelines = timelines_of(columns, statistic)
     call = Call(
@@ -467,7 +467,7 @@ def selected(
 
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
-    """What a choice selected: labels, or a number."""
+    """Return the selected labels of a choice, or its number."""
     if isinstance(choice, Labels):
         labels = choice.column.labels(choice.method)
         return [labels[place] for place in selected]
@@ -500,11 +500,11 @@ def _attach(
 
 
 def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float, dict[str, Any]]:
-    """The sensitivity and the scale of a choice, and what is known of its error.
+    """Return the sensitivity and the scale of a choice, and the known facts of its error.
 
-    ``below_best``: how far the score of each selected candidate is below the best one left, at most, with
-    `LEVEL`. Of a minimum or maximum also how many records from the end it is looked for, whether that is less
-    than outweighs what lies beyond all records, and the step and the width of the grid of its values.
+    ``below_best``: the largest distance of a selected score from the best one left, at `LEVEL`. A minimum or
+    maximum adds its rank from the end, whether that was cut below the rank that outweighs the numbers beyond
+    all records, and the step and the width of the grid of its values.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     error: dict[str, Any] = {}

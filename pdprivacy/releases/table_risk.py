@@ -123,16 +123,16 @@ def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
 
 
 def unwrapped(epsilon: Any) -> Any:
-    """A confidential number as a plain one: what is made of it stays with the curator."""
+    """Return a confidential number as a plain one, for results that stay with the curator."""
     return float(epsilon) if isinstance(epsilon, Confidential) else epsilon
 
 
 LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
-"""Where an epsilon is looked for; the classic calibration of Gaussian noise holds below 1 only."""
+"""Ends of a search for epsilon; the classic calibration of Gaussian noise holds below 1 only."""
 
 
 def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> NDArray[np.float64]:
-    """Where nothing else is asked for: evenly on a logarithmic scale."""
+    """Return the default values of epsilon, evenly spaced on a logarithmic scale."""
     check_one_of("calibration", options["calibration"], (*get_args(Calibration), "published", None))
     return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)
 
@@ -151,13 +151,13 @@ def check_share(name: str, value: Any, overall: object = "max") -> float:
 
 
 JOINT = 10**7
-"""Up to this size the table of all sensitive columns together is counted, and else one per column."""
+"""The largest table of all sensitive columns; above it there is one table per column."""
 
 AT_ONCE = 2**17
 """Compositions whose local risk is computed at a time."""
 
 WORK, FEWEST = 2**19, 32
-"""Of averaged risks: compositions at a time, times what one takes by labels and records; and the fewest."""
+"""Work of averaged risks at a time: compositions times the size of each; and the fewest compositions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +180,11 @@ class _Normal:
 
     @property
     def bounding(self) -> Bounding | None:
-        """How the bounds are kept."""
+        """The bounding method."""
         return self.limits.bounding
 
     def cdf(self, x: Any, s: Any = None) -> Floats:
-        """Of the noise, or of the number released for ``s``."""
+        """The distribution function of the noise, or of the number released for ``s``."""
         return self.limits.cdf(self.law, x, s)
 
 
@@ -197,7 +197,7 @@ class TableNoise:
 
     @classmethod
     def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
-        """Of these columns; ``options`` may hold other keywords too."""
+        """Return the noise of a table of these columns; ``options`` may hold other keywords too."""
         kept: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
         return cls(CellCounts(columns, protected.scope, "crosstab"), kept)
 
@@ -217,12 +217,12 @@ class TableNoise:
     def takes_delta(self) -> bool:
         """Whether it needs a delta; else it takes none."""
         known = MECHANISMS.get(self.name) if isinstance(self.name, str) else None
-        # what is no name or no order is refused where the mechanism is made
+        # the constructor of the mechanism refuses an invalid name or order
         return known is not None and known.takes_delta(self.options["p"])
 
     @property
     def widest(self) -> Any:
-        """What remains of the noise as epsilon goes to 0."""
+        """The limit of the noise as epsilon goes to 0."""
         part, truncated = self.counts.parts[0], self.options["bounding"] == "truncated"
         upper, mechanism = part.upper, MECHANISMS[self.name]
         delta = rational(self.options["delta"], "delta")
@@ -289,7 +289,7 @@ class TableRisk:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What was asked, for ``attrs``: words, and no number of the data."""
+        """The arguments, for ``attrs``: names alone, and no number of the data."""
         return {
             "measure": self.measured.measure,
             "method": self.measured.method,
@@ -338,7 +338,7 @@ class Counted:
 
     @classmethod
     def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> Counted:
-        """Of tables (N, K), one per sensitive column; fits what is asked to be fitted."""
+        """Fit the risk model to tables (N, K), one per sensitive column."""
         fitted = [asked.measured.fit(table) for table in tables]
         cells = [one.cells for one in fitted]
         which, kinds = cells[0].which, np.arange(len(cells[0].cells))[:, np.newaxis]
@@ -405,7 +405,7 @@ class Counted:
 
 
 def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
-    """Which compositions are computed at a time, and for how many kinds of noise.
+    """Return the compositions that are computed at a time, and the number of kinds of noise.
 
     All of them, where they share more than they would take apart: the priors of a shrinkage risk, the laws of
     released counts of an attack.
@@ -421,7 +421,7 @@ def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
         elif asked.measure == "marginal":
             assert fitted.sizes is not None
             size, each = max(WORK // (labels * int(fitted.sizes.values.max())), FEWEST), 8
-            # those of the same proportions are computed once
+            # compositions of equal proportions are computed once
             place = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
     return [place[start : start + size] for start in range(0, len(place), size)], each
 

@@ -1,4 +1,4 @@
-"""For the curator: how useful a noisy table is, by the distance of its marginals from the true ones.
+"""Utility of a noisy table, for the curator: the distance of its marginals from the true ones.
 
 A margin of a table sums ``pieces`` cells of it into each of its own cells. What is released is
 the noisy table, so a cell of the margin carries the sum of as many independent draws. An analyst
@@ -90,7 +90,7 @@ def total_variation(
 
 
 def batches(cells: int, draws: int) -> int:
-    """How many batches of draws `distances` makes for a margin of so many cells."""
+    """Return the number of batches of draws that `distances` makes for a margin of so many cells."""
     return -(-draws // max(1, NUMBERS // cells))
 
 
@@ -239,7 +239,7 @@ def utility(
     progress: bool | None = None,
     **noise: Unpack[Noise],
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: how far the marginals of one noisy table are from the true ones.
+    """CONFIDENTIAL, for the curator: distances between the marginals of a noisy table and the true ones.
 
     The table of all ``columns`` (by default the quasi-identifiers and the sensitive columns) gets
     noise; sums of it are its marginals, negative ones are set to 0 and all rescaled to a distribution. Its

@@ -55,10 +55,10 @@ MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
 
 MOST_RISK_RECORDS = 10**10
-"""In one cell; more are not what a table of people holds."""
+"""The largest count of a cell whose risk is estimated; a table of people has no larger one."""
 
 MOST_RISK_DEVIATION = 10**4
-"""With noise of a larger standard deviation the table says nothing of a cell, and the estimate takes long."""
+"""The largest standard deviation of noise at which risk is estimated; more leaves no information."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 
@@ -168,12 +168,12 @@ def value_counts(
 def labels_counted(
     protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
 ) -> Release[pd.Series[Any]]:
-    """The release of the records per declared label, in each group where the call has keys."""
+    """Return the release of the records per declared label, in each group where the call has keys."""
     for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
         check_flag(name, given)
     chosen, scope = call.columns, protected.scope
     if dropna and any(column.nullable for column in chosen):
-        # as if no null was declared, which leaves records out that have one
+        # as if no null was declared, which leaves out records with nulls
         chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
     columns = (*call.by, *chosen)
     check_cells(columns, "value_counts")
@@ -204,7 +204,7 @@ def nunique(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """How many declared labels of each column some record holds, nulls left out, as `DataFrame.nunique`.
+    """Number of declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
 
     ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
     ``epsilon``; equal by default. Sensitivity 1 per column.
@@ -354,7 +354,7 @@ def crosstab(
 
     - "rescale": negative numbers to zero, the others divided by their sum.
     - "simplex": the nearest such numbers (Euclidean).
-    - "all_but_one": each number but the last as it is, as far as there is room; the last is the rest.
+    - "all_but_one": each number but the last as it is, up to what is left of the total; the last is the rest.
     - "hierarchy": sums of ``branching`` neighbouring cells, of that many sums, and so on get noise
       too, each level its share of the loss, and all are made consistent by least squares. Better
       for sums over many neighbouring cells, worse for single ones. The total may be private.
@@ -429,46 +429,46 @@ def crosstab(
 def released_risk(
     call: Call, sides: tuple[int, ...], result: Result, entry: Entry | None
 ) -> tuple[dict[str, Any], float | None]:
-    """The expected risk of a release, and that of its counts with the noise of all that was spent so far.
+    """Return the expected risk of a release, and that of its counts with the noise of the total loss so far.
 
     Both are estimated from released counts alone. The release publishes the first, and the budget notes the
     second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
 
     Neither is known of a hierarchy, whose counts have more than one noise, where no count is positive, where
-    the table is so large that the estimate would take longer than the release, or where it fails: what is
-    paid for is released, estimate or not.
+    the table is so large that the estimate would take longer than the release, or where it fails: a paid
+    release is published, with or without the estimate.
     """
     unknown, price, request = ({"dr_ha": None}, None), result.price, call.request
     if call.constraint == "hierarchy":
         return unknown
-    seen = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
-    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < seen.sum(dtype=np.float64) <= 2.0**52:
+    table = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
+    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < table.sum(dtype=np.float64) <= 2.0**52:
         return unknown
     try:
-        cells = risk.Cells.of_checked(seen)
+        cells = risk.Cells.of_checked(table)
         if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
             return unknown
         noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
         noises += [] if entry is None else _noise_so_far(price, request, entry)
-        each = risk.dr_ha(cells, noises, "expected", None)
+        risks = risk.dr_ha(cells, noises, "expected", None)
     except (PrivacyError, ArithmeticError, MemoryError):
         return unknown
     filled = cells.which >= 0
-    each, sizes = each[:, filled], cells.all_sizes[filled]
-    by_records = (each * sizes).sum(axis=1) / sizes.sum()
-    own = {
+    risks, sizes = risks[:, filled], cells.all_sizes[filled]
+    by_records = (risks * sizes).sum(axis=1) / sizes.sum()
+    details = {
         "measure": "expected",
         "source": "released counts",
-        "by_cells": float(each[0].mean()),
+        "by_cells": float(risks[0].mean()),
         "by_records": float(by_records[0]),
     }
-    return {"dr_ha": own}, None if entry is None else float(min(by_records[-1], 1.0))
+    return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))
 
 
 def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
-    """The noise of the counts at all that was spent so far; none where that is the release's own.
+    """Return the noise of the counts at the total loss so far; empty where the release is the only one.
 
-    Noise that takes no delta is that of the epsilon spent. The risk of the release itself stands where
+    A mechanism without delta takes the spent epsilon alone. The risk of the release itself stands where
     no such noise is known: for truncated and generalized Gaussian noise.
     """
     so_far = entry.after.composed
@@ -476,7 +476,7 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
     if not known or so_far is None or so_far == price.cost:
         return []
     classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
-    asked = Request(
+    spent_request = Request(
         so_far.epsilon,
         so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
         mechanism=request.mechanism,
@@ -484,9 +484,9 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMech
         bounding=request.bounding,
     )
     try:
-        (noise,) = calibrate(price.parts, asked)
+        (noise,) = calibrate(price.parts, spent_request)
         if noise.std > MOST_RISK_DEVIATION:
             return []
-        return [released_by(noise, price.parts[0], asked.bounding)]
+        return [released_by(noise, price.parts[0], spent_request.bounding)]
     except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
         return []

@@ -6,8 +6,8 @@ in the cell is known to have it. Noise hides this: a released count below 1/2 re
 a cell is the probability that its noisy counts read as homogeneous in a label that the cell truly holds.
 
 `dr_ha` computes it by every measure, exactly, for any noise with a ``cdf``. The risks are computed from
-confidential counts and are confidential too; of a release, only a figure made of the released counts may be
-told. Risks are averaged over the non-empty cells: nobody can be at risk in an empty one.
+confidential counts and are confidential too; only a risk computed from released counts may be published.
+Risks are averaged over the non-empty cells: nobody can be at risk in an empty one.
 
 They depend on a cell through its sorted counts alone, so equal cells are computed once; `Cells` holds them
 for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as epsilon goes to 0

@@ -77,7 +77,7 @@ class _Panel(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """How a sum over a panel is found from a few values of the distribution functions.
+    """A quadrature rule: a sum over a panel from a few values of the distribution functions.
 
     ends : (17,), the places of the panel where they are interpolated; tested : (16,), between them.
     fit : (16, 17), from values at ``ends`` to the interpolated ones at ``tested``.

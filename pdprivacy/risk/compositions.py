@@ -59,7 +59,7 @@ class Cells:
 
     @classmethod
     def of(cls, counts: ArrayLike | Cells) -> Cells:
-        """From counts: one row per cell of the quasi-identifiers, one column per label.
+        """Make compositions of counts: one row per cell of the quasi-identifiers, one column per label.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Cells:
 
     @classmethod
     def of_checked(cls, table: NDArray[np.int64]) -> Cells:
-        """From what ``checked_counts`` returned."""
+        """Make compositions of the table that ``checked_counts`` returned."""
         filled = table.any(axis=1)
         rows = np.sort(table[filled], axis=1)
         keys = rows[:, 0]
@@ -89,7 +89,7 @@ class Cells:
         return cls(compositions, cells.astype(np.int64), which)
 
     def at(self, rows: NDArray[np.int64]) -> Cells:
-        """These compositions alone, without the table that they are of."""
+        """Return these compositions alone, without their table."""
         return Cells(self.compositions[rows], self.cells[rows], np.empty(0, dtype=np.int64))
 
     @property
@@ -169,7 +169,7 @@ SMALL = 256
 """Counts below this are looked up."""
 
 ROUNDING = 1e-12
-"""By how much a distribution function may leave [0, 1]."""
+"""Rounding allowance of a distribution function outside [0, 1]."""
 
 
 class HasCdf(Protocol):
@@ -181,7 +181,7 @@ class HasCdf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OnlyNoise:
-    """What remains of symmetric noise as epsilon goes to 0: every count reads as empty or not by a coin."""
+    """The limit of symmetric noise as epsilon goes to 0: a fair coin says if a count reads as empty."""
 
     def cdf(self, x: Any, /) -> Floats:
         """One half everywhere."""
@@ -190,7 +190,7 @@ class OnlyNoise:
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
-    """What remains of noise as epsilon goes to infinity: counts are exact."""
+    """The limit of noise as epsilon goes to infinity: counts are exact."""
 
     def cdf(self, x: Any, /) -> Floats:
         """A step at 0."""
@@ -199,7 +199,7 @@ class NoNoise:
 
 @dataclass(frozen=True)
 class Reading:
-    """How counts with this noise read; ``threshold``: released counts below it read as empty.
+    """The reading of noisy counts; ``threshold``: released counts below it read as empty.
 
     >>> from pdprivacy.mechanism import Laplace
     >>> Reading(Laplace(epsilon=1, sensitivity=1)).empty(np.array([0, 1])).round(3)
@@ -251,7 +251,7 @@ class Reading:
         return self._empty(np.arange(SMALL))
 
     def reach(self, largest: int) -> int:
-        """From what count on none reads as empty, but with negligible probability; at most ``largest``.
+        """Return the smallest count that reads as empty with negligible probability; at most ``largest``.
 
         q is taken to fall with the count.
         """

@@ -29,7 +29,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 
 MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
-"""In one cell, beyond which the sums are too long."""
+"""The largest count of a cell, by measure; above it the sums are too long."""
 
 QUICK = 1 << 12
 """Counts, times noises, up to which starting threads would take longer than the threads save."""
@@ -147,7 +147,7 @@ def _table(counts: ArrayLike) -> Integers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskMeasure:
-    """What `dr_ha` measures, without the table: the parameters are those of `dr_ha`.
+    """The measure of `dr_ha` without a table; the parameters are those of `dr_ha`.
 
     Raises ParameterError for unknown names and for arguments that do not fit each other.
 

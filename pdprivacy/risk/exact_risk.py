@@ -4,7 +4,7 @@ With independent noise on every count and q(n) = Pr(a count of n reads as empty)
 
 - the local risk of counts n_1, ..., n_K is
   sum over k with n_k > 0 of w_k · (1 - q(n_k)) · prod over k' != k of q(n_k'), with w_k = 1
-  (equation 6 of the source), or n_k/n, the share of the records that are told rightly (equation 7);
+  (equation 6 of the source), or n_k/n, the share of the records whose label is guessed rightly (equation 7);
 - the expected risk is its mean over multinomial counts with the cell's size and the cell's own
   proportions (definition 7);
 - the shrinkage risk (definition 8) is the expected risk over proportions ~ Dirichlet(alpha), too;
@@ -64,7 +64,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Complex: TypeAlias = NDArray[np.complex128]
 
 WORKING_SET = 1 << 18
-"""Complex numbers that are worked on at a time: they stay in the cache."""
+"""Complex numbers per block, which stay in the cache."""
 
 SINGLE = 1 << 18
 """Multiply-adds of a matrix product that a library leaves to one thread."""
@@ -111,7 +111,7 @@ def expected(
     Exact to about 1e-16 times the square root of the size of the cell.
     """
     same = np.flatnonzero(cells.compositions[:, -2] == 0)
-    if same.size:  # drawn anew, they are what they were
+    if same.size:  # counts of a single label are the same in every draw
         yield same, np.array(list(local(cells.at(same), readings, partial)))
     for rows, period in _blocks(cells):
         block = _Block.of(cells.compositions[rows], period)
@@ -250,7 +250,7 @@ LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel
 """Even lengths of transforms that are quick, ascending."""
 
 SHORT = 1 << 10
-"""Up to here all counts are asked how they read, and above only those that may read as empty."""
+"""The count up to which all readings are computed; above it only those that may read as empty."""
 
 STIRLING = np.array(
     [
@@ -261,7 +261,7 @@ STIRLING = np.array(
         ),
     ]
 )
-"""What remains of Stirling's formula: n! = sqrt(2 pi n) (n/e)^n e^rest; for larger n it is a short series."""
+"""Remainder of Stirling's formula, n! = sqrt(2 pi n) (n/e)^n e^rest; a short series for larger n."""
 
 
 def poisson(rate: Floats, count: Integers) -> Floats:
@@ -301,7 +301,7 @@ def periods(sizes: Integers, slack: int = 0) -> Integers:
 
 
 def _spread(rates: Floats) -> Integers:
-    """How far from a rate the masses are held."""
+    """Return the distance from a rate up to which its masses are stored."""
     return np.asarray(50 + np.ceil(10 * np.sqrt(rates)), dtype=np.int64)
 
 
@@ -317,13 +317,13 @@ class Hidden:
     at_zero: Floats
 
     def at(self, rates: Integers) -> Hidden:
-        """Those of some of the rates."""
+        """Return the hidden masses of some of the rates."""
         return Hidden(self.masses[:, rates], self.counts[rates], self.at_zero)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """For labels with independent Poisson counts: of given ``rates``, centred at ``centres``, (D,) each.
+    """Generating functions of independent Poisson counts of ``rates``, centred at ``centres``, (D,) each.
 
     ``first``: (D,), the least count of each whose mass is held. ``period``: the length of the transform, of
     which the half is held.
@@ -336,7 +336,7 @@ class Series:
 
     @classmethod
     def of(cls, rates: Floats, period: int) -> Series:
-        """With masses that leave out less than 1e-20."""
+        """Make the series of these rates, with masses that omit less than 1e-20."""
         centres = np.rint(rates).astype(np.int64)
         return cls(period, rates, centres, np.maximum(centres - _spread(rates), 0))
 
@@ -346,12 +346,12 @@ class Series:
 
     @staticmethod
     def width(largest: float) -> int:
-        """How many masses are held of each rate, where this is the largest."""
+        """Return the number of masses stored of each rate, where this is the largest rate."""
         return 2 * int(_spread(np.array(largest))) + 1
 
     @property
     def length(self) -> int:
-        """Of the half of a transform that is held."""
+        """The length of the stored half of a transform."""
         return self.period // 2 + 1
 
     @property
@@ -361,13 +361,13 @@ class Series:
 
     @property
     def weights(self) -> Floats:
-        """By which the real parts of a half transform add up to the coefficient at the centre."""
+        """Weights with which the real parts of a half transform sum to the coefficient at the centre."""
         weights = np.full(self.length, 2.0 / self.period)
         weights[0] = weights[-1] = 1.0 / self.period  # periods are even
         return weights
 
     def hidden(self, readings: Sequence[Reading]) -> Hidden:
-        """What reads as empty, as far as that is not negligible."""
+        """Return the masses of counts that read as empty, without negligible ones."""
         width = self.width(float(self.rates.max()))
         top = int(self.first.max()) + width
         reach = max(reading.reach(top) for reading in readings)
@@ -419,7 +419,7 @@ class Series:
         else:
             nobody = np.exp(-rates) * back
             there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
-        there[:, self.rates == 0] = 0  # a label that is not there is told by nobody
+        there[:, self.rates == 0] = 0  # no reading concludes an absent label
         return below, there
 
     def _folded(self, mass: Floats) -> Complex:
@@ -438,7 +438,7 @@ class Beginnings:
 
     @classmethod
     def of(cls, place: Integers) -> tuple[Beginnings, Integers]:
-        """From (C, K) rows in lexicographic order; and the node (C,) where each row ends."""
+        """Return the tree of (C, K) rows in lexicographic order, and the node (C,) where each row ends."""
         new = np.zeros(len(place), dtype=bool)
         new[0] = True
         node = np.zeros(len(place), dtype=np.int64)
@@ -471,7 +471,7 @@ DIRECT = 2048
 """Products of series up to this length are summed term by term; longer ones by Fourier transforms."""
 
 MARGINAL_NUMBERS = 1 << 20
-"""Complex numbers of marginal risks that are worked on at a time."""
+"""Complex numbers of marginal risks per block."""
 
 READINGS = 4
 """Readings whose marginal risks are worked on at a time."""
@@ -547,7 +547,7 @@ def _joined(first: Floats, second: Floats) -> Floats:
         return np.convolve(first, second)[:length]
     from scipy.signal import fftconvolve
 
-    # What is at 0 may be nearly all, and a transform would lose the rest beside it.
+    # Nearly all mass may be at 0, and a transform would lose the rest beside it.
     found = np.zeros(length)
     found[: second.size] = first[0] * second
     found[: first.size] += second[0] * first

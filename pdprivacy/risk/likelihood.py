@@ -86,7 +86,7 @@ class Steps:
 
     @classmethod
     def over(cls, tallies: Sequence[Tally]) -> Steps:
-        """Of columns with at least one record each."""
+        """Make the steps of columns with at least one record each."""
         points, weights, of = [], [], []
         for column, (values, cells) in enumerate(tallies):
             top = int(values[-1])
@@ -117,7 +117,7 @@ class Steps:
 
 
 def peaks_of(slope: Callable[[float], float], grid: Sequence[float], slopes: Sequence[float]) -> list[float]:
-    """Where the slope changes from positive to not positive, between the points of the grid."""
+    """Return the peaks: the points where the slope changes sign from positive, between grid points."""
     from scipy.optimize import brentq
 
     found = []
@@ -129,7 +129,7 @@ def peaks_of(slope: Callable[[float], float], grid: Sequence[float], slopes: Seq
 
 
 def log_grid(low: float, high: float, per_decade: int) -> list[float]:
-    """From ``low`` to ``high``, evenly on a logarithmic scale."""
+    """Return points from ``low`` to ``high``, evenly spaced on a logarithmic scale."""
     steps = math.ceil(per_decade * math.log10(high / low)) + 1
     return [float(value) for value in np.geomspace(low, high, steps)]
 

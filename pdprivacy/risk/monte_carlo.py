@@ -1,4 +1,4 @@
-"""Disclosure risk by Monte Carlo: what happens is drawn, released and read, many times.
+"""Disclosure risk by Monte Carlo: draw counts, release them, and read them, many times.
 
 A draw takes the true counts from the model of the measure, adds the noise of the mechanism,
 applies a postprocessing step where one is given, and lets the intruder read the result. It serves
@@ -183,7 +183,7 @@ def _batches(
     ]
 
 
-# What happens.
+# Draws of counts.
 
 
 class _Moments:
@@ -223,7 +223,7 @@ def _true_counts(
         return np.broadcast_to(counts, (draws, *counts.shape))
     size = np.broadcast_to(totals, shape)
     if sizes is not None and "marginal" in measure:
-        # what the chances leave is the chance of no record, drawn as the last of the values
+        # the rest of the probability is that of no record, the last of the values
         values = np.append(np.asarray(sizes.values, dtype=np.int64), 0)
         place = np.searchsorted(np.cumsum(sizes.chances), generator.random(shape), side="right")
         size = np.where(totals > 0, values[place], 0)
@@ -245,7 +245,7 @@ def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def _of_scipy(mechanism: Any) -> bool:
-    """Whether this is a distribution of the newer infrastructure of scipy: its ``sample`` takes a shape."""
+    """Return whether a distribution is of scipy's newer infrastructure: its ``sample`` takes a shape."""
     return type(mechanism).__module__.startswith("scipy.")
 
 
@@ -300,7 +300,7 @@ def _postprocessed(postprocess: Callable[[Floats], ArrayLike], noisy: Floats) ->
     return table
 
 
-# What is read.
+# Readings of released counts.
 
 
 def _risks(attack: str, true: Integers, noisy: Floats, threshold: float, partial: bool) -> Floats:

@@ -1,7 +1,6 @@
-"""What pandera schemas and their parts declare, by their names and statistics; the same for every engine.
+"""Declarations of pandera schemas, by the names and statistics of their checks; the same for every engine.
 
-Which engine a schema is of is told by the modules that its class names, so that reading a schema imports no
-engine but its own.
+The module of the class of a schema tells its engine, so that reading a schema imports no engine but its own.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def _refuse_literals(model: type[Any]) -> None:
     """
     try:
         annotations = typing.get_type_hints(model, include_extras=True)
-    except Exception:  # a name that only pandera can resolve; what it makes of it is read instead
+    except Exception:  # only pandera can resolve the name; its result is read instead
         return
     for name, annotation in annotations.items():
         if labels := _literal(annotation):
@@ -155,7 +154,7 @@ def refuse_blanks(schema: Any) -> None:
 
 
 def _blanks(column: Any) -> list[str]:
-    """What is blank in a column, as it is written there."""
+    """Return the blanks of a column declaration, as they are written there."""
     found = [
         _WRITTEN.get(check.name, f"a check {check.name!r}")
         for check in column.checks
@@ -192,7 +191,7 @@ def _instead(name: Hashable, blanks: list[str], dtype: Any) -> str:
 
 
 def check_text(check: Any, *, values: bool = True) -> str:
-    """What was declared, in words of the declaration; without ``values`` by its name alone."""
+    """Return a check as its declaration writes it; without ``values`` only its name."""
     if isinstance(check, str):
         known = re.fullmatch(r"[a-z_]+|(?:coerce_)?dtype\(.*\)|field_name\(.*\)", check)
         return check if known else "validation"
@@ -219,7 +218,7 @@ def ends(check: Any) -> tuple[End | None, End | None]:
 
 
 def closed(check: Any) -> tuple[bool, bool]:
-    """Whether the lower and the upper end that a built-in check names belong to the interval."""
+    """Return whether the lower and the upper end that a built-in check names belong to the interval."""
     statistics = check.statistics or {}
     below = check.name != "greater_than" and bool(statistics.get("include_min", True))
     above = check.name != "less_than" and bool(statistics.get("include_max", True))
@@ -230,7 +229,7 @@ BOUNDS = {"in_range", "greater_than_or_equal_to", "greater_than", "less_than_or_
 
 
 def bounds_of(check: Any) -> tuple[Any, Any]:
-    """What a built-in check names as its lower and upper end, of any type; None where it names none."""
+    """Return the lower and the upper end of a built-in check, of any type; None where it has none."""
     statistics = (check.statistics or {}) if check.name in BOUNDS else {}
     return statistics.get("min_value"), statistics.get("max_value")
 
@@ -240,12 +239,12 @@ def _end(value: Any, closed: bool) -> End | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number: no truth value, and no duration, which numpy takes for an integer."""
+    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def within(lower: float | None, upper: float | None, low: End | None, high: End | None) -> bool:
-    """Whether declared bounds are within the ends of a check; no end leaves its side open."""
+    """Return whether declared bounds are within the ends of a check; no end leaves its side open."""
 
     def reaches(bound: float | None, end: End | None, sign: int) -> bool:
         if end is None or bound is None:
@@ -257,7 +256,7 @@ def within(lower: float | None, upper: float | None, low: End | None, high: End 
 
 
 def implied_by_dates(check: Any, column: Column) -> bool:
-    """Whether a check is a bound that every date of a column meets; of an open end, the end itself aside.
+    """Return whether a check is a bound that every date of a column meets, except an open end itself.
 
     Dates and ends are rounded down to the resolution of the column.
     """
@@ -268,7 +267,7 @@ def implied_by_dates(check: Any, column: Column) -> bool:
         return False
     low, high = (None if end is None else column.timeline.position(end) for end in bounds)
     below = low is None or math.floor(low) <= column.lower
-    # of an open end the last unit before it
+    # an open end excludes its own unit
     last = None if high is None else math.floor(high) if closed(check)[1] else math.ceil(high) - 1
     return below and (last is None or last >= column.upper)
 
@@ -302,11 +301,11 @@ SPANS = {
     "polars": "df = df.with_columns(pl.col({name}).dt.total_microseconds() / 86_400_000_000)",
     "pyspark": 'df = df.withColumn({name}, F.col({name}).cast("long") / 86_400)',
 }
-"""How a column of durations becomes numbers of days."""
+"""Code that converts a column of durations to numbers of days, by engine."""
 
 
 def is_date(value: object) -> bool:
-    """Whether it is a date, a time or a duration.
+    """Return whether it is a date, a time or a duration.
 
     >>> is_date(pd.Timestamp("2020-01-01")), is_date(2020)
     (True, False)
@@ -337,7 +336,7 @@ def date_column(
         return None
     zone = _zone(name, dtype, [instant for side in ends for instant, _ in side])
     stored = [[(nanoseconds(instant), closed) for instant, closed in side] for side in ends]
-    lower, upper = max(stored[0]), min(stored[1])  # of equal upper ends the open one is the narrower
+    lower, upper = max(stored[0]), min(stored[1])  # the open one of equal upper ends is narrower
     days = _holds_days(dtype) or (dtype is None and all(_is_day(value) for value, _ in (*lows, *highs)))
     unit = _unit(name, resolution, days, zone, (lower[0], upper[0]))
     size = DATE_UNITS[unit]
@@ -391,7 +390,7 @@ def _unit(name: Hashable, resolution: Any, days: bool, zone: str | None, ends: t
 
 
 def _holds_days(dtype: Any) -> bool:
-    """Whether a dtype is of days, in whatever schema."""
+    """Return whether a dtype is of days, in whatever schema."""
     return str(dtype).lower().startswith("date") and not str(dtype).lower().startswith("datetime")
 
 

@@ -35,7 +35,7 @@ from pdprivacy.timeline import Timeline
 
 _KEYS = ("role", "bins", "bounds", "categories", "resolution")
 CONFIRMED = "public"
-"""In place of a pair of bounds: those of the checks are known without the data."""
+"""The word in place of a pair of bounds: the bounds of the checks are public."""
 
 
 def read_schema(schema: Schema) -> Domain:
@@ -142,12 +142,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     refuse_dates(name, engine, declared, nullable=column.nullable)
     _refuse_unread(name, kind, declared, given)
     if kind not in ("float", "integer"):
-        for key in ("bounds", "bins"):
-            if key in given:
-                raise DeclarationError(
-                    f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
-                    declaration_hint(name, "float", "bounds"),
-                )
+        _refuse_numeric(name, kind, given)
         lower = upper = bins = None
         categories = given.get("categories", _checked_labels(name, kind, dtype, checks))
     else:
@@ -169,6 +164,16 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         role=given.get("role"),
         public_bounds=confirmed,
     )
+
+
+def _refuse_numeric(name: Hashable, kind: str, given: Mapping[str, Any]) -> None:
+    """Refuse bounds and bins of a column that is not numeric."""
+    for key in ("bounds", "bins"):
+        if key in given:
+            raise DeclarationError(
+                f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
+                declaration_hint(name, "float", "bounds"),
+            )
 
 
 def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
 
 
 def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list[Any]:
-    """What is declared as the lower and the upper end, of any type; texts of dates as dates.
+    """Return the declared lower and upper end, of any type; texts of dates as dates.
 
     None of a column whose labels are declared, or that is never released: its checks are no bounds.
     """
@@ -253,7 +258,7 @@ def _dates(
 
 
 def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], given: dict[str, Any]) -> None:
-    """Refuse bounds that no release would read: decimals, and numbers of a column that is none."""
+    """Refuse bounds that no release would read: decimals, and numbers of a column that is not numeric."""
     decimals = any(isinstance(end, Decimal) for end in declared)
     numbers = kind == "category" and any(map(is_number, declared)) and not {"bounds", "bins"} & set(given)
     if decimals or numbers:
@@ -273,7 +278,7 @@ def _of_text(end: Any, kind: Any) -> Any:
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
+    """Return whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
     native = getattr(dtype, "type", None)
     kind = native if isinstance(native, type) else type(native)
     return kind.__module__.startswith("polars.") and bool(native.is_integer())  # type: ignore[union-attr]
@@ -375,7 +380,7 @@ def _checked_bounds(
     if whole:
         lows = [(math.ceil(value) if closed else math.floor(value) + 1, True) for value, closed in lows]
         highs = [(math.floor(value) if closed else math.ceil(value) - 1, True) for value, closed in highs]
-    # Of equal ends the open one is the narrower.
+    # The open one of equal ends is narrower.
     lower, has_lower = max(lows, key=lambda end: (end[0], not end[1]), default=(None, True))
     upper, has_upper = min(highs, key=lambda end: (end[0], end[1]), default=(None, True))
     closed = has_lower and has_upper
@@ -388,14 +393,14 @@ def _checked_bounds(
 
 
 def unchecked(schema: Schema) -> tuple[str, ...]:
-    """What the schema checks or changes beyond its domain, and nobody does where pandera is not run.
+    """Return checks and changes of the schema beyond its domain, which need pandera to run.
 
-    Frames of other engines than pandas are held to the domain alone. Told are, each by where it is declared
-    and what: checks that bound or label no declared column (functions, patterns, checks by group, checks of
-    other columns, of the index or of the whole frame), checks that ``metadata`` overrides by something wider,
-    uniqueness, ``strict``, ``ordered``, ``add_missing_columns``, ``coerce`` and defaults. Not told are checks
-    that only warn; of dtypes, all but the kind; an open end of a float column, which the domain closes; and
-    that columns of which nothing is released are there, with their dtype and without nulls.
+    Frames of other engines than pandas are checked against the domain alone. The result lists, each with the
+    place of its declaration: checks that bound or label no declared column (functions, patterns, checks by
+    group, checks of other columns, of the index or of the whole frame), checks that ``metadata`` overrides by
+    something wider, uniqueness, ``strict``, ``ordered``, ``add_missing_columns``, ``coerce`` and defaults. It
+    omits checks that only warn; dtypes, except their kind; an open end of a float column, which the domain
+    closes; and the presence, dtype and nulls of columns that are never released.
 
     The values of a check are shown for declared columns only: elsewhere an inferred schema has those of the
     data. Empty for a `Domain`.
@@ -439,7 +444,7 @@ def _of_index(schema: Any) -> Iterator[str]:
 
 
 def _of_part(part: Any, declared: Column | None, *, typed: bool) -> Iterator[str]:
-    """What is asked of a column or index beyond its declaration, None where there is none."""
+    """Yield the checks of a column or index beyond its declaration; None where it is not declared."""
     for check in part.checks:
         if not check.raise_warning and (declared is None or not _said(check, declared)):
             yield check_text(check, values=declared is not None)
@@ -461,7 +466,7 @@ def _of_whole(schema: Any) -> Iterator[str]:
 
 
 def _said(check: Any, column: Column) -> bool:
-    """Whether every value of the declared column meets the check; of an open end, the end itself aside."""
+    """Return whether every value of the declared column meets the check, except an open end itself."""
     if check.groupby is not None or (column.nullable and not check.ignore_na):
         return False
     if column.timeline is not None:

@@ -85,7 +85,7 @@ def released_schema(released: Released) -> ReleasedSchema:
 
 
 def violations(released: Any, schema: ReleasedSchema) -> tuple[str, ...]:
-    """Which parts of a schema an object does not meet, by their names; no cell is among them."""
+    """Return the names of the parts of a schema that an object does not meet, without any cell."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaError, SchemaErrors
 
@@ -120,7 +120,7 @@ def _bare(released: Any) -> Any:
 
 
 def _has_null(name: Any) -> bool:
-    """Whether the name of a column is null, or one of its parts."""
+    """Return whether the name of a column is null, or one of its parts."""
     return any(map(is_null, name)) if isinstance(name, tuple) else is_null(name)
 
 
@@ -136,12 +136,12 @@ def _index_of(axis: pd.Index[Any]) -> Any:
         level.dtype.kind in "biu" and (codes < 0).any()
         for level, codes in zip(axis.levels, axis.codes, strict=True)
     ):
-        return None  # a null among whole numbers, of which it makes whole numbers
+        return None  # pandera converts such a level to whole numbers, which have no null
     for place, name in enumerate(axis.names):
         level = axis.get_level_values(place)
         allowed = [label for label in dict.fromkeys(level.tolist()) if not is_null(label)]
         nullable = bool(level.isna().any())
-        # of labels that are objects pandera makes a Series of what pandas takes them for
+        # pandera makes a Series of labels that are objects, with the dtype that pandas infers
         dtype = None if level.dtype == object else level.dtype
         levels.append(pa.Index(dtype, pa.Check.isin(allowed), nullable=nullable, name=name))
     return levels[0] if len(levels) == 1 else pa.MultiIndex(levels)

@@ -96,7 +96,7 @@ _MENDED = {
 
 
 def _hint(failures: _Failures) -> str:
-    """What to do about all failures: fates of faulty records and the data, then what each check asks for."""
+    """Return a hint for all failures: fates of faulty records, then a remedy for each check."""
     checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for what in failures.values() for text in what}
     if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
         checks.add("coerce_dtype")
@@ -157,14 +157,14 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 
 def _uncoerced(name: Hashable, domain: Domain) -> str:
-    """What to do about a column of which not all cells can be coerced."""
+    """Return a hint for a column with cells that cannot be coerced."""
     if name not in domain or domain[name].kind not in ("float", "integer"):
         return "correct the cells, or convert the column before it is protected."
     blank = 'a number that may be blank is a float or "Int64"; ' if domain[name].kind == "integer" else ""
     return blank + conversion_hint(domain[name], None)
 
 
-# What failed, by column name, and the fates of faulty records that mend it; the schema as a whole and the
+# Failures by column name, and the fates of faulty records that repair them; the schema as a whole and the
 # index have keys of their own.
 _WHOLE, _INDEX = object(), object()
 _Fates: TypeAlias = frozenset[str]
@@ -283,11 +283,11 @@ def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, d
 
 
 def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
-    """Which fates of faulty records mend what failed in a declared column; see `pdprivacy.conform`."""
+    """Return the fates of faulty records that repair a failure in a declared column; see `conform`."""
     check = error.check
     drops: _Fates = frozenset(["drop"])
     if isinstance(check, str):
-        # nulls and fractions make a column of integers one of doubles, which it is without them no more
+        # nulls and fractions turn a column of integers into doubles; without them it is one of integers again
         floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
         return drops if floating or check == "not_nullable" else _NO_FATE
     if check.groupby is not None:

@@ -1,4 +1,4 @@
-"""What people see: prompts, notebooks, plots, reports and progress bars, all from one view of a release."""
+"""Displays: prompts, notebooks, plots, reports and progress bars, all from one view of a release."""
 
 from importlib import import_module
 from types import ModuleType

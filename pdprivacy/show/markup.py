@@ -226,7 +226,7 @@ _Item = TypeVar("_Item")
 
 GAP = "..."
 AUTOMATIC = {"max_rows": 60, "max_columns": 20}
-"""What pandas uses in a notebook; 0 fits a terminal."""
+"""The defaults of pandas in a notebook; 0 fits a terminal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a prompt and a notebook show of a release, a confidential frame, a protected frame and a budget.
+"""Displays of releases, confidential frames, protected frames and budgets in prompts and notebooks.
 
 IPython is not imported here: if it runs, it has been imported.
 """
@@ -483,7 +483,7 @@ def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
 
 
 def _reason(error: PrivacyError) -> Blocks:
-    """Why there is nothing to show, and what to write instead."""
+    """Return the reason why there is nothing to show, and a valid call."""
     return map(_note, str(error).split("\n"))
 
 
@@ -549,6 +549,6 @@ def register_where_running() -> None:
 
 
 def _is_ours(formatter: object) -> bool:
-    """Whether a formatter is of this module, also of one that was loaded before."""
+    """Return whether a formatter is of this module, also of one that was loaded before."""
     kind = type(formatter)
     return (kind.__module__, kind.__qualname__) == (Formatter.__module__, Formatter.__qualname__)

@@ -142,7 +142,7 @@ def _in_terminal() -> bool:
 
 
 def _in_notebook() -> bool:
-    """Whether this is the kernel of a notebook, where text can be wiped off as in a terminal.
+    """Return whether this is the kernel of a notebook, where text can be wiped off as in a terminal.
 
     No widgets: they would have to be installed, and are kept with the notebook.
     """

@@ -84,7 +84,7 @@ NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
 MOST_NAMES = 6
 ROUGH = 10
-"""The largest rank from the end at which a minimum or maximum is still worth its name."""
+"""The largest rank from the end that still counts as a minimum or maximum."""
 
 
 def title_of(
@@ -177,7 +177,7 @@ class View:
 
     @property
     def title(self) -> str:
-        """What was released, such as "Mean of hours by region"."""
+        """The title of the release, such as "Mean of hours by region"."""
         facts, weights = self.facts, self.facts.weights
         title = title_of(facts.statistic, facts.columns, self.by, facts.normalize)
         return title if weights is None else f"{title}, weighted by {printable(weights, None)}"
@@ -283,7 +283,7 @@ class View:
 
     @property
     def error(self) -> str:
-        """What is known of the error, in a sentence."""
+        """The error of the release, in a sentence."""
         if self.selected:
             return self._selection_error()
         regression = self.regressions
@@ -300,7 +300,7 @@ class View:
 
     @property
     def regressions(self) -> list[Mapping[str, Any]]:
-        """What was published of each regression beside its coefficients; empty for other statistics."""
+        """Published facts of each regression beside its coefficients; empty for other statistics."""
         stored = self.facts.regression
         return [] if stored is None else list(stored) if isinstance(stored, list) else [stored]
 
@@ -336,7 +336,7 @@ class View:
         return text + self._in_value()
 
     def _sought(self) -> str:
-        """What the values of a selection by rank estimate."""
+        """The estimand of a selection by rank."""
         rank = _by_name(self.facts.error.get("rank"))
         if self.facts.statistic not in ("min", "max"):
             return "the true quantile" + (f", or of rank {rank} from the end" if rank else "")
@@ -345,7 +345,7 @@ class View:
         return f"rank {rank} from the {end} end, which stands for the true {extreme}"
 
     def _in_value(self) -> str:
-        """How far off a minimum or maximum may be in value, and what to ask for where its rank is rough."""
+        """The error in value of a minimum or maximum, with advice where its rank is rough."""
         error, statistic = self.facts.error, self.facts.statistic
         widest, step = (_by_name(error.get(name), plain) for name in ("widest", "step"))
         if statistic not in ("min", "max") or not widest or not step:
@@ -359,7 +359,7 @@ class View:
 
     @property
     def bias(self) -> str:
-        """By how much bounding moves the numbers; empty without bounding."""
+        """The bias by bounding; empty without bounding."""
         error = self.facts.error
         if self.facts.bounding is None:
             return ""
@@ -386,7 +386,7 @@ class View:
 
     @property
     def budget(self) -> str:
-        """What was spent of the budget after the release."""
+        """The spent part of the budget after the release."""
         stored = self.facts.budget
         (spent, spent_delta), (total, total_delta) = stored["spent"], stored["total"]
         after = f", accounting {stored['accounting']}" if "accounting" in stored else ""

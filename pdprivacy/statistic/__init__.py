@@ -1,4 +1,4 @@
-"""Statistics: what is summed, which bounds clip and calibrate, and how sums become the answer.
+"""Statistics: sums of bounded terms, their sensitivities, and the answer made of noisy sums.
 
 A statistic lists its `Part`s (vectors of whole numbers in grid units with their
 l1 and l2 sensitivities), reads them from an engine, and turns the noisy vectors

@@ -33,7 +33,7 @@ FARTHEST = 2**40
 def ladder(column: Column, method: str) -> Quantity:
     """The numbers that a quantile of ``column`` can be: about 2**30 steps between its bounds.
 
-    Of integers and truth values, every whole number between them, where these are at most as many.
+    For integers and truth values, every whole number between them, where these are at most as many.
     """
     lower, upper = column.bounds(method)
     if column.kind == "float":
@@ -93,7 +93,7 @@ class Labels:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return math.prod(key.cells(self.method) for key in self.keys)
 
     @property
@@ -103,7 +103,7 @@ class Labels:
 
     @property
     def candidates(self) -> int:
-        """How many labels there are."""
+        """Number of labels."""
         return len(self.column.labels(self.method))
 
     @property
@@ -205,12 +205,12 @@ class Quantile:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
     def unit(self) -> float:
-        """What one step of a score is, in records or in weight."""
+        """The size of one step of a score, in records or in weight."""
         return 1.0 if self.weights is None else self.weights.grid
 
     @property
@@ -220,7 +220,7 @@ class Quantile:
 
     @property
     def candidates(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return self.quantity.high - self.quantity.low + 1
 
     @property
@@ -244,7 +244,7 @@ class Quantile:
         return 1 if self.end is not None else self.q.denominator
 
     def rank(self, scale: float) -> int:
-        """How many records from the end a minimum or maximum is looked for, for scores of this scale.
+        """Return the rank from the end at which a minimum or maximum is sought, for scores of this scale.
 
         The steps beyond all records, of which there may be as many as the grid has, have a score of minus
         this rank: so many scales below zero that all together they have at most a twentieth of the
@@ -256,7 +256,7 @@ class Quantile:
         return max(min(found, least // 2), 1) if least else found
 
     def cut(self, scale: float) -> bool:
-        """Whether `rank` is less than it takes, by half of the records that are publicly there."""
+        """Return whether `rank` is less than it takes, by half of the records that are publicly there."""
         return self.rank(scale) < self._outweighing(scale)
 
     def _outweighing(self, scale: float) -> int:
@@ -285,7 +285,7 @@ class Quantile:
         That is: how many other steps, the least deficit they can have, and a function that finds their runs.
         """
         parts = self.parts
-        # a rank beyond all records is as far from every step as the last one, but for a number common to all
+        # a rank beyond all records is as far from every step as the last one, up to a constant
         target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
         low, high = self.quantity.low, self.quantity.high
         window = ranks.between(target // parts - reach, -(-target // parts) + reach)

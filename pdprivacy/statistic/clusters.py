@@ -30,22 +30,22 @@ Integers: TypeAlias = NDArray[np.int64]
 Steps: TypeAlias = NDArray[np.uint16]
 
 RHO = 0.225
-"""How far a centre is from the middle of the domain on each axis, as a share of the range (Su et al.)."""
+"""Distance of a centre from the middle of the domain on each axis, as a share of the range (Su et al.)."""
 
 TRIES = 100
 """Draws of one starting centre that all have to fail before a distance counts as too large."""
 
 TOGETHER = 10
-"""Of them are made at a time."""
+"""The number of draws that are made at a time."""
 
 DIAMETER = 2**15
 """The largest distance in the universe, in the whole steps that distances are rounded to."""
 
 ROWS, COLUMNS = 64, 512
-"""Distances looked at together, which a processor keeps at hand."""
+"""Distances that are computed at a time, which stay in the cache."""
 
 FEW = 8
-"""Runs of records with the same nearest point among those."""
+"""Runs of records with the same nearest point in a block of distances."""
 
 
 def count_share(dimensions: int, *, gaussian: bool) -> Fraction:
@@ -147,8 +147,8 @@ class Clusters:
     def reads(self) -> tuple[Read, ...]:
         return (Read("clusters", (self.quantities, self.centers)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (groups,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (groups,) = answers
         return [groups.rows, *groups.sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -218,7 +218,7 @@ class Medians:
 
     @property
     def selections(self) -> int:
-        """How many times one of several candidates is selected by its cost."""
+        """Number of selections of a candidate by its cost."""
         return self.steps + 1
 
     @property
@@ -268,7 +268,7 @@ class Medians:
         return Read("table", (self.columns, "kmedian"))
 
     def held(self, table: Integers) -> Integers:
-        """How many records are at each point of the universe; those with a null are at none."""
+        """Return the number of records at each point of the universe; records with a null are left out."""
         cells = table.reshape([c.cells("kmedian") for c in self.columns])
         return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
 

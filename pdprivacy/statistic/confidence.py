@@ -33,11 +33,11 @@ NUISANCE = 0.1
 MOST_STEPS = 60
 
 CLOSE = 1e-7
-"""How close an end is found, in parts of its distance from the number."""
+"""Relative precision of an end of an interval, in parts of its distance from the number."""
 
 
 NO_NOISE = 1e-20
-"""Deviation of noise on the integers that is 0 but with a probability of its square at most."""
+"""Standard deviation below which noise on the integers counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,20 +289,21 @@ def of_products(
             weight = np.maximum(np.abs(shift + least - theta), np.abs(shift + most - theta))
         else:
             weight = _bounded_weight(theta, shift, least, most, rows[..., np.newaxis])
-        shape = np.broadcast_shapes(known.shape[:-1], value.shape)
-        deviations = np.concatenate(
-            [
-                np.broadcast_to(known, (*shape, known.shape[-1])),
-                np.broadcast_to(weight * of_count, (*shape, groups)),
-            ],
-            axis=-1,
-        )
+        deviations = _joined(known, weight * of_count, value.shape)
         half = tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
         found = np.maximum(lowest - value * spare, value * spare - highest) - half
         return np.where(spare > 0, found, -1.0)
 
     start = np.clip((lowest + highest) / 2 / np.where(spare > 0, spare, 1.0), *limits)
     return _hull(excess, start, *limits)
+
+
+def _joined(known: Floats, others: Floats, shape: tuple[int, ...]) -> Floats:
+    """Join deviations along the last axis, each repeated for values of this shape."""
+    shape = np.broadcast_shapes(known.shape[:-1], shape)
+    return np.concatenate(
+        [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (known, others)], axis=-1
+    )
 
 
 def _bounded_weight(theta: Floats, shift: float, least: Floats, most: Floats, rows: Floats) -> Floats:

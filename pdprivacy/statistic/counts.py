@@ -79,8 +79,8 @@ class CellCounts:
             return (Read("table", (self.columns, self.method)),)
         return (Read("bins", (self.columns[0], self.edges)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return list(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return list(answers)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return Answer(noisy[0].values, noisy[0].std, 0.0, *self.ends)
@@ -126,8 +126,8 @@ class TreeCells:
     def reads(self) -> tuple[Read, ...]:
         return self.cells.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (leaves,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (leaves,) = answers
         return [self.tree.sums(np.asarray(leaves))]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -165,7 +165,7 @@ class Rows:
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.held(nullable=column is not None and column.nullable)
             name = "rows" if column is None else named("count", column)
-            # where all is public there is nothing to bound: a range of one number is none
+            # where all rows are public there is nothing to bound: bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
             found.append(scalar(name, weight, moved, Fraction(1), counts=True, lower=lower, upper=upper))
@@ -185,8 +185,8 @@ class Rows:
             return (ROWS,)
         return tuple(Read("present", (column,)) for column in self.columns)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return [[rows] for rows in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return [[rows] for rows in answers]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)
@@ -194,9 +194,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many declared labels of each column some record holds; null is none.
+    """Number of declared labels of each column that occur; null is no label.
 
-    A unit with more records than there are labels moves the number by that of the labels at most.
+    A unit moves the number by at most its number of records, and at most the number of labels.
     """
 
     columns: tuple[Column, ...]
@@ -231,8 +231,8 @@ class Distinct:
     def reads(self) -> tuple[Read, ...]:
         return tuple(Read("table", ((column,), "nunique")) for column in self.columns)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        tables = zip(self.columns, found, strict=True)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        tables = zip(self.columns, answers, strict=True)
         return [[int(np.count_nonzero(table[: len(one.labels("nunique"))]))] for one, table in tables]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

@@ -63,7 +63,7 @@ class Direct:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells(f"pooled_{self.kind}") for key in self.keys)
 
     def _moved(self, i: int, j: int) -> Fraction:
@@ -109,7 +109,7 @@ class Direct:
         return tuple(found)
 
     def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
-        """What the entry cannot leave: the range of a mean (from the centre), of a variance or covariance."""
+        """Bounds of an entry: those of a mean (from the centre), a variance or a covariance."""
         first = self.quantities[i]
         if self.kind == "mean":
             return first.low * first.unit, max(first.high, first.low + 1) * first.unit, None
@@ -152,9 +152,9 @@ class Direct:
             return (ROWS, Read("moments", (self.quantities,)))
         return (ROWS, *(Read("moments", ((quantity,),)) for quantity in self.quantities))
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
         whole_numbers: list[Whole] = []
-        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*found), strict=True):
+        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*answers), strict=True):
             whole = round(entry * self._refinement(self._moved(i, j)))
             if part.lower is not None and part.upper is not None:
                 least, most = _ends(part.lower, part.upper, part.unit)
@@ -211,7 +211,7 @@ class Direct:
                 each = level if free else 1 - (1 - level) / 3
                 halves[i, j] = halves[j, i] = part.tail.half(each, np.array([part.std]))
                 if not free:
-                    # what the noisy variances allow may be less than what the variances do
+                    # the noisy variances may allow less than the variances do
                     roots = [
                         (
                             noisy[k].values[0] + noisy[k].tail.half(each, np.array([noisy[k].std])),

@@ -77,7 +77,7 @@ class GroupedMoments:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @property
@@ -183,10 +183,10 @@ class GroupedMoments:
             for quantity, pieces in zip(self.quantities, self._pieces, strict=True)
         )
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        numbers: list[Whole] = [found[self._counting[reader]].rows for reader in self.counted.readers]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        numbers: list[Whole] = [answers[self._counting[reader]].rows for reader in self.counted.readers]
         for column, piece in [key for key in self._places if key[1] != "count"]:
-            quantity, grouped = self.quantities[column], found[column]
+            quantity, grouped = self.quantities[column], answers[column]
             if piece == "sum":
                 numbers.append(grouped.sums[0])
                 continue
@@ -284,7 +284,7 @@ class PooledCovariance:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells(self.method) for key in self.keys)
 
     @property
@@ -315,8 +315,8 @@ class PooledCovariance:
     def reads(self) -> tuple[Read, ...]:
         return (Read("grouped", (self.quantities, self.keys, self.method), (("products", True),)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (grouped,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (grouped,) = answers
         numbers: list[Whole] = [grouped.rows, *grouped.sums]
         for i, j in self._pairs:
             shift = half_square(self.quantities[i].reach) if i == j else 0

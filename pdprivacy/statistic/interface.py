@@ -1,4 +1,4 @@
-"""What statistics are made of: bounded numbers per record, public rows, noisy parts, and engines to read."""
+"""Elements of statistics: bounded numbers per record, public rows, noisy parts, and engines."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Quantity:
     """A bounded number per record, in whole grid steps from a centre.
 
     The bounds that clip are the bounds that calibrate: ``low`` and ``high`` are computed from
-    them by the same arithmetic that every record goes through.
+    them by the same arithmetic as the values of records.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
 def indicator(
     column: Column, method: str, value: Any, *, centered: bool = True, products: bool = False
 ) -> Quantity:
-    """Whether a record holds the declared label ``value``, as 1 or 0."""
+    """Return whether a record holds the declared label ``value``, as 1 or 0."""
     labels = column.labels(method)
     try:
         known = value in set(labels)
@@ -208,7 +208,7 @@ def indicator(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is public about the rows that a statistic sees.
+    """Public facts of the rows that a statistic sees.
 
     ``rows``: under "replace_one" their number; under "add_remove" a public lower bound of it;
     None where it is private. ``filtered``: a record may leave the rows by changing its values.
@@ -246,11 +246,11 @@ class Scope:
 
     @property
     def moves(self) -> int:
-        """How many disjoint groups one unit can move."""
+        """Number of disjoint groups that one unit can move."""
         return self.contribution * (1 if self.neighbors == "add_remove" else 2)
 
     def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
-        """How many records there are at least and at most, as far as that is public."""
+        """Return public lower and upper bounds of the number of records; 0 and None where it is private."""
         if self.filtered or self.rows is None:
             return 0, None
         most = self.rows if self.neighbors == "replace_one" else None
@@ -263,7 +263,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019  (a scope is a value, and the same for all releases of a frame)
     def term(self, low: int, high: int, *, nullable: bool) -> int:
-        """How far a sum moves whose terms lie in [low, high]; at least one step."""
+        """Return the sensitivity of a sum of terms in [low, high]; at least one step."""
         if low == high:
             return max(abs(low), 1) * self.contribution
         moved = sensitivity.sum(
@@ -273,7 +273,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019
     def count(self) -> int:
-        """How far a number of records moves."""
+        """Return the sensitivity of a number of records."""
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
     def disjoint(self, low: int, high: int) -> tuple[int, int]:
@@ -283,7 +283,7 @@ class Scope:
 
     @lru_cache(maxsize=1024)  # noqa: B019
     def cells(self) -> tuple[int, int]:
-        """How far a table of counts moves: l1, and squared l2."""
+        """Return the l1 and the squared l2 sensitivity of a table of counts."""
         l1 = sensitivity.histogram(neighbors=self.neighbors)
         l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True)
         return int(l1) * self.contribution, int(l2_squared) * self.contribution**2
@@ -295,7 +295,7 @@ class Part:
 
     Parameters
     ----------
-    name : what it is, for the metadata.
+    name : its name in the metadata.
     weight : its share of the loss (of all parts together: one).
     l1, l2_squared : sensitivities of the vector, in ``unit`` and its square.
     unit : what one whole number stands for, a power of two.
@@ -348,12 +348,12 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Released values and how far off they may be (from the statistic of the data, not of a population).
+    """Released values and their errors (against the statistic of the data, not of a population).
 
     ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
     the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
-    the bounds (sums and means). ``lower``, ``upper``: what the statistic cannot leave, as far as that
-    is public or follows from the noisy parts. ``interval``: the ends of the interval of a level around each
+    the bounds (sums and means). ``lower``, ``upper``: bounds of the statistic that
+    are public or follow from the noisy parts. ``interval``: the ends of the interval of a level around each
     number that is made of several noisy ones, before rounding; None for a noisy number of its own.
     ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves that
     out because the number of records is private (of a weighted mean, over the sum of the weights).
@@ -446,7 +446,7 @@ class Ranks(Protocol):
 
 
 class Engine(Protocol):
-    """What a release needs of a table."""
+    """The interface of a table to releases."""
 
     @property
     def rows(self) -> int: ...
@@ -482,7 +482,7 @@ ROWS = Read("rows")
 
 
 class Statistic(Protocol):
-    """What a release needs of a statistic.
+    """The interface of a statistic to releases.
 
     ``offsets``: where each released number is a noisy number of one part (of the only one, or of
     the part at its place on the last axis), what is added to it, per part; None where numbers are
@@ -499,7 +499,7 @@ class Statistic(Protocol):
     def ends(self) -> tuple[Any, Any]: ...
     @property
     def reads(self) -> tuple[Read, ...]: ...
-    def exact(self, found: Sequence[Any]) -> list[Whole]: ...
+    def exact(self, answers: Sequence[Any]) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
 
 
@@ -584,7 +584,7 @@ def largest_variance(width: float, rows: Any) -> Any:
 
 
 def matrix_bounds(values: Floats, largest: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper bounds of a covariance matrix: its variances, and what they allow the others."""
+    """Return the bounds of a covariance matrix: those of its variances, and those that they imply."""
     deviations = np.sqrt(np.clip(np.diagonal(values), 0.0, largest))
     upper = np.outer(deviations, deviations)
     lower = -upper

@@ -44,7 +44,7 @@ FEWEST = 10
 """The fewest degrees of freedom that leave an interval."""
 
 GIVEN = "population, given the regressors"
-"""What an interval is for where a penalty makes the coefficients depend on the sample's regressors."""
+"""The estimand of an interval where a penalty makes coefficients depend on the sample's regressors."""
 
 DEPENDENT = "no interval: records of one unit are not independent"
 
@@ -96,8 +96,8 @@ class LeastSquares:
     def reads(self) -> tuple[Read, ...]:
         return self.covariance.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return self.covariance.exact(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return self.covariance.exact(answers)
 
     @np.errstate(over="ignore", invalid="ignore")  # noise may be as large as doubles
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -128,7 +128,7 @@ class LeastSquares:
         return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression=regression)
 
     def _penalty(self) -> Floats:
-        """What the penalty adds to the moments of the regressors, in units of half ranges."""
+        """The ridge term of the moments of the regressors, in units of half ranges."""
         ridge = self.ridge if self.weights is None else self.ridge / self.weights[1]
         return np.diag([0.0, *(ridge / half**2 for _, half in self.ranges[:-1])])
 
@@ -251,12 +251,12 @@ class _Fit:
 
     @cached_property
     def coefficients(self) -> Floats:
-        """In units of half ranges."""
+        """The coefficients, in units of half ranges."""
         return np.asarray(self.inverse @ self.moments.values[:-1, -1])
 
     @property
     def along(self) -> Floats:
-        """What the moments are multiplied with to give those with the residuals."""
+        """The vector that turns moments into moments with the residuals."""
         return np.append(-self.coefficients, 1.0)
 
     @property
@@ -313,5 +313,5 @@ class _Fit:
         sample = self._sample_variance * np.maximum(squares, 0.0)
         total = noise + sample
         shares = np.stack([noise, sample]) / np.where(total > 0, total, 1.0)
-        # that of the sample is the excess kurtosis of Student's t
+        # the sample contributes the excess kurtosis of Student's t
         return np.sqrt(total), kurtosis * shares[0] ** 2 + 6 / (self.freedom - 4) * shares[1] ** 2

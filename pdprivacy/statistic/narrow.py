@@ -60,13 +60,13 @@ class Narrowed:
     def reads(self) -> tuple[Read, ...]:
         return self.inner.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return self.inner.exact(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return self.inner.exact(answers)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answer, (lower, upper) = self.inner.finish(noisy), self.ends
         lower = np.maximum(answer.lower, lower)
-        # what follows from noisy parts may contradict the bounds of the call, which are certain
+        # bounds by noisy parts may contradict the bounds of the call, which are certain
         return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
 
 

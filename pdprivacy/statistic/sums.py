@@ -1,4 +1,4 @@
-"""Sums, and what is made of noisy sums and a noisy count where the number of rows is private."""
+"""Sums, and statistics made of noisy sums and a noisy count where the number of rows is private."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Sums:
     def reads(self) -> tuple[Read, ...]:
         return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return [[total] for _, total in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return [[total] for _, total in answers]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         return one_each(self, noisy)
@@ -106,7 +106,7 @@ class SharedCounts:
 
     @classmethod
     def of(cls, columns: Sequence[Column], weights: Sequence[Fraction]) -> SharedCounts:
-        """Of columns, each of which gives a count this share of the loss."""
+        """Make shared counts of columns, each of which gives its count this share of the loss."""
         keys: list[Hashable] = [(column.name,) if column.nullable else () for column in columns]
         counts: dict[Hashable, tuple[str, Fraction]] = {}
         for key, column, weight in zip(keys, columns, weights, strict=True):
@@ -117,7 +117,7 @@ class SharedCounts:
         return cls(tuple(counts.values()), tuple(places), tuple(readers))
 
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
-        """The counts of all records, or one per group."""
+        """Return the counts of all records, or one per group."""
         count = scope.count()
         moved = (count, count**2) if groups is None else scope.cells()
         moves = 1 if groups is None else scope.moves
@@ -149,12 +149,12 @@ class Means:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        found = self.counted.parts(self.scope)
-        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
+        parts = self.counted.parts(self.scope)
+        for q, weight, position in zip(self.quantities, self.weights, self.counted.places, strict=True):
             moved = self.scope.term(q.low, q.high, nullable=q.column.nullable)
-            limits = per_record(place, q.low, q.high, q.unit)
-            found.append(scalar(named("sum", q.column), weight / 2, moved, q.unit, limits=limits))
-        return tuple(found)
+            limits = per_record(position, q.low, q.high, q.unit)
+            parts.append(scalar(named("sum", q.column), weight / 2, moved, q.unit, limits=limits))
+        return tuple(parts)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -164,12 +164,12 @@ class Means:
     def reads(self) -> tuple[Read, ...]:
         return tuple([Read("sum", (quantity,)) for quantity in self.quantities])
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        counts: list[Whole] = [[found[reader][0]] for reader in self.counted.readers]
-        return counts + [[total] for _, total in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        counts: list[Whole] = [[answers[reader][0]] for reader in self.counted.readers]
+        return counts + [[total] for _, total in answers]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        counts = [noisy[place] for place in self.counted.places]
+        counts = [noisy[position] for position in self.counted.places]
         columns = self.quantities, counts, noisy[-len(counts) :]
         values, errors = np.transpose([*map(mean_of, *columns)])
 
@@ -188,7 +188,7 @@ def beside(ends: Sequence[Ends]) -> Ends:
 def mean_interval(
     level: float, quantity: Quantity, count: Noisy, total: Noisy, rounding: float = 0.0
 ) -> Ends:
-    """The interval of a mean, or of one per group; ``rounding`` as in `of_ratio`."""
+    """Return the interval of a mean, or of means per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     deviations = total.std, count.std
     lower, upper = of_ratio(
@@ -208,7 +208,7 @@ def product_interval(
 ) -> Ends:
     """The interval of a variance (one quantity) or covariance (two).
 
-    ``grouped``: one number per group; else of all groups that ``count`` and ``sums`` hold, together.
+    ``grouped``: one number per group; else one number over all groups of ``count`` and ``sums``.
     """
     first = quantities[0]
     shift = half_square(first.reach) * float(first.unit) ** 2 if len(quantities) == 1 else 0.0
@@ -244,7 +244,7 @@ def mean_of(quantity: Quantity, count: Noisy, total: Noisy) -> tuple[float, floa
 
 
 def half_square(reach: int) -> int:
-    """What is subtracted from each square so that its bounds are symmetric: half the largest square."""
+    """Return the centre of squares, which makes their bounds symmetric: half the largest square."""
     return reach * reach // 2
 
 
@@ -253,7 +253,7 @@ class Variances:
     """Variances by noisy sums of centred values and of their squares, and noisy counts.
 
     A third of each column's share goes to its count, its sum and its sum of squares; half the
-    largest square is subtracted from each square, which halves what one record can do.
+    largest square is subtracted from each square, which halves the sensitivity.
     """
 
     quantities: tuple[Quantity, ...]
@@ -268,16 +268,16 @@ class Variances:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        found = self.counted.parts(self.scope)
-        for q, weight, place in zip(self.quantities, self.weights, self.counted.places, strict=True):
+        parts = self.counted.parts(self.scope)
+        for q, weight, position in zip(self.quantities, self.weights, self.counted.places, strict=True):
             nullable, shift = q.column.nullable, half_square(q.reach)
             moved = self.scope.term(q.low, q.high, nullable=nullable)
-            limits = per_record(place, q.low, q.high, q.unit)
-            found.append(scalar(named("sum", q.column), weight / 3, moved, q.unit, limits=limits))
+            limits = per_record(position, q.low, q.high, q.unit)
+            parts.append(scalar(named("sum", q.column), weight / 3, moved, q.unit, limits=limits))
             moved = self.scope.term(-shift, q.reach**2 - shift, nullable=nullable)
-            limits = per_record(place, -shift, q.reach**2 - shift, q.unit**2)
-            found.append(scalar(named("squares", q.column), weight / 3, moved, q.unit**2, limits=limits))
-        return tuple(found)
+            limits = per_record(position, -shift, q.reach**2 - shift, q.unit**2)
+            parts.append(scalar(named("squares", q.column), weight / 3, moved, q.unit**2, limits=limits))
+        return tuple(parts)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -287,9 +287,9 @@ class Variances:
     def reads(self) -> tuple[Read, ...]:
         return tuple(Read("moments", ((quantity,),)) for quantity in self.quantities)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        numbers: list[Whole] = [[found[reader].rows] for reader in self.counted.readers]
-        for quantity, moments in zip(self.quantities, found, strict=True):
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        numbers: list[Whole] = [[answers[reader].rows] for reader in self.counted.readers]
+        for quantity, moments in zip(self.quantities, answers, strict=True):
             numbers.append([moments.sums[0]])
             numbers.append([moments.products[0][0] - moments.rows * half_square(quantity.reach)])
         return numbers
@@ -297,7 +297,7 @@ class Variances:
     def columns(self, noisy: Sequence[Noisy]) -> list[tuple[Quantity, Noisy, Noisy, Noisy]]:
         """Each column with its noisy count, sum and sum of squares."""
         sums = noisy[len(self.counted.weights) :]
-        counts = [noisy[place] for place in self.counted.places]
+        counts = [noisy[position] for position in self.counted.places]
         return [*zip(self.quantities, counts, sums[::2], sums[1::2], strict=True)]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
@@ -362,8 +362,8 @@ class Description:
     def reads(self) -> tuple[Read, ...]:
         return self.variances.reads
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        return self.variances.exact(found)
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        return self.variances.exact(answers)
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         deviations = rooted(self.variances.finish(noisy))
@@ -419,7 +419,7 @@ def covariance(
 def covariances(
     count: Noisy, first: Noisy, second: Noisy, products: Noisy, shift: float
 ) -> tuple[Floats, Floats]:
-    """The same for each group."""
+    """Return `covariance` for each group."""
     rows = np.maximum(count.values, 2.0)
     a, b = first.values, second.values
     same = first is second
@@ -452,14 +452,14 @@ class Covariance:
         summed = self.quantities if self.summed else ()
         share = Fraction(1, 1 + len(summed) + len(self._pairs))
         nullable = any(q.column.nullable for q in self.quantities)
-        found = [scalar("count", share, self.scope.count(), Fraction(1), counts=True, lower=Fraction(0))]
+        parts = [scalar("count", share, self.scope.count(), Fraction(1), counts=True, lower=Fraction(0))]
         for q in summed:
             moved = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(0, q.low, q.high, q.unit)
-            found.append(scalar(named("sum", q.column), share, moved, q.unit, limits=limits))
+            parts.append(scalar(named("sum", q.column), share, moved, q.unit, limits=limits))
         for i, j in self._pairs:
-            found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
-        return tuple(found)
+            parts.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
+        return tuple(parts)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -469,8 +469,8 @@ class Covariance:
     def reads(self) -> tuple[Read, ...]:
         return (Read("moments", (self.quantities,)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        (moments,) = found
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        (moments,) = answers
         sums = moments.sums if self.summed else ()
         numbers: list[Whole] = [[moments.rows], *([total] for total in sums)]
         for i, j in self._pairs:
@@ -481,10 +481,10 @@ class Covariance:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         size = len(self.quantities)
         values, errors = np.empty((size, size)), np.empty((size, size))
-        for place, (i, j) in enumerate(self._pairs):
+        for position, (i, j) in enumerate(self._pairs):
             quantity = self.quantities[i]
             shift = half_square(quantity.reach) * float(quantity.unit) ** 2 if i == j else 0.0
-            value, error = covariance(noisy[0], noisy[1 + i], noisy[1 + j], noisy[1 + size + place], shift)
+            value, error = covariance(noisy[0], noisy[1 + i], noisy[1 + j], noisy[1 + size + position], shift)
             values[i, j] = values[j, i] = value
             errors[i, j] = errors[j, i] = error
         rows = float(noisy[0].values[0])
@@ -503,13 +503,13 @@ def product_intervals(
     """The intervals of a covariance matrix by a count, sums, and products of each entry, in this order."""
     size = len(quantities)
     ends = np.full((2, size, size), np.nan)
-    for place, (i, j) in enumerate(entries):
-        both = [i] if i == j else [i, j]
+    for position, (i, j) in enumerate(entries):
+        indices = [i] if i == j else [i, j]
         ends[:, i, j] = ends[:, j, i] = product_interval(
             level,
             noisy[0],
-            [quantities[one] for one in both],
-            [noisy[1 + one] for one in both],
-            noisy[1 + size + place],
+            [quantities[index] for index in indices],
+            [noisy[1 + index] for index in indices],
+            noisy[1 + size + position],
         )
     return ends[0], ends[1]

@@ -54,7 +54,7 @@ def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
 
 
 FEWEST_BITS = 16
-"""Of the weights of a quantile; weights of fewer bits would be too coarse."""
+"""The fewest bits of the weights of a quantile; fewer would be too coarse."""
 
 
 def quantile_bits(q: Fraction) -> int:
@@ -97,7 +97,7 @@ class Weighted:
 
     @property
     def groups(self) -> int:
-        """How many groups are declared."""
+        """Number of declared groups."""
         return math.prod(key.cells("groupby") for key in self.keys)
 
     @cached_property
@@ -157,11 +157,11 @@ class Weighted:
             Read("grouped", ((self.weight, q), self.keys, "groupby"), products) for q in self.quantities
         )
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        sums = [grouped.products[0, 1] for grouped in found]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        sums = [grouped.products[0, 1] for grouped in answers]
         if self.kind == "sum":
             return sums
-        return [*(found[reader].sums[0] for reader in self.counted.readers), *sums]
+        return [*(answers[reader].sums[0] for reader in self.counted.readers), *sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         sums = noisy[-len(self.quantities) :]
@@ -209,7 +209,7 @@ class Weighted:
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
 
     def _ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
-        """What rounding moves a mean of each column by, in three parts.
+        """Bounds of the rounding error of a mean of each column, in three parts.
 
         With w' and x' the rounded numbers, W' the sum of w', and m the weighted mean of x, the sum of
         w (x - m) is 0. So the sum of w'(x' - m) is that of w'(x' - x) + (w' - w)(x - m), at most
@@ -240,7 +240,7 @@ class Weighted:
 def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:
     """The least effective number of records of these totals of weights, at least 1 and up to ``most``.
 
-    The effective number of n records is (sum of w)^2 / (sum of w^2). Of weights in [a, b],
+    The effective number of n records is (sum of w)^2 / (sum of w^2). For weights in [a, b],
     (w - a) (w - b) <= 0, so that the sum of squares is at most (a + b) W - n a b, W the sum of the weights.
     Without a known n it is at most b W, which is the same for the fewest records, W / b. Noise can raise the
     total above what so many records weigh, so that a public number of records, ``most``, is a limit, too.
@@ -305,8 +305,8 @@ class WeightedCells:
     def reads(self) -> tuple[Read, ...]:
         return (Read("grouped", ((self.weight,), self.keys, self.method), (("products", False),)),)
 
-    def exact(self, found: Sequence[Any]) -> list[Whole]:
-        sums = found[0].sums[0]
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        sums = answers[0].sums[0]
         if self.edges is None:
             return [sums]
         return [[*sums[1 : len(self.edges)], *sums[len(self.edges) + 1 :]]]

@@ -84,7 +84,7 @@ class Purse(Budget):
             self._release_id = None
 
     def charge(self, cost: Any, label: str, mechanism: str = "", **more: Any) -> Entry:
-        """As `Budget.charge`, for the release that is being made alone."""
+        """Charge as `Budget.charge` does, only for the release that is being made."""
         if self._release_id is None or more.get("release_id") != self._release_id:
             raise BudgetError(
                 "The budget of a step pays for releases of its frame alone, one by one. Nothing was charged.",
@@ -136,7 +136,7 @@ class StepKeeper:
         self._over = True
 
     def admit(self, method: str) -> None:
-        """As `Keeper`: raises ParameterError, and StepError once the body has ended."""
+        """Implement `Keeper.admit`; raise StepError once the body has ended."""
         self._check_open()
         if method not in ADMITTED:
             raise ParameterError(
@@ -153,7 +153,7 @@ class StepKeeper:
             )
 
     def keep(self, release: Release[Any], asked: Asked, make: Callable[[str], Any]) -> Any:
-        """As `Keeper`.
+        """Implement `Keeper.keep`.
 
         Raises ChangedStepError where the stored release is another one; AlreadyCharged where the release was
         charged before and is not stored. Nothing is charged then.

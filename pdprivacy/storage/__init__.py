@@ -25,9 +25,9 @@ __all__ = ["load", "read_release", "save", "sync", "write", "written"]
 
 FORMATS = ("parquet", "csv", "json")
 PARQUET = b"PAR1"
-"""How a Parquet file begins."""
+"""The first bytes of a Parquet file."""
 BESIDE = ".dp.json"
-"""What the file of metadata beside a CSV file is called, after the name of that file."""
+"""The suffix of the metadata file beside a CSV file, after the name of that file."""
 
 PICKLE = 'released.dp.save("table.csv") writes such a file; pd.read_pickle(path) reads a pickle of yours.'
 TRY = 'released.dp.save("table.parquet").'

@@ -129,7 +129,7 @@ NUMBERS: dict[str, Callable[[str], Any]] = {
     "f": lambda text: float(text or "nan"),
     "b": {"True": True, "False": False}.__getitem__,
 }
-"""How a cell is read, by the kind of its dtype."""
+"""Readers of cells, by the kind of their dtype."""
 
 
 def write_json(released: Released) -> bytes:

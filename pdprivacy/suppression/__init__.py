@@ -1,4 +1,4 @@
-"""What leaving out records does to privacy, by sampling and by suppression.
+"""Privacy amplification by sampling and by suppression of records.
 
 A mechanism of a known loss is run on a part of the database, which stays secret. How the part is chosen
 decides what the whole costs:

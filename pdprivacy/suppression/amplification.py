@@ -1,4 +1,4 @@
-"""What a privacy loss becomes when the mechanism is run on a part of the records that stays secret.
+"""Amplification of a privacy loss when the mechanism runs on a secret part of the records.
 
 Each kind of sampling goes with one kind of neighbours:
 
@@ -13,7 +13,7 @@ The mechanism has its loss for the same neighbours, on every sample. What does n
   sample, which are two steps, not one;
 - several releases from one sample, each amplified: the sample is drawn once, so compose the losses of the
   releases first and amplify what they cost together, once;
-- a sample that is told, or can be seen by other means: it amplifies nothing.
+- a sample that is published, or can be seen by other means: it amplifies nothing.
 
 A rule that keeps or suppresses each record for certain turns neighbours into databases that are some steps
 apart, at most its stability factor. A rule that looks at one record alone (an age above 100 is left out) has
@@ -204,7 +204,7 @@ def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pu
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """At least ln(1 + rate (e^epsilon - 1)), of checked numbers; epsilon itself at rate 1.
+    """Return ln(1 + rate (e^epsilon - 1)), rounded up, of checked numbers; epsilon itself at rate 1.
 
     >>> amplified(Fraction(1, 3), Fraction(1))
     Fraction(1, 3)
@@ -218,7 +218,7 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """At most ln((e^epsilon - 1 + rate) / rate), of checked numbers; epsilon itself at rate 1.
+    """Return ln((e^epsilon - 1 + rate) / rate), rounded down, of checked numbers; epsilon at rate 1.
 
     >>> float(sharpened(amplified(Fraction(2), Fraction(1, 3)), Fraction(1, 3)))
     2.0
@@ -232,7 +232,7 @@ def sharpened(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def _grown(delta: Fraction, epsilon: Fraction, steps: int, context: Context) -> Fraction:
-    """At least delta (e^(steps epsilon) - 1) / (e^epsilon - 1)."""
+    """Return delta (e^(steps epsilon) - 1) / (e^epsilon - 1), rounded up."""
     top = context.subtract(context.exp(decimal(epsilon * steps, context)), 1)
     bottom = context.subtract(context.exp(decimal(epsilon, context)), 1)
     return moved_up(context.multiply(decimal(delta, context), context.divide(top, bottom)))
@@ -242,14 +242,14 @@ LARGEST_EPSILON = 100
 LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
 
 PROOF_ERROR = Fraction(2, 10**7)
-"""How far the computation behind the theorem may be off."""
+"""Error bound of the computation behind the theorem."""
 
 PEAK_ERROR = Decimal(2) ** -100
 SEARCH_ERROR = Fraction(1, 10**20)
-"""More than what peaks that are off by this miss: l1 and l2 change by less than 1e5 per step in p."""
+"""An upper bound of the error by inexact peaks: l1 and l2 change by less than 1e5 per step in p."""
 
 STEPS = 12
-"""Of a search that took seven at most for all parameters that were tried; its result is checked."""
+"""Largest number of steps of a search, which took at most seven in trials; its result is checked."""
 
 EXACT = decimals(120)
 """e^100 has 44 digits before its point."""
@@ -338,14 +338,14 @@ def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> float:
 
 
 def suppressed(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At least the epsilon of the whole, of checked numbers; of the suppression alone where epsilon is 0."""
+    """Return the epsilon of the whole, rounded up; that of the suppression alone where epsilon is 0."""
     if low == high:
         return amplified(epsilon, 1 - low) if epsilon else epsilon
     return _bound(epsilon, low, high)
 
 
 def unsuppressed(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At most the epsilon of a mechanism for which `suppressed` is ``level``; at most 100.
+    """Return the epsilon of a mechanism for which `suppressed` is ``level``, rounded down; at most 100.
 
     Raises ParameterError for a level that the suppression alone exceeds.
     """
@@ -398,7 +398,7 @@ def _check_level(epsilon: Rational) -> Fraction:
 
 
 def _bound(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """At least the bound of the theorem, for m < M; epsilon may be 0."""
+    """Return the bound of the theorem, rounded up, for m < M; epsilon may be 0."""
     with localcontext(EXACT):
         m, M = decimal(low, EXACT), decimal(high, EXACT)
         grows = decimal(epsilon, EXACT).exp() - 1
@@ -408,7 +408,7 @@ def _bound(epsilon: Fraction, low: Fraction, high: Fraction) -> Fraction:
 
 
 def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """Just below the epsilon at which the bound, without its errors, is ``level``.
+    """Return the epsilon at which the bound, without its errors, is ``level``, rounded down.
 
     Each p gives a bound from below that is solved in closed form. It touches the bound where p is its peak,
     so that the solutions fall, and soon by the square of what is missing.
@@ -425,7 +425,7 @@ def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
 
 
 def _third(m: Decimal, M: Decimal) -> Decimal:
-    """What l3 has beside its logarithm."""
+    """The part of l3 without a logarithm."""
     return 1 - (1 - M) / (1 - m)
 
 
@@ -441,7 +441,7 @@ def _peaks(grows: Decimal, m: Decimal, M: Decimal) -> list[Shape]:
 
 
 def _peak(falls: Callable[[Decimal], Decimal]) -> Decimal:
-    """Where in [0, 1] the slope of l turns from rising to falling; ``falls`` has the opposite sign."""
+    """Return the point of [0, 1] where l turns from rising to falling; ``falls`` is minus its slope."""
     if falls(Decimal(0)) >= 0:
         return Decimal(0)
     if falls(Decimal(1)) <= 0:
@@ -472,7 +472,7 @@ def _second_slope(g: Decimal, m: Decimal, M: Decimal) -> Callable[[Decimal], Dec
 ZERO = Fraction(0)
 
 ROUNDED = Fraction(1, 2000)
-"""What the rounding of suppression probabilities to doubles may cost, for up to 2**31 records.
+"""Loss by rounding suppression probabilities to doubles, at most, for up to 2**31 records.
 
 Each probability, to be kept or not, is off by less than 1e-13 of itself (`keep_probabilities`), for both of
 two neighbours. A delta is not larger for it: by Theorem 5.3 it is multiplied by a probability to be kept at
@@ -481,7 +481,7 @@ most, and none is above 1 - m.
 
 
 class Amplification(Protocol):
-    """What `pdprivacy.secret` needs of the way in which a part is chosen."""
+    """The interface of a way to choose a secret part, for `pdprivacy.secret`."""
 
     @property
     def one_delta(self) -> bool:
@@ -489,19 +489,19 @@ class Amplification(Protocol):
 
     @property
     def most(self) -> Fraction | None:
-        """The largest sum of epsilons of which it is known what it costs; None where all are."""
+        """The largest total epsilon with a known loss to the whole; None without a limit."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """At least what releases of the part cost that add up to ``epsilon``; increasing."""
+        """Return the epsilon of the whole for releases of the part of total ``epsilon``, rounded up."""
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """At most what releases of the part may add up to so that they cost ``epsilon`` in all.
+        """Return the total epsilon of releases of the part that cost the whole ``epsilon``, rounded down.
 
         Raises ParameterError where that is too little for any release.
         """
 
     def delta_share(self, before: Fraction) -> Fraction:
-        """What a delta of the part is of the whole, after releases of it that add up to ``before``.
+        """Return the factor from a delta of the part to the whole, after releases that sum to ``before``.
 
         Exact where ``before`` is 0, rounded up else.
         """
@@ -509,7 +509,7 @@ class Amplification(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Sampling:
-    """What both ways of sampling share: the amplification of a summed epsilon, by the rate alone."""
+    """Base class of both ways of sampling: amplification of a summed epsilon, by the rate alone."""
 
     rate: Fraction
 
@@ -518,14 +518,14 @@ class _Sampling:
 
     @property
     def most(self) -> None:
-        """None."""
+        """The largest epsilon: unlimited."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.whole`."""
         return amplified(epsilon, self.rate) if epsilon else ZERO
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.part`."""
         return sharpened(epsilon, self.rate)
 
 
@@ -541,7 +541,7 @@ class Poisson(_Sampling):
 
     @property
     def one_delta(self) -> bool:
-        """No: see `delta_share`."""
+        """False: see `delta_share`."""
         return False
 
     def delta_share(self, before: Fraction) -> Fraction:
@@ -571,7 +571,7 @@ class WithoutReplacement(_Sampling):
 
     @property
     def one_delta(self) -> bool:
-        """Yes: what deltas take is compared with a mixture that depends on the sum of all epsilons."""
+        """True: the bound of deltas depends on the sum of all epsilons."""
         return self.rate < 1
 
     def delta_share(self, before: Fraction) -> Fraction:  # noqa: ARG002
@@ -598,23 +598,23 @@ class Outliers:
 
     @property
     def one_delta(self) -> bool:
-        """Yes: the theorem is about releases that are fixed together."""
+        """True: the theorem holds for releases that are fixed together."""
         return True
 
     @property
     def most(self) -> Fraction:
-        """As of `outlier_epsilon`."""
+        """The largest epsilon, as in `outlier_epsilon`."""
         return Fraction(LARGEST_EPSILON)
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`; more than `outlier_floor` at once, and 0 only where nothing was released."""
+        """Implement `Amplification.whole`: above `outlier_floor`, and 0 only where nothing was released."""
         if not epsilon:
             return ZERO
         found = suppressed(epsilon, self.m, self.M)
         return found if self.m == self.M else found + ROUNDED
 
     def part(self, epsilon: Fraction) -> Fraction:
-        """As `Amplification`."""
+        """Implement `Amplification.part`."""
         level = epsilon if self.m == self.M else max(epsilon - ROUNDED, ROUNDED)
         return unsuppressed(min(level, self.most), self.m, self.M)
 

@@ -1,8 +1,8 @@
-"""Suppression on small finite universes, by trying everything: exact losses, bounds and stability.
+"""Suppression on small finite universes by enumeration: exact losses, bounds and stability.
 
 A database is a tuple of records; the order means nothing to what is measured. A suppression gives, for a
 database, the probability of each set of kept positions; a mechanism gives, for a database, the probability
-of each output. All databases up to a size, all kept sets and all outputs are gone through, so the work grows
+of each output. All databases up to a size, all kept sets and all outputs are enumerated, so the work grows
 exponentially with the size: it is meant for five records, not for five hundred. Sums are in floating point,
 to about 1e-14 of themselves.
 """
@@ -31,15 +31,15 @@ Suppression: TypeAlias = Callable[[Database], Mapping[Kept, float]]
 Mechanism: TypeAlias = Callable[[Database], Outputs]
 
 Halves: TypeAlias = Mapping[Kept, tuple[float, float]]
-"""For each set of the common records, its probability without and with the record that one has more."""
+"""Probabilities of each set of the common records, without and with the additional record."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 MOST_DATABASES = 10**7
-"""More databases would not be gone through in any time."""
+"""The largest number of databases that are enumerated."""
 
 MOST_RECORDS = 20
-"""Of a database whose kept sets are gone through."""
+"""The largest number of records of a database whose subsets are enumerated."""
 
 LONGEST = 700
 """The largest epsilon of which the exponential is a float."""
@@ -259,7 +259,7 @@ def suppression_bound(
     """A bound for every mechanism of loss (epsilon, delta) on what a suppression keeps of small databases.
 
     For neighbours ``add_remove`` of at most ``size`` records. Each kept set that has no counterpart in the
-    neighbour is assigned the nearest one that has; where there is none of these (the support condition)
+    neighbour is assigned the nearest one that has; where every set has one (the support condition)
     this is Theorem 5.3, else Theorem B.6, whose epsilon or delta may be useless. Epsilon is the logarithm of
     the maxima, of which one side is printed without.
 
@@ -294,7 +294,7 @@ def suppression_bound(
 def stability_factor(
     keeps: Callable[[Database], Sequence[bool]], universe: Iterable[Hashable], size: int
 ) -> int:
-    """How far apart a fixed rule takes neighbours, among all databases of up to ``size`` records.
+    """Return the stability of a fixed rule, over all databases of up to ``size`` records.
 
     The number of records that are in one of the two kept databases only; for neighbours ``add_remove``.
     ``keeps`` says of each record of a database whether it is kept, and the same of equal records. Found by
@@ -344,7 +344,7 @@ def _records(universe: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def _checked_size(records: tuple[Hashable, ...], size: int) -> int:
-    """The size, where the databases are few enough to be gone through."""
+    """Return the size if the databases are few enough to be enumerated."""
     most = whole(size, "size", 0)
     if most > MOST_DATABASES or math.comb(len(records) + most, most) > MOST_DATABASES:
         raise ParameterError(f"'size' must leave at most {MOST_DATABASES:,} databases.", "size=4.")
@@ -352,7 +352,7 @@ def _checked_size(records: tuple[Hashable, ...], size: int) -> int:
 
 
 def _floats(numbers: Iterable[float]) -> list[float]:
-    """What a function of the caller answers, as floats; NaN where it is no number."""
+    """Return the results of a function of the caller as floats; NaN for anything but a number."""
     try:
         return [float(number) for number in numbers]
     except (TypeError, ValueError, OverflowError):
@@ -381,7 +381,7 @@ def _size(epsilon: float) -> float:
 
 
 def _split(law: Mapping[Kept, float], last: int) -> Halves:
-    """For each set of the common records, its probability without and with the last record."""
+    """Return the probabilities of each set of the common records, without and with the last record."""
     common = {kept - {last} for kept in law}
     return {kept: (law.get(kept, 0.0), law.get(kept | {last}, 0.0)) for kept in common}
 

@@ -1,4 +1,4 @@
-"""How far each record is from the others, and with what probability suppression keeps it.
+"""Outlier scores of records, and the probabilities with which suppression keeps them.
 
 The score of a record is its mean distance, in [0, 1], to all records of the database, itself included (at
 distance 0). Scores and probabilities are made of the confidential records, and are confidential too.
@@ -35,7 +35,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Distance: TypeAlias = Literal["absolute", "discrete", "euclidean"]
 
 BITS = 29
-"""Of the steps of a number: the sum of 2**24 distances is at most 2**53."""
+"""Bits of the steps of a number: the sum of 2**24 distances is at most 2**53."""
 
 PLACE = 33
 """Bits of the place of a record, beside its steps in one integer."""
@@ -47,10 +47,10 @@ BLOCK = 1 << 16
 """Records at a time."""
 
 TILE = 256
-"""Records of which the distances to as many others are held at a time: they stay in the cache."""
+"""Records per tile of distances, which stays in the cache."""
 
 LONG = 1 << 16
-"""Records from which on euclidean distances take seconds."""
+"""The number of records from which Euclidean distances take seconds."""
 
 
 def outlier_scores(
@@ -67,7 +67,7 @@ def outlier_scores(
     has 2**26 steps for one column, 2**25 for up to four, and half as many for each four times more; the
     distance of two records is at most three of them off.
 
-    Numbers outside the bounds are clipped to them. Of up to 2**24 records the scores are the doubles next to
+    Numbers outside the bounds are clipped to them. For up to 2**24 records the scores are the doubles next to
     the means of the distances on the grid, so that they are off by 2**-54 at most; of more, up to 2**33
     numbers, or 2**27 records for "euclidean", by less than 2**-51. Equal records have equal scores.
 
@@ -134,7 +134,7 @@ def keep_probabilities(scores: ArrayLike, m: Rational, M: Rational) -> Floats:
 
 
 def _absolute(values: Floats, lower: float, upper: float) -> Floats:
-    """By sorting: the steps below and above each record, counted and summed.
+    """Sums of absolute distances, by sorting: the steps below and above each record.
 
     The record at place k of the sorted ones is at x_k (2 k + 2 - n) - 2 (x_0 + ... + x_k) + (the sum of all)
     from all others together: equal ones add nothing, on either side.
@@ -168,7 +168,7 @@ def _absolute(values: Floats, lower: float, upper: float) -> Floats:
 
 
 def _discrete(values: ArrayLike) -> Floats:
-    """By counting the records that are alike."""
+    """Sums of discrete distances, by counting equal records."""
     array = _array(values)
     if array.ndim != 1 or array.dtype.kind not in "biufSUO":
         raise ParameterError("'values' must be a column of labels, (n,).")
@@ -193,7 +193,7 @@ def _discrete(values: ArrayLike) -> Floats:
 
 
 def _euclidean(table: Floats, pairs: list[tuple[float, float]], progress: bool | None) -> Floats:
-    """Tile by tile; each pair of records once.
+    """Sums of Euclidean distances, tile by tile; each pair of records once.
 
     With the steps counted from the middle of the bounds, |x|^2 + |y|^2 - 2 x y is a product of matrices whose
     parts add up to 2**52 at most: exact, however a library multiplies. Where the root of such an integer is

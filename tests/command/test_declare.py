@@ -128,7 +128,7 @@ def test_the_file_says_what_it_tells_of_the_data_and_what_it_does_not(run, table
     words = " ".join(run(table).stdout.split())
     for piece in (
         "WITHOUT looking at the data",
-        "That depends on the cells: one word makes a column of numbers text.",
+        "The kind depends on the cells: one word makes a column of numbers text.",
         "Blanks and fractions change nothing here.",
         "A date is text.",
         "nullable=True",

@@ -334,7 +334,7 @@ FAULTS = (
     PlantedFault(
         "releases charged together counted once",
         "accounting/rules.py",
-        "            self.epsilon + number * item.epsilon,",
+        "            self.epsilon + epsilons,",
         "            self.epsilon + item.epsilon,",
         ("tests/accounting/test_rules.py::test_the_filter_is_the_inequality",),
     ),
@@ -861,15 +861,15 @@ FAULTS = (
     PlantedFault(
         "each of several labels selected at the loss of all",
         "release/tasks.py",
-        "        epsilon = each.epsilon * choice.weight / times",
-        "        epsilon = each.epsilon * choice.weight",
+        "        epsilon = share.epsilon * choice.weight / times",
+        "        epsilon = share.epsilon * choice.weight",
         ("tests/releases/test_selection.py::test_a_selection_costs_what_it_says_and_is_listed",),
     ),
     PlantedFault(
         "each selection of a walk at the loss of all",
         "release/tasks.py",
-        "        each = asked.cost.epsilon / walk.selections",
-        "        each = asked.cost.epsilon",
+        "        epsilon = asked.cost.epsilon / walk.selections",
+        "        epsilon = asked.cost.epsilon",
         ("tests/releases/test_clustering.py::test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon",),
     ),
     PlantedFault(
@@ -1521,8 +1521,8 @@ FAULTS = (
     PlantedFault(
         "risk that was reached that of the last table alone",
         "releases/tables.py",
-        '    return {"dr_ha": own}, None if entry is None else float(min(by_records[-1], 1.0))',
-        '    return {"dr_ha": own}, None if entry is None else float(min(by_records[0], 1.0))',
+        '    return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))',
+        '    return {"dr_ha": details}, None if entry is None else float(min(by_records[0], 1.0))',
         (
             "tests/releases/test_disclosure_risk.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),
@@ -1595,8 +1595,8 @@ FAULTS = (
     PlantedFault(
         "selection charged a thousandth of its loss",
         "release/tasks.py",
-        "Price(asked.cost, asked.title, taken_place, mechanisms)",
-        "Price(Pure(asked.cost.epsilon / 1000), asked.title, taken_place, mechanisms)",
+        "Price(asked.cost, asked.title, event_counts, mechanisms)",
+        "Price(Pure(asked.cost.epsilon / 1000), asked.title, event_counts, mechanisms)",
         ("tests/releases/test_selection.py::test_a_selection_costs_what_it_says_and_is_listed",),
     ),
     PlantedFault(

@@ -78,7 +78,7 @@ def draw_budget(
 
 @dataclass(frozen=True)
 class SpentBars:
-    """What was spent and is left, in one unit; ``is_part``: whether both are parts of the cap."""
+    """Bars of the spent and the remaining budget, in one unit; ``is_part``: both are parts of the cap."""
 
     rows: list[SpentBar]
     unit: str
@@ -257,7 +257,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
 
 
 def _of_dates(plan: pd.DataFrame) -> bool:
-    """Whether the errors of a plan are times."""
+    """Return whether the errors of a plan are times."""
     return all(plan[name].dtype.kind == "m" for name in ("rmse", "bias"))
 
 

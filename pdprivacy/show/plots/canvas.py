@@ -37,7 +37,7 @@ ORDERS = (
 
 
 class Canvas:
-    """Axes to draw on, and what is written at them.
+    """Axes to draw on, and their texts.
 
     ``dot``: the pixels of a point. Sizes of type, and ``height`` and ``width`` of the axes, are in points.
     """

@@ -42,7 +42,7 @@ def draw_counts(cube: Cube, ax: Axes | None) -> Any:
 
 
 def _side_by_side(bins: list[tuple[float, float]]) -> bool:
-    """Whether each bin begins where another ends."""
+    """Return whether each bin begins where another ends."""
     ordered = np.sort(np.array(bins), axis=0)
     return bool((ordered[:, 0] < ordered[:, 1]).all() and (ordered[1:, 0] == ordered[:-1, 1]).all())
 
@@ -243,7 +243,7 @@ class Panel:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which numbers are known."""
+        """A mask of the known numbers."""
         return np.isfinite(self.values)
 
     @property
@@ -347,7 +347,7 @@ def _needed(panels: Sequence[Panel], size: float = POINTS) -> float:
 
 
 def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
-    """Whether each panel can have its own axis, below the title and its notes."""
+    """Return whether each panel can have its own axis, below the title and its notes."""
     if len(panels) == 1:
         return True
     canvas.settle()
@@ -355,7 +355,7 @@ def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
 
 
 def _bars_are(cube: Cube) -> str:
-    """What the bars show, or why no bars are drawn."""
+    """Return the meaning of the error bars, or the reason why there are none."""
     if cube.view.selected:
         return f"no bars: {cube.view.error}"
     if not np.isfinite(cube.half).any():
@@ -399,7 +399,7 @@ def _together(panels: Sequence[Panel]) -> Panel:
 MOST_MARGINS = 60  # margins of error as lines; of more there is a band
 PERIOD = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2}(?:/\d{4}-\d{2}-\d{2})?)?|Q[1-4])?\Z")
 LENGTHS = {4: (12, "M"), 6: (3, "M"), 7: (1, "M"), 10: (1, "D"), 21: (7, "D")}
-"""How many months or days a period has, by the length of its name."""
+"""The number of months or days of a period, by the length of its name."""
 
 
 def are_periods(labels: pd.Index[Any], lineage: Sequence[str]) -> bool:

@@ -35,8 +35,8 @@ class Cube:
     Dates are seconds since 1970, of the clock of their time zone.
 
     ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
-    ``bounds``: the lower and upper limits of each number, as far as they were kept or are declared of the
-    values of a mean; NaN for none.
+    ``bounds``: the lower and upper limits of each number, kept by bounding or declared for the values of
+    a mean; NaN for none.
     """
 
     view: View
@@ -97,7 +97,7 @@ class Cube:
 
     @property
     def noise(self) -> str:
-        """What the margins of error cover."""
+        """A note on the margins of error: their level, and the errors that they cover."""
         counted = "noise and sample" if self.view.regressions else "noise only"
         return f"{self.view.level} margin of error, {counted}"
 

@@ -64,7 +64,7 @@ class Charges:
 
     @property
     def amounts(self) -> list[str]:
-        """What the budget allows, has counted, and has left."""
+        """The limit of the budget, the spent part and what is left."""
         assert self.account is not None
         amounts = {"limit": self.account.total, "spent": self.account.used, "left": self.account.left}
         return [f"{what} {_amount(self.account, amount)}" for what, amount in amounts.items()]
@@ -160,7 +160,7 @@ class Total:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the total guarantees."""
+        """The privacy guarantee of the total."""
         assert self.epsilon is not None
         return Guarantee(self.unit, self.epsilon, self.delta)
 
@@ -322,7 +322,7 @@ def _is_plan(entry: Entry) -> bool:
 
 
 def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
-    """Whether a charge is of this release, by what both say of statistic, columns and records."""
+    """Return whether a charge is of this release, by what both say of statistic, columns and records."""
     facts = release.facts
     if facts.mechanism not in entry.mechanism:
         return False
@@ -336,7 +336,7 @@ def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
 
 
 def _is_label(facts: Metadata, label: str) -> bool:
-    """Whether this is the label of a release in a budget; its columns are keys first, then values."""
+    """Return whether this is the label of a release in a budget; its columns are keys first, then values."""
     after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
     end = re.escape(f" where {' and '.join(f'({one})' for one in facts.filters)}" if facts.filters else "")
     end += f" after {', '.join(after)}" if after else ""
@@ -392,7 +392,7 @@ def factor(power: Fraction) -> str | None:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What (epsilon, delta) guarantees between neighbouring datasets, for a report to say."""
+    """The guarantee of (epsilon, delta) between neighbouring datasets, in words for a report."""
 
     unit: Unit
     epsilon: Fraction
@@ -405,7 +405,7 @@ class Guarantee:
 
     @property
     def record(self) -> str:
-        """What neighbouring datasets differ in."""
+        """The difference between neighbouring datasets, in words."""
         return "a record" if self.unit.column is None else f"all records of one {self.unit.column}"
 
     @property

@@ -44,7 +44,7 @@ SAMPLES = ("sample(", "suppress_outliers(")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report is made of."""
+    """The contents of a report."""
 
     title: str
     edition: Edition
@@ -398,7 +398,7 @@ MOST_CHARGES = 60
 """Charges that are drawn one by one."""
 
 NO_PICTURE = "has no picture"
-"""In the error for a frame that is not drawn; any other error is raised."""
+"""Text in the error for a frame without a plot; any other error is raised."""
 
 
 @dataclass(frozen=True)
