@@ -128,11 +128,12 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
 
 
 def _example(name: str, prefix: str) -> str:
-    if prefix == "private.dp.plan":
-        return EXAMPLES[name].replace("private.dp", prefix).replace("0.1)", "[0.1, 1], rows=1000)")
-    if prefix != "private.dp":
-        return _calls(f"{prefix}.", _GROUPS).get(name, f"{prefix}.{name}(...)")
-    return EXAMPLES.get(name, f"{prefix}.{name}")
+    if prefix in ("private.dp", "private.dp.plan"):
+        example = EXAMPLES.get(name, f"private.dp.{name}").replace("private.dp", prefix)
+    else:
+        example = _calls(f"{prefix}.", _GROUPS).get(name, f"{prefix}.{name}(...)")
+    planned = prefix.startswith("private.dp.plan")
+    return example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example
 
 
 def with_hints(function: F, prefix: str = "private.dp") -> F:

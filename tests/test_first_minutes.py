@@ -437,6 +437,18 @@ PIPELINE = [
         "rows=1000",
         "private.dp.plan.mean('age', epsilon=1, rows=1000)",
     ),
+    (
+        "private.dp.plan.groupby('region').mean('age')",
+        ArgumentError,
+        'private.dp.plan.groupby("region").mean("age", epsilon=[0.1, 1], rows=1000)',
+        None,
+    ),
+    (
+        "private.dp.plan.groupby('region').median('age', epsilon=1)",
+        UnknownNameError,
+        'private.dp.plan.groupby("region").mean("age", epsilon=[0.1, 1], rows=1000)',
+        None,
+    ),
 ]
 MISTAKES = [*NOTEBOOK, *GROUPED, *LABELS, *NUMBERS, *PIPELINE]
 
