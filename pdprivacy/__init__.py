@@ -97,7 +97,12 @@ else:  # a type checker would take any name for one that is there
             short_functions(_sys.modules[__name__], [name])
             return globals()[name]
         if name.isidentifier() and name[0] != "_" and _util.find_spec(f"pdprivacy.{name}") is not None:
-            return _importlib.import_module(f"pdprivacy.{name}")
+            from pdprivacy.errors import MissingExtraError
+
+            try:
+                return _importlib.import_module(f"pdprivacy.{name}")
+            except MissingExtraError as error:  # an attribute that is absent, as `hasattr` expects
+                raise AttributeError(str(error)) from None
         raise _importlib.import_module("pdprivacy.accessor").missing(name)
 
     def __dir__():

@@ -188,6 +188,7 @@ class Pure:
 
     epsilon: Fraction
     delta: ClassVar[Fraction] = ZERO
+    """Zero: no slack."""
 
     def __init__(self, epsilon: Rational) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))

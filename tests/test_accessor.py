@@ -390,6 +390,15 @@ def test_the_package_has_no_attribute_that_is_no_name():
     assert not hasattr(pdprivacy, "")
 
 
+def test_the_package_lacks_an_engine_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    monkeypatch.delitem(sys.modules, "pdprivacy.polars", raising=False)
+    monkeypatch.delattr(pdprivacy, "polars", raising=False)
+    with pytest.raises(AttributeError, match=r"pip install \"pdprivacy\[polars\]\""):
+        pdprivacy.polars  # noqa: B018
+    assert not hasattr(pdprivacy, "polars")
+
+
 def test_an_accessor_keeps_no_state(private):
     first = private.dp
     first.mean("age", epsilon=1)
