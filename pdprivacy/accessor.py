@@ -67,17 +67,18 @@ def _method(
         __tracebackhide__ = _rich_traceback_omit = True
         handled = sys.exc_info()[1]
         try:
-            first = receiver(self)
-            result = function(first, *args, **kwargs)
-            return gate.execute(result, Asked(function, (first, *args), kwargs)) if executed else result
-        except (PrivacyError, TypeError) as error:
-            wrong = None
-            if isinstance(error, TypeError):
+            try:
+                first = receiver(self)
+                result = function(first, *args, **kwargs)
+                return gate.execute(result, Asked(function, (first, *args), kwargs)) if executed else result
+            except TypeError:
                 wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
-            if wrong is None:
-                shorten(error, handled)
-                raise
-        raise wrong  # outside the except block: one error, not two
+                if wrong is None:
+                    raise
+                raise wrong from None
+        except PrivacyError as error:
+            shorten(error, handled)
+            raise
 
     signature = inspect.signature(function)
     _, *parameters = signature.parameters.values()

@@ -59,6 +59,34 @@ def test_at_most_one_frame_of_the_package_remains(dp):
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
+WRONG = {
+    "a missing argument": lambda dp: dp.mean("age"),
+    "an argument by position": lambda dp: dp.mean("age", 0.1),
+    "a misspelled keyword": lambda dp: dp.query("age > 3", epsilon=1),
+    "a plan": lambda dp: dp.plan.mean("age"),
+    "a group": lambda dp: dp.groupby("age").mean("age"),
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_a_wrong_call_shows_no_frame_of_the_package(dp, call):
+    with pytest.raises(PrivacyError) as caught:
+        call(dp)
+    assert frames_of(caught.value) == []
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_a_wrong_call_keeps_the_error_that_the_caller_handles(dp, call):
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        with pytest.raises(PrivacyError) as caught:
+            call(dp)
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+    assert not caught.value.__suppress_context__
+
+
 def test_the_error_that_the_caller_handles_is_kept(dp):
     try:
         raise ZeroDivisionError
