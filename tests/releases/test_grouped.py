@@ -274,7 +274,7 @@ CELLS = (*LETTERS, None)
 
 
 def occurring(cells):
-    """How many labels a table of one column holds, by the engine."""
+    """The number of labels in a table of one column, by the engine."""
     column = Column("x", "category", True, categories=LETTERS)
     statistic = Distinct((column,), (Fraction(1),), Scope("add_remove", None))
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})

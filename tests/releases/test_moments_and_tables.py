@@ -768,7 +768,7 @@ def test_the_number_of_rows_is_public_under_replacement():
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", RELEASES)
 def test_any_epsilon_between_a_hundred_thousandth_and_a_hundred_thousand(name, neighbors, epsilon):
-    """What is charged is released."""
+    """A charged release is published."""
     if name == "count" and neighbors == "replace_one":
         return  # public
     private = protected(TABLES["one value"], NEIGHBOURLY, neighbors=neighbors)
