@@ -151,7 +151,7 @@ def escaped(line: str) -> str:
 
 
 def alias(thing: Any) -> str:
-    """What a type stands for, where Sphinx does not say it."""
+    """The meaning of a type, where Sphinx does not say it."""
     text = str(thing)
     return "" if text.startswith("typing.") else "``" + re.sub(r"[a-z_.]+\.(?=[A-Z])", "", text) + "``"
 
@@ -202,7 +202,7 @@ def trim(_app: Any, page: Any) -> None:
 
 
 def setup(app: Any) -> None:
-    """What Sphinx calls."""
+    """The entry point of Sphinx."""
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", read_signature)

@@ -88,7 +88,7 @@ PERCENTILES = (2.5, 25, 75, 97.5)
 
 
 def largest_variance(n: int, variable: int) -> float:
-    """Of n values within the declared bounds: half of them at either end."""
+    """The largest variance of n values within the declared bounds: half of them at either end."""
     lower, upper = LIMITS[variable]
     return n * (upper - lower) ** 2 / (4 * (n - 1))
 

@@ -1,4 +1,4 @@
-"""What a table of counts still gives away behind noise: the disclosure risk of any count table.
+"""Disclosure risk of any count table with noise: the information that noisy counts still reveal.
 
     python examples/homogeneity_attack.py [counts.csv] [--sensitive COLUMN] [--count COLUMN]
         [--mechanism laplace|geometric|gaussian] [--delta DELTA] [--draws 400] [--seed 2022] [--out DIR]
@@ -83,7 +83,7 @@ class Table:
 
     @property
     def records(self) -> int:
-        """How many there are."""
+        """Number of records."""
         return int(self.counts.sum())
 
     def margin(self, columns: Sequence[str]) -> np.ndarray:
@@ -94,7 +94,7 @@ class Table:
         return found.reindex(every, fill_value=0).to_numpy()
 
     def levels(self, columns: Sequence[str]) -> int:
-        """How many combinations of the labels of these columns there are."""
+        """The number of combinations of the labels of these columns."""
         return int(np.prod([self.rows[column].nunique() for column in columns], dtype=object))
 
 
@@ -354,7 +354,7 @@ def print_simulated(table: Table, make: Noise, word: str, draws: int, rng: np.ra
 
 
 def print_together(tables: Sequence[Table], make: Noise) -> None:
-    """How far apart the curves of the tables are that are homogeneous throughout."""
+    """The spread of the curves of the tables that are homogeneous throughout."""
     alike = [table for table in tables if ((table.counts > 0).sum(axis=1) == 1).all()]
     if len(alike) < 2:
         return

@@ -188,7 +188,7 @@ ENGINES = {"polars": polars, "duckdb": duckdb, "dask": dask}
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a call gives, and its seconds: on the clock, and of all processors together."""
+    """The result of a call, and its seconds: on the clock, and of all processors together."""
     start, used = time.perf_counter(), time.process_time()
     found = call()
     return found, f"{time.perf_counter() - start:>8.2f}{time.process_time() - used:>11.2f}"

@@ -1,4 +1,4 @@
-"""What it costs to leave records out before a release: a paper's experiments, by the releases themselves.
+"""The cost of leaving records out before a release: a paper's experiments, by the releases themselves.
 
     python examples/omitting_records.py [DATA] [--only NAME ...] [--repetitions 20] [--full]
         [--seed 2025] [--pictures FOLDER]
@@ -66,7 +66,7 @@ MODES = {
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done: repetitions of each kind, rates, pairs (m, M); whether k-median looks at all points.
+    """The size of a study: repetitions of each kind, rates, pairs (m, M); whether k-median uses all points.
 
     ``records``: how many of them k-means is run on, at most.
     """
@@ -82,7 +82,7 @@ class Size:
 
     @classmethod
     def of(cls, repetitions: int, *, full: bool) -> "Size":
-        """What the options ask for."""
+        """The study of the options."""
         grid = [round(place / 10, 1) for place in range(1, 10)]
         pairs = tuple((m, M) for m in grid for M in grid if m <= M)
         if full:
@@ -163,7 +163,7 @@ def survey() -> pd.DataFrame:
 
 
 def numeric(folder: Path, records: int | None) -> Data:
-    """What k-means is run on: the six numeric columns of Adult, or both of the survey; its first records."""
+    """The data of k-means: the six numeric columns of Adult, or both of the survey; its first records."""
     if (folder / "adult.csv.gz").is_file():
         adult = pd.read_csv(folder / "adult.csv.gz", skipinitialspace=True)
         return Data.of("adult", adult[:records], ADULT)

@@ -36,7 +36,7 @@ BY = ["region", "age"]
 
 
 def publish(private: pd.DataFrame) -> dict[str, pd.Series | pd.DataFrame]:
-    """What goes out, by the names that it has in the report."""
+    """The releases, by their names in the report."""
     return {
         "Mean age and size of families": private.dp.mean(["age", "family"], epsilon=0.2),
         "Health by region and age": private.dp.crosstab(BY, "health", epsilon=0.5),

@@ -118,7 +118,7 @@ OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
 def public(thing):
-    """What a prompt completes."""
+    """The completions of a prompt."""
     return [name for name in dir(thing) if not name.startswith("_")]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong in a call or in the data is told by an error of the library, with the way out, for free.
+"""Invalid calls and data raise an error of the library with a remedy, and cost nothing.
 
 And no cell of the data is told by anything: no error, no warning, nothing that is shown or stored.
 """
@@ -34,7 +34,7 @@ from tests.support.snapshots import records_of
 
 
 def attempt(call, *arguments, **options) -> tuple[object, PrivacyError | None]:
-    """What a call gives, or how the library refuses it."""
+    """The result of a call, or the error that the library raises."""
     try:
         return call(*arguments, **options), None
     except PrivacyError as error:
@@ -832,7 +832,7 @@ def test_what_refuses_a_frame_shows_none_of_it(canaries, texts_of):
 
 
 def test_a_read_that_fails_after_the_charge_shows_no_cell(canaries, texts_of, monkeypatch):
-    """What the engine itself stumbles over is of its own making, never a cell put into a message."""
+    """Failures of the engine itself put no cell into a message."""
     from pdprivacy.engine import PandasEngine
 
     def fail(self, *arguments):

@@ -324,7 +324,7 @@ CELLS = st.one_of(
 
 
 def _alone(frame: pd.DataFrame, domain: Domain, on_invalid: str) -> list[str]:
-    """What becomes of each record in a frame of its own."""
+    """The fate of each record in a frame of its own."""
     outcomes = []
     for row in range(len(frame)):
         try:

@@ -37,7 +37,7 @@ builds = [
 
 
 class Page(HTMLParser):
-    """What a built page links to, in its text and at all, and what it loads."""
+    """The links of a built page, in its text and at all, and its resources."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

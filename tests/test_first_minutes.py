@@ -77,7 +77,7 @@ SCHEMA = pa.DataFrameSchema(
 
 @pytest.fixture
 def names() -> dict[str, Any]:
-    """What a newcomer has at hand: a frame, a schema and a protected frame with a budget of 100."""
+    """A newcomer's objects: a frame, a schema and a protected frame with a budget of 100."""
     df = frame()
     return {
         "df": df, "schema": SCHEMA, "private": df.dp.protect(SCHEMA, epsilon=100), "pd": pd, "pa": pa,

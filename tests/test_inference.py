@@ -781,7 +781,7 @@ RARE = Domain((Column("x", "category", categories=tuple(LABELS)),))
 
 
 def coverage_of_rare_cells(epsilon, bounding, releases, seed):
-    """How often 95 % intervals hold the shares of these data, and those of their population."""
+    """The coverage of 95 % intervals for the shares of these data, and for those of their population."""
     rng = np.random.default_rng(seed)
     data, population = [], []
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""What a released frame says about itself, and what it never says."""
+"""Metadata of released frames, and facts that must not be in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every verb charges, reads and answers on every engine is what `tests/oracle` says.
+"""Every verb charges, reads and answers on every engine as `tests/oracle` says.
 
 After a change on purpose: ``python -m tests.support.oracle --write``, and read the difference.
 """

@@ -1,4 +1,4 @@
-"""What type checkers see: the types of releases, and errors for misspelled names and keywords."""
+"""Type checkers see the types of releases, and report misspelled names and keywords."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 _HEAD = '''\
-"""What is public about each column: a declaration to fill in, made of names and kinds alone.
+"""Public facts about each column: a declaration to fill in, made of names and kinds alone.
 
 Replace each ... by what everybody may know WITHOUT looking at the data: the lowest and the highest
 value that a column can have, or all the labels that it can hold. Delete the line of a column that is

@@ -207,16 +207,16 @@ class Budget:
         """
         check_counted(cost)
         texts = printable(label, "label"), printable(mechanism, "mechanism")
-        number = count if type(count) is int and count > 0 else whole(count, "count", 1)
+        times = count if type(count) is int and count > 0 else whole(count, "count", 1)
         amount = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
-        if number > MOST or amount.numerator > MOST * amount.denominator:
+        if times > MOST or amount.numerator > MOST * amount.denominator:
             raise ParameterError("A loss and its count must be at most 1e290.")
-        released = ((Event(cost), number),) if events is None else tuple(tally(events))
-        if not released:
+        tallied = ((Event(cost), times),) if events is None else tuple(tally(events))
+        if not tallied:
             raise ParameterError("'events' must hold at least one event.", "leave events out.")
         release = None if release_id is None else check_name(release_id, "release_id")
         try:
-            entry = self._book.charge(Charge(cost, number, *texts, released, release, unit))
+            entry = self._book.charge(Charge(cost, times, *texts, tallied, release, unit))
             if (entered := ENTERED.get()) is not None:
                 entered[self._book, entry.number] = self._book.name
         except PrivacyError:  # the message already says what was entered
@@ -389,8 +389,8 @@ class Budget:
 
 def _risk(risk: float) -> float:
     """Return a risk that may be published."""
-    known = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
-    if not known or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+    is_number = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
+    if not is_number or isinstance(risk, Confidential) or not 0 <= risk <= 1:
         raise ParameterError("'risk' must be a probability, made of released numbers.")
     return float(risk)
 
@@ -420,11 +420,11 @@ ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
 def charging() -> Iterator[Entered]:
     """Collect the charges within the block that are not answered."""
     entered: Entered = {}
-    before = ENTERED.set(entered)
+    token = ENTERED.set(entered)
     try:
         yield entered
     finally:
-        ENTERED.reset(before)
+        ENTERED.reset(token)
 
 
 def handed_out(book: Book, number: int) -> None:

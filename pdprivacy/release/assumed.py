@@ -71,8 +71,8 @@ class Assumption:
     def _moments(self, quantities: Sequence[Quantity]) -> Moments:
         size = len(quantities)
         products = [[0] * size for _ in range(size)]
-        for place, quantity in enumerate(quantities):
-            products[place][place] = max(self.rows - 1, 0) * self._square(quantity)
+        for position, quantity in enumerate(quantities):
+            products[position][position] = max(self.rows - 1, 0) * self._square(quantity)
         return Moments(self.rows, [0] * size, products)
 
     def _grouped(

@@ -37,7 +37,7 @@ def total_cost(mechanisms: Sequence[PartMechanism], request: Request) -> Pure | 
     if request.calibration != "published":
         return request.cost
     losses = [mechanism.loss.times(request.releases) for mechanism in mechanisms]
-    return loss(sum(one.epsilon for one in losses), sum(one.delta for one in losses))
+    return loss(sum(cost.epsilon for cost in losses), sum(cost.delta for cost in losses))
 
 
 def events(
@@ -48,21 +48,21 @@ def events(
     Parts of weights w have deviations of ``multiplier / sqrt(w)`` sensitivities each, so that together
     they are Gaussian noise of that multiplier. Truncated noise is another law.
     """
-    each = request.each
+    release_loss = request.each
     if request.calibration == "published":
         losses = [mechanism.loss for mechanism in mechanisms]
-        each = loss(sum(one.epsilon for one in losses), sum(one.delta for one in losses))
+        release_loss = loss(sum(cost.epsilon for cost in losses), sum(cost.delta for cost in losses))
     multipliers = [mechanism.multiplier for mechanism in mechanisms if mechanism.multiplier is not None]
     if not multipliers or request.bounding == "truncated":
-        return ((Event(each), request.releases),)
+        return ((Event(release_loss), request.releases),)
     # on the integers a deviation may be below 1: rho holds for it as well, and 1 is too coarse for all else
     steps = max(min(math.floor(mechanism.steps) for mechanism in mechanisms), 1)
-    found = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
-    return ((Event(each, found), request.releases),)
+    gaussian = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
+    return ((Event(release_loss, gaussian), request.releases),)
 
 
 def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, ...]:
-    """The noise of each part, from declared facts alone.
+    """Return the mechanism of each part, from declared facts alone.
 
     For weights w that sum to one, parts that cost (w epsilon, w delta) each cost (epsilon, delta)
     in all. Gaussian noise shares the l2 norm instead, truncated or not: deviation ``multiplier * l2 /
@@ -75,18 +75,18 @@ def calibrate(parts: Sequence[Part], request: Request) -> tuple[PartMechanism, .
 
 
 def released_by(mechanism: PartMechanism, part: Part, bounding: Bounding | None) -> PartMechanism:
-    """The mechanism with all the bounds that released numbers of the part are kept in.
+    """Return the mechanism with all bounds of the released numbers of the part.
 
-    `calibrate` tells a mechanism of its bounds only where its scale depends on them.
+    `calibrate` passes bounds to a mechanism only where its scale depends on them.
     """
     lower, upper = part.bounds
     return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.moves)
 
 
 def sensitivity_of(part: Part, mechanism: PartMechanism) -> float:
-    """The sensitivity of a part in the norm of its mechanism, in the unit of the statistic."""
-    moved = math.sqrt(part.l2_squared) if mechanism.norm == "l2" else float(part.l1)
-    return moved * float(part.unit)
+    """Return the sensitivity of a part in the norm of its mechanism, in the unit of the statistic."""
+    sensitivity = math.sqrt(part.l2_squared) if mechanism.norm == "l2" else float(part.l1)
+    return sensitivity * float(part.unit)
 
 
 def add_noise(whole: Whole, part: Part, mechanism: PartMechanism, source: Source) -> Floats:

@@ -54,19 +54,19 @@ class Errors:
     effective_rows: Any = None
 
     @classmethod
-    def side_by_side(cls, each: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
-        """The errors of several releases of these shapes, as columns."""
+    def side_by_side(cls, releases: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
+        """Return the errors of several releases of these shapes, as columns."""
 
-        def together(name: str) -> Any:
-            if getattr(each[0][1], name) is None:
+        def joined(name: str) -> Any:
+            if getattr(releases[0][1], name) is None:
                 return None
-            spread = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in each]
-            return np.column_stack(spread)
+            columns = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in releases]
+            return np.column_stack(columns)
 
-        return cls(*(together(name) for name in cls.__dataclass_fields__))
+        return cls(*(joined(name) for name in cls.__dataclass_fields__))
 
     def reordered(self, order: NDArray[np.int64]) -> Errors:
-        """The errors of the numbers in another order of rows."""
+        """Return the errors of the numbers in another order of rows."""
         return Errors(
             *(
                 value[order] if np.ndim(value := getattr(self, name)) else value
@@ -91,8 +91,8 @@ class Errors:
                 "bias": numbers_as_json(self.worst_bias, shape),
                 "rmse": numbers_as_json(self.worst_rmse, shape),
             }
-        own = {"bias": numbers_as_json(self.bias, shape), "rmse": numbers_as_json(self.rmse, shape)}
-        return {**stored, **own, "worst_case": worst}
+        at_released = {"bias": numbers_as_json(self.bias, shape), "rmse": numbers_as_json(self.rmse, shape)}
+        return {**stored, **at_released, "worst_case": worst}
 
 
 @dataclass(frozen=True)
@@ -205,12 +205,12 @@ def _own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
 def _own(
     answer: Answer, price: Price, offsets: tuple[float, ...], bounding: Bounding
 ) -> tuple[Any, Any, Any, Any]:
-    """Bias and root mean squared error at the released numbers, and the largest, of noisy numbers."""
+    """Return bias and root mean squared error of noisy numbers at the released numbers, and the largest."""
     values = np.asarray(answer.values, np.float64)
     columns: list[tuple[Any, Any, float, float]] = []
     parts = list(zip(price.parts, price.mechanisms, offsets, strict=True))
-    for place, (part, mechanism, offset) in enumerate(parts):
-        statistic = (values if len(parts) == 1 else values[..., place]) - offset
+    for position, (part, mechanism, offset) in enumerate(parts):
+        statistic = (values if len(parts) == 1 else values[..., position]) - offset
         columns.append(_bounded(mechanism, part.bounds, bounding, statistic))
     if len(columns) == 1:
         return columns[0]
@@ -220,7 +220,7 @@ def _own(
 def _bounded(
     mechanism: PartMechanism, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
 ) -> tuple[Any, Any, float, float]:
-    """Bias and root mean squared error for these statistics, and the largest within the bounds."""
+    """Return bias and root mean squared error for these statistics, and the largest within the bounds."""
     if ends == (-math.inf, math.inf):
         return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
     # in units of the scale: its square may be more than a double holds, or less

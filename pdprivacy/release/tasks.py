@@ -147,66 +147,67 @@ class Selections(Task):
     """
 
     choices: tuple[Choice, ...]
-    asked: Choosing
-    place: int = 0
+    choosing: Choosing
+    position: int = 0
 
     @property
     def cost(self) -> Pure | Approx:
         """The loss of all releases together."""
-        return self.asked.cost
+        return self.choosing.cost
 
     @property
     def rounds(self) -> int:
         """Number of choices from this one on."""
-        return len(self.choices) - self.place
+        return len(self.choices) - self.position
 
     @property
     def reads(self) -> tuple[Read, ...]:
         """The scores of this choice; several quantiles of a column are read once."""
-        read = self.choices[self.place].read
-        return () if self.place > 0 and read == self.choices[self.place - 1].read else (read,)
+        read = self.choices[self.position].read
+        return () if self.position > 0 and read == self.choices[self.position - 1].read else (read,)
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
-        asked = self.asked.costing(cost)
-        mechanisms, event_counts = selectors(self.choices, asked)
-        return Price(asked.cost, asked.title, event_counts, mechanisms)
+        choosing = self.choosing.costing(cost)
+        mechanisms, event_counts = selectors(self.choices, choosing)
+        return Price(choosing.cost, choosing.title, event_counts, mechanisms)
 
     def draw(self, exact: Any, price: Price, source: Source) -> Selected:
         """Return the selection of each release."""
-        choice, mechanism = self.choices[self.place], price.mechanisms[self.place]
+        choice, mechanism = self.choices[self.position], price.mechanisms[self.position]
         if isinstance(choice, Labels):
             groups = choice.tables(exact)
             return [
                 tuple(label for counts in groups for label in _best(choice, mechanism, counts, source))
-                for _ in range(self.asked.releases)
+                for _ in range(self.choosing.releases)
             ]
         assert isinstance(mechanism, ExponentialMechanism)
         steps = [
-            _ranked(choice, mechanism, ranks, self.asked.releases, source) for ranks in choice.tables(exact)
+            _ranked(choice, mechanism, ranks, self.choosing.releases, source)
+            for ranks in choice.tables(exact)
         ]
         return list(zip(*steps, strict=True))
 
     def after(self, outcome: Any) -> Selections | None:  # noqa: ARG002
         """Return the next choice."""
-        return None if self.rounds == 1 else replace(self, place=self.place + 1)
+        return None if self.rounds == 1 else replace(self, position=self.position + 1)
 
 
-def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
+def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[ChoiceMechanism, ...], Events]:
     """Return the mechanism of each selection, from declared facts alone, and the events of all.
 
     Raises ParameterError where a mechanism does not fit.
     """
-    share = asked.each
-    if asked.drawn in ("geometric", "gaussian"):
+    share = choosing.each
+    if choosing.drawn in ("geometric", "gaussian"):
         if not all(isinstance(choice, Labels) for choice in choices):
             raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
         parts = tuple(choice.counts for choice in choices if isinstance(choice, Labels))
         request = Request(
-            asked.cost.epsilon,
-            asked.cost.delta,
-            mechanism="gaussian" if asked.drawn == "gaussian" else "geometric",
-            releases=asked.releases,
+            choosing.cost.epsilon,
+            choosing.cost.delta,
+            mechanism="gaussian" if choosing.drawn == "gaussian" else "geometric",
+            releases=choosing.releases,
         )
         noisy = calibrate(parts, request)
         return noisy, events(parts, noisy, request)
@@ -214,9 +215,9 @@ def selectors(choices: Sequence[Choice], asked: Choosing) -> tuple[tuple[ChoiceM
     for choice in choices:
         times = choice.count if isinstance(choice, Labels) else 1
         epsilon = share.epsilon * choice.weight / times
-        mechanism = SELECTIONS[asked.drawn](epsilon, choice.sensitivity, choice.monotone)
+        mechanism = SELECTIONS[choosing.drawn](epsilon, choice.sensitivity, choice.monotone)
         mechanisms.append(mechanism)
-        event_counts.append((Event(mechanism.loss), times * asked.releases))
+        event_counts.append((Event(mechanism.loss), times * choosing.releases))
     return tuple(mechanisms), tuple(event_counts)
 
 
@@ -273,13 +274,13 @@ class Swaps(Task):
     """
 
     walk: Medians
-    asked: Choosing
+    choosing: Choosing
     sets: tuple[tuple[int, ...], ...]
 
     @property
     def cost(self) -> Pure | Approx:
         """The loss of all selections together."""
-        return self.asked.cost
+        return self.choosing.cost
 
     @property
     def rounds(self) -> int:
@@ -293,10 +294,10 @@ class Swaps(Task):
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each selection."""
-        asked, walk = self.asked.costing(cost), self.walk
-        epsilon = asked.cost.epsilon / walk.selections
-        mechanism = SELECTIONS[asked.drawn](epsilon, walk.sensitivity, walk.monotone)
-        return Price(asked.cost, asked.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))
+        choosing, walk = self.choosing.costing(cost), self.walk
+        epsilon = choosing.cost.epsilon / walk.selections
+        mechanism = SELECTIONS[choosing.drawn](epsilon, walk.sensitivity, walk.monotone)
+        return Price(choosing.cost, choosing.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))
 
     def exact(self, answers: Sequence[Any]) -> Any:
         """Return distances and weights of the points that hold records."""

@@ -107,6 +107,7 @@ class DeclaredGroups:
 
 
 @short_tracebacks
+@dataclass(frozen=True, repr=False)
 class GroupBy(DeclaredGroups, GroupMethods):
     """Releases per declared key; each call is charged once, because the groups are disjoint.
 

@@ -397,12 +397,12 @@ def crosstab(
         raise ParameterError(
             "'index' and 'columns' share a column.", 'private.dp.crosstab("region", "health", epsilon=0.1)'
         )
-    both = (*rows, *tops)
-    check_cells(both, "crosstab")
+    axes = (*rows, *tops)
+    check_cells(axes, "crosstab")
     call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)
     way = "all" if normalize is True else normalize or None
     call = replace(call, normalize=way, margins=bool(margins))
-    cells = cells_of(protected.scope, both, "crosstab", weight)
+    cells = cells_of(protected.scope, axes, "crosstab", weight)
     statistic, shape = constrained(cells, call, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))

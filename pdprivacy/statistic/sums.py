@@ -119,11 +119,11 @@ class SharedCounts:
     def parts(self, scope: Scope, groups: int | None = None) -> list[Part]:
         """Return the counts of all records, or one per group."""
         count = scope.count()
-        moved = (count, count**2) if groups is None else scope.cells()
+        sensitivities = (count, count**2) if groups is None else scope.cells()
         moves = 1 if groups is None else scope.moves
         size, unit, lower = groups or 1, Fraction(1), Fraction(0)
         return [
-            Part(name, weight, *moved, unit, size, counts=True, moves=moves, lower=lower)
+            Part(name, weight, *sensitivities, unit, size, counts=True, moves=moves, lower=lower)
             for name, weight in self.weights
         ]
 
@@ -151,9 +151,9 @@ class Means:
     def parts(self) -> tuple[Part, ...]:
         parts = self.counted.parts(self.scope)
         for q, weight, position in zip(self.quantities, self.weights, self.counted.places, strict=True):
-            moved = self.scope.term(q.low, q.high, nullable=q.column.nullable)
+            sensitivity = self.scope.term(q.low, q.high, nullable=q.column.nullable)
             limits = per_record(position, q.low, q.high, q.unit)
-            parts.append(scalar(named("sum", q.column), weight / 2, moved, q.unit, limits=limits))
+            parts.append(scalar(named("sum", q.column), weight / 2, sensitivity, q.unit, limits=limits))
         return tuple(parts)
 
     @property
@@ -271,12 +271,14 @@ class Variances:
         parts = self.counted.parts(self.scope)
         for q, weight, position in zip(self.quantities, self.weights, self.counted.places, strict=True):
             nullable, shift = q.column.nullable, half_square(q.reach)
-            moved = self.scope.term(q.low, q.high, nullable=nullable)
+            sensitivity = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(position, q.low, q.high, q.unit)
-            parts.append(scalar(named("sum", q.column), weight / 3, moved, q.unit, limits=limits))
-            moved = self.scope.term(-shift, q.reach**2 - shift, nullable=nullable)
+            parts.append(scalar(named("sum", q.column), weight / 3, sensitivity, q.unit, limits=limits))
+            sensitivity = self.scope.term(-shift, q.reach**2 - shift, nullable=nullable)
             limits = per_record(position, -shift, q.reach**2 - shift, q.unit**2)
-            parts.append(scalar(named("squares", q.column), weight / 3, moved, q.unit**2, limits=limits))
+            parts.append(
+                scalar(named("squares", q.column), weight / 3, sensitivity, q.unit**2, limits=limits)
+            )
         return tuple(parts)
 
     @property
@@ -335,8 +337,8 @@ def rooted(answer: Answer) -> Answer:
     def interval(level: float) -> Ends:
         assert answer.interval is not None
         lower, upper = answer.interval(level)
-        moved = lower - answer.rounding, upper + answer.rounding
-        return np.sqrt(np.maximum(moved[0], 0.0)), np.sqrt(np.maximum(moved[1], 0.0))
+        widened = lower - answer.rounding, upper + answer.rounding
+        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))
 
     return Answer(roots, np.minimum(first, np.sqrt(error)), 0.0, low, high, interval)
 
@@ -400,8 +402,8 @@ def products_part(scope: Scope, share: Fraction, first: Quantity, second: Quanti
     shift = half_square(first.reach) if same else 0
     low, high, unit = -shift if same else -most, most - shift, first.unit * second.unit
     name = named("squares", first.column) if same else named("products", first.column, second.column)
-    moved = scope.term(low, high, nullable=nullable)
-    return scalar(name, share, moved, unit, limits=per_record(0, low, high, unit, pooled=True))
+    sensitivity = scope.term(low, high, nullable=nullable)
+    return scalar(name, share, sensitivity, unit, limits=per_record(0, low, high, unit, pooled=True))
 
 
 def covariance(
@@ -454,9 +456,9 @@ class Covariance:
         nullable = any(q.column.nullable for q in self.quantities)
         parts = [scalar("count", share, self.scope.count(), Fraction(1), counts=True, lower=Fraction(0))]
         for q in summed:
-            moved = self.scope.term(q.low, q.high, nullable=nullable)
+            sensitivity = self.scope.term(q.low, q.high, nullable=nullable)
             limits = per_record(0, q.low, q.high, q.unit)
-            parts.append(scalar(named("sum", q.column), share, moved, q.unit, limits=limits))
+            parts.append(scalar(named("sum", q.column), share, sensitivity, q.unit, limits=limits))
         for i, j in self._pairs:
             parts.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
         return tuple(parts)

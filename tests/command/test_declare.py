@@ -40,7 +40,7 @@ FILLED = (("ge(...)", "ge(0)"), ("le(...)", "le(5000)"), ("isin([...])", 'isin([
 
 
 class Done(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     returncode: int
     stdout: str
@@ -66,7 +66,7 @@ def table(tmp_path) -> Path:
 
 
 def schema_of(text: str) -> pa.DataFrameSchema:
-    """What the file declares when it is imported."""
+    """The schema of the file, imported."""
     names: dict[str, object] = {}
     exec(compile(text, "schema.py", "exec"), names)
     schema = names["schema"]
@@ -496,7 +496,7 @@ def test_compressed_tables_and_the_input_are_read(run, table, tmp_path, monkeypa
 
 
 def failed(done: Done) -> str:
-    """What a command that failed said: one line with a hint, and nothing on the output."""
+    """The error of a failed command: one line with a hint, and nothing on the output."""
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert " Hint: " in done.stderr

@@ -31,7 +31,7 @@ NAME = "Erhebung ä–Ω 2026"
 
 
 class Done(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     returncode: int
     stdout: str
@@ -95,7 +95,7 @@ def processes(given: list[list[object]], **environment: str) -> list[Done]:
 
 
 def failed(done: Done, code: int) -> str:
-    """What a command that failed said: one line, and nothing of Python's."""
+    """The error of a failed command: one line, and no traceback."""
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -454,7 +454,7 @@ def test_help_is_there(run):
 
 @pytest.fixture(scope="module")
 def unwritten(tmp_path_factory) -> dict[tuple[str, str], Done]:
-    """What came of each command where nothing could be written, by where that was."""
+    """The outcome of each command where nothing could be written, by place."""
     path = filled(tmp_path_factory.mktemp("unwritten") / "budget.db")
     names = {"show": ["show", path], "audit": ["audit", path], "export": ["export", path]}
     given = {("broken", name): some for name, some in (names | {"help": ["show", path, "--help"]}).items()}

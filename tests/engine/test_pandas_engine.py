@@ -1,4 +1,4 @@
-"""What the engine reads: the same whole numbers for every dtype, every order of the rows and every block."""
+"""The engine reads the same whole numbers for every dtype, every order of the rows and every block."""
 
 from __future__ import annotations
 
@@ -458,7 +458,7 @@ def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
 @example(records=[(1e300, 90.0, "a", True, 1e9), (NAN, 90.0, None, None, 0.5)])
 @example(records=[(1e300, 90.0, "a", True, 1e9)])
 def test_statistics_of_a_table_are_the_sum_over_its_records(records):
-    """What lets one record be told apart: its part of a sum depends on nothing but itself."""
+    """The part of a record in a sum depends on the record alone."""
     x, y, g, h, z = (list(column) for column in columns_of(records))
     found = everything(framed(records))
     rows, present, tables, bins, of_z, sums, moments, grouped, by_z = found

@@ -45,7 +45,7 @@ def reference(table: pa.Table) -> PandasEngine:
 
 @pytest.fixture
 def queries(monkeypatch) -> list[int]:
-    """How many groups each query of an engine gave."""
+    """The number of groups in the result of each query of an engine."""
     found: list[int] = []
     true = NarwhalsEngine._computed
 

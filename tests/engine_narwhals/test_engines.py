@@ -57,7 +57,7 @@ def protect(frame: Any, schema: Any, **words: Any) -> Any:
 
 
 def outcome(action: Callable[[], Any]) -> Any:
-    """What an action gives, or the error that it raises."""
+    """The result of an action, or the error that it raises."""
     try:
         return action()
     except errors.PrivacyError as error:
@@ -460,7 +460,7 @@ SEVERAL = [
 
 
 def all_of(private: Any) -> dict[str, Any]:
-    """What a frame holds, of all its columns: whole numbers, without any noise."""
+    """The exact sums of all columns of a frame: whole numbers, without any noise."""
     found: dict[str, Any] = {"domain": str(private.dp.domain), "lineage": private.dp.lineage}
     columns = private.dp.domain.columns
     labelled = [one.name for one in columns if one.categories or one.kind == "boolean"]
@@ -597,7 +597,7 @@ def people(sizes: list[int], *, shuffled: bool = False) -> Any:
 
 
 def subsets(private: Any, size: int) -> tuple[list[int], list[int]]:
-    """How many records of each of the people are kept, and which, as the sum of their bits."""
+    """The number of kept records of each person, and the records as the sum of their bits."""
     exact = {"epsilon": 10**9, "rng": 1}
     counts = private.dp.groupby("whose").count(**exact).round()
     sums = private.dp.groupby("whose").sum("bit", **exact).round()
@@ -1105,7 +1105,7 @@ def test_writes_to_a_frame_of_polars_reach_no_release():
 
 
 def check_no_release(dp: Any) -> None:
-    """What released frames say of themselves, others do not."""
+    """Released frames have metadata, others do not."""
     for ask in (lambda: dp.metadata, lambda: dp.verify(), lambda: dp.interval()):
         with pytest.raises(errors.MetadataError, match="carries no release metadata"):
             ask()
@@ -1252,7 +1252,7 @@ def test_a_partition_of_single_precision_is_no_partition_of_double(ask):
 
 
 def kept_by_dask(people: int, extra: bool, kinds: dict[str, Any]) -> dict[int, int]:
-    """Which of two records of each person is kept, under one key."""
+    """The kept one of two records of each person, under one key."""
     from pdprivacy.engine_narwhals.engine_frame import _bounded
 
     frame = pd.DataFrame({"u": np.repeat(np.arange(people), 2), "x": [0, 100] * people}).astype(kinds)
@@ -1356,7 +1356,7 @@ def test_collations_of_duckdb_make_no_labels_equal():
 
 
 def test_a_label_that_python_cannot_hold_is_told_to_nobody(texts_of):
-    """Of what changed after protection: a day beyond the year 9999, whose failure would name it."""
+    """A day beyond the year 9999 that appears after protection, whose failure would name it."""
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
     connection = duckdb.connect()
     connection.execute("create table t as select date '2024-01-01' as d")

@@ -119,13 +119,13 @@ WHOLE = (
 
 @functools.cache
 def expected_of(name: str) -> dict[str, Any]:
-    """What a pandas frame tells of a hard frame."""
+    """Results of a pandas frame for a hard frame."""
     table, columns = READ[name]
     return everything(reference(table), columns)
 
 
 def selected(engine: str, name: str, asked: list[str]) -> list[str]:
-    """What an engine is asked about a hard frame: all of it, if its queries are fast.
+    """Reads of an engine on a hard frame: all of them, if its queries are fast.
 
     Of the others all is asked about one or two frames. About each they are asked what reads its columns as
     numbers, in bins and by label (there is no other way of reading them), and in turn some of the rest.

@@ -1,4 +1,4 @@
-"""What Spark does in its own way: collations, time zones, names, types, and failures of its workers."""
+"""Peculiarities of Spark: collations, time zones, names, types, and failures of its workers."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def run(script: str, folder: Path) -> dict[str, str]:
-    """What an example printed under each heading."""
+    """The output of an example under each heading."""
     done = subprocess.run(
         [sys.executable, "-X", "utf8", str(HERE / script)],
         cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False,

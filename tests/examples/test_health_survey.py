@@ -70,7 +70,7 @@ def exact():
 
 
 def section(text: str, title: str) -> str:
-    """What stands under the heading that starts with ``title``."""
+    """The text under the heading that starts with ``title``."""
     headings = list(re.finditer(r"^(.+)\n-{4,}\n", text, re.MULTILINE))
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
     (body,) = (text[h.end() : end] for h, end in zip(headings, ends, strict=True) if h[1].startswith(title))

@@ -42,7 +42,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(folder):
-    """What a run of an engine prints, by parts."""
+    """The output of a run of an engine, by parts."""
     kept: dict[str, list[str]] = {}
 
     def of(engine: str) -> list[str]:

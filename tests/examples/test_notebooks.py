@@ -63,7 +63,7 @@ def test_there_are_three():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_kept(name):
-    """What a notebook shows the curator would go wherever the file goes."""
+    """Confidential output in a notebook would go wherever the file goes."""
     notebook = stored(name)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -78,7 +78,7 @@ def runs(tmp_path_factory, study):
 
 
 def test_it_is_a_script(tmp_path):
-    """What needs no repetition, by a process of its own."""
+    """The output without repetitions, by a process of its own."""
     done = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT), "--only", "contour", "--pictures", "made"],
         cwd=tmp_path, env={**os.environ, "PDPRIVACY_DATA": str(tmp_path)}, encoding="utf-8",

@@ -200,7 +200,7 @@ def test_fields_that_dates_do_not_have_are_refused(private):
     ],
 )
 def test_differences_are_days_within_their_bounds(private, text, expected):
-    """Of whole days whole numbers; else as exact as a double."""
+    """Differences of whole days are whole numbers; others are as exact as a double."""
     found = private.assign(days=text)
     column, made = found.dp.domain["days"], records(found)["days"]
     days = expected(FRAME) / pd.Timedelta(days=1)

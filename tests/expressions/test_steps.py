@@ -657,7 +657,7 @@ SPARSE = [2**53 + 1, 0, 3, 9, 2**53]
 @pytest.mark.parametrize("gap", [0, 3, None])
 @pytest.mark.parametrize("nulls", [0, 2])
 def test_sparse_columns_are_columns(gap, nulls):
-    """Which cells are left out of a sparse column is no fact about them."""
+    """The fill value of a sparse column changes no result."""
     if gap is not None and nulls:
         return  # integers hold none
     held = [*SPARSE, *[None] * nulls]

@@ -350,7 +350,7 @@ def test_an_answer_that_cannot_be_noted_says_which_charge_is_entered(path, damag
     reads = []
 
     def read(batch):
-        """What happens to the ledger while the data is read, which is after the charge."""
+        """Damage to the ledger while the data is read, which is after the charge."""
         if reads:
             Path(path).rename(f"{path}-moved")
             if damage == "other":

@@ -1,4 +1,4 @@
-"""What others do to a ledger in use: copies, moves, locks, forks, kills, signals, mounts and clocks."""
+"""Intrusions into a ledger in use: copies, moves, locks, forks, kills, signals, mounts and clocks."""
 
 from __future__ import annotations
 

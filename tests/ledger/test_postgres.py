@@ -110,7 +110,7 @@ class Server:
         return self.url(schema, name)
 
     def connections(self, schema: str) -> int:
-        """How many connections are open, except those of the test itself."""
+        """The number of open connections, except those of the test itself."""
         return len(self.sql(schema, f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{schema}'"))
 
     def end_connections(self, schema: str) -> int:

@@ -1,4 +1,4 @@
-"""What is released is what was protected: no later write to memory of the owner reaches a release."""
+"""Releases are of the protected data: no later write to memory of the owner reaches them."""
 
 from __future__ import annotations
 

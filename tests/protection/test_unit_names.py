@@ -1,4 +1,4 @@
-"""Whose a record is: equal names are one unit, whatever type stores them and whichever engine holds them.
+"""Units of records: equal names are one unit, whatever type stores them and whichever engine holds them.
 
 Each column names one person five times and another one once. With ``max_rows=1`` two records are left, so the
 count before noise is 2: any other number says that one person was several, or two persons were one.

@@ -193,7 +193,7 @@ EVERYTHING = {**RELEASES, **{name: stepped(step) for name, step in STEPS.items()
 
 
 def outcomes(engine: str, frame: Any, *, nullable: bool, unit: bool, asked: Any) -> dict[str, str] | None:
-    """What each release ends in; None where `protect` refuses the frame."""
+    """The outcome of each release; None where `protect` refuses the frame."""
     words: dict[str, Any] = {"unit": "who", "max_rows": 2} if unit else {}
     if not nullable:
         words["on_invalid"] = "drop"

@@ -213,7 +213,7 @@ def _frame() -> pd.DataFrame:
 
 @dataclass
 class World:
-    """What calls are made on."""
+    """The objects of the calls."""
 
     raw: pd.DataFrame
     private: pd.DataFrame
@@ -224,7 +224,7 @@ class World:
     several: pd.DataFrame
 
     def spent(self) -> tuple[Any, ...]:
-        """What a refusal must leave as it is."""
+        """The state that a refusal must not change."""
         return self.private.dp.budget.spent, self.budget.spent
 
 
@@ -604,7 +604,7 @@ DECLARED = [("domain.Column", "name"), ("accounting.shares", "name")]
 """Arguments that are facts of a declaration or of a program, which messages repeat."""
 
 CALLBACKS = ("keep", "keeps", "suppression", "mechanism", "postprocess")
-"""What a function of the caller raises is its own."""
+"""Errors of a function of the caller, which pass unchanged."""
 
 
 def _names(called: Any, call: Call) -> list[str]:
@@ -643,7 +643,7 @@ def _drawn(world: World, numbers: random.Random) -> tuple[str, Callable[[], Any]
 
 
 def outcome(world: World, name: str, make: Callable[[], Any], texts_of: Callable[..., list[str]]) -> str:
-    """What is wrong with a call; empty where nothing is."""
+    """The faults of a call; empty without any."""
     before, error = world.spent(), None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""What of a frame does not meet its declaration, as the curator is told before anything is protected."""
+"""Faults of a frame against its declaration, as the curator sees them before protection."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def faults_of(name: str, cell: Any) -> set[str]:
 
 
 def counted(found: pd.DataFrame) -> dict[tuple[Any, str], int]:
-    """How many records have each fault."""
+    """The number of records with each fault."""
     return dict(zip(zip(found.index, found["fault"], strict=True), found["records"], strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What the curator may ask of a protected frame: risks, epsilons, distances, homogeneous cells."""
+"""Methods for the curator of a protected frame: risks, epsilons, distances, homogeneous cells."""
 
 from __future__ import annotations
 

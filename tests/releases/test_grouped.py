@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import numpy as np
@@ -113,6 +114,13 @@ def test_groups_are_shaped_as_those_of_pandas(private, name, keys):
     # between two records any number is a quantile, and 1e-2 of a year is not what they are apart
     tolerance = 2.5 if "quantile" in name or "median" in name else 1e-2
     same(release(private.dp.groupby(keys)), reference(FRAME.groupby(keys)), tolerance)
+
+
+def test_groups_take_no_attribute(private):
+    groups = private.dp.groupby("region")
+    for name in ("keys", "rows"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(groups, name, ())
 
 
 def test_quantiles_of_groups_lie_between_the_records_around_the_rank(private):
@@ -266,7 +274,7 @@ CELLS = (*LETTERS, None)
 
 
 def occurring(cells):
-    """How many labels a table of one column holds, by the engine."""
+    """The number of labels in a table of one column, by the engine."""
     column = Column("x", "category", True, categories=LETTERS)
     statistic = Distinct((column,), (Fraction(1),), Scope("add_remove", None))
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})

@@ -685,6 +685,26 @@ def test_errors_of_sorted_counts_stay_with_their_numbers():
 # ---------------------------------------------------------------- refusals
 
 
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda dp: dp.mean(["a", "b"], epsilon=1).index,
+        lambda dp: dp.value_counts("k", epsilon=1, sort=False).index,
+        lambda dp: dp.crosstab("k", "k2", epsilon=1).columns,
+    ],
+)
+def test_a_label_that_is_written_into_a_release_reaches_no_other_release(release):
+    texts = ("u", "v")
+    columns = (Column("a", "boolean"), Column("b", "boolean"))
+    columns += tuple(Column(name, "category", categories=texts) for name in ("k", "k2"))
+    frame = pd.DataFrame({"a": [True, False], "b": True, "k": ["u", "v"], "k2": "u"})
+    private = protected(frame, Domain(columns))
+    labels = release(private.dp)
+    before = labels.tolist()
+    pd.Series(labels, copy=False).array[0] = "w"
+    assert release(private.dp).tolist() == before
+
+
 def test_a_proportion_without_its_label_hints_at_the_labels():
     private = SURVEYED.dp.protect(SURVEY, epsilon=2)
     with pytest.raises(ParameterError) as caught:
@@ -748,7 +768,7 @@ def test_the_number_of_rows_is_public_under_replacement():
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", RELEASES)
 def test_any_epsilon_between_a_hundred_thousandth_and_a_hundred_thousand(name, neighbors, epsilon):
-    """What is charged is released."""
+    """A charged release is published."""
     if name == "count" and neighbors == "replace_one":
         return  # public
     private = protected(TABLES["one value"], NEIGHBOURLY, neighbors=neighbors)

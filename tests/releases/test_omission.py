@@ -1,4 +1,4 @@
-"""What omission costs: the guarantee of both releases, and errors that are known in closed form.
+"""Costs of omission: the guarantee of both releases, and errors that are known in closed form.
 
 Statistical tests are seeded; each is wrong with a probability below 1e-6 if the code is right.
 """

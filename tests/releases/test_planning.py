@@ -53,7 +53,7 @@ def protected(scope: str = "replace_one", **options: Any) -> pd.DataFrame:
 
 
 def numbers_of(plan: pd.DataFrame) -> int:
-    """How many numbers the rows of a plan of one choice are of."""
+    """The number of released numbers in the rows of a plan of one choice."""
     return int(plan["cells"].sum()) if "cells" in plan.columns else len(plan)
 
 

@@ -41,7 +41,7 @@ def by_enumeration(counts, laws):
 
 
 def geometric_law(count, epsilon, reach):
-    """What a count with two-sided geometric noise reads as."""
+    """The reading of a count with two-sided geometric noise."""
     r = math.exp(-epsilon)
     law = {}
     for z in range(-reach, reach + 1):

@@ -312,7 +312,7 @@ def test_bad_alpha_is_refused(alpha, message):
 
 
 def size_log_likelihood(r, chance, sizes, truncated):
-    """Of the negative binomial; of the Poisson distribution with this mean if r is infinite."""
+    """Masses of the negative binomial; of the Poisson distribution with this mean if r is infinite."""
     values, cells = np.unique(sizes, return_counts=True)
     law, parameters = (poisson, (chance,)) if math.isinf(r) else (nbinom, (r, chance))
     value = law.logpmf(values, *parameters)

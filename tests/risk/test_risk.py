@@ -54,7 +54,7 @@ CELLS = {
 
 
 def dr_ha(counts, noise, *args, **more):
-    """Of tables with more labels than cells, too."""
+    """Risks of tables with more labels than cells, too."""
     return risk.dr_ha(risk.Cells.of(counts), noise, *args, **more)
 
 
@@ -128,7 +128,7 @@ def expected_by_enumeration(counts, noise, partial=False):
 
 
 def simulated(counts, name, rng, draws):
-    """How often the noisy counts of one cell read as homogeneous in a label it holds."""
+    """The frequency at which the noisy counts of a cell read as homogeneous in a label it holds."""
     counts = np.asarray(counts)
     seen = counts + draw(name, rng, (draws, counts.shape[-1])) >= 0.5
     return ((seen.sum(axis=1) == 1) & (seen & (counts > 0)).any(axis=1)).mean()

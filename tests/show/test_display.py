@@ -1,4 +1,4 @@
-"""What a notebook and a prompt show: the numbers with their errors, what is confidential, and no cell."""
+"""Displays of notebooks and prompts: numbers with errors, marks of confidential frames, and no cell."""
 
 from __future__ import annotations
 

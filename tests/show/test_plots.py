@@ -1,4 +1,4 @@
-"""What the pictures show, against the frames; the frames are made by hand."""
+"""Plots, against frames that are made by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pictures of budgets and of plans show, against the charges and the planned numbers."""
+"""Plots of budgets and of plans, against the charges and the planned numbers."""
 
 from __future__ import annotations
 

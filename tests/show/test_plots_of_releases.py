@@ -1,4 +1,4 @@
-"""What the pictures of released numbers and counts show, against the released objects."""
+"""Plots of released numbers and counts, against the released objects."""
 
 from __future__ import annotations
 

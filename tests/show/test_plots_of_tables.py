@@ -1,4 +1,4 @@
-"""What the pictures of released tables and matrices show, against the released objects."""
+"""Plots of released tables and matrices, against the released objects."""
 
 from __future__ import annotations
 

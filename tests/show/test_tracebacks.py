@@ -1,4 +1,4 @@
-"""What a traceback of an error of this package shows: the message, the user's own frame, and no cell."""
+"""Tracebacks of errors of this package show the message, the user's own frame, and no cell."""
 
 from __future__ import annotations
 

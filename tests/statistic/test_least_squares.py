@@ -262,7 +262,7 @@ def intervals(
     seed: int = 1,
     spread: float = 0.2,
 ) -> tuple[int, Any, Any]:
-    """How many samples have intervals, and of those coefficients less the true ones, and half widths."""
+    """The number of samples with intervals, their errors of coefficients, and their half widths."""
     statistic = statistic_of(regressors)
     products, coefficients = moments_of(regressors, rows, samples, seed, spread)
     rng = np.random.default_rng([seed, round(10 * epsilon)])

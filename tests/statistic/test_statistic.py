@@ -78,7 +78,7 @@ def numbers(read: list[Any]) -> list[list[int]]:
 
 @dataclass
 class Moved:
-    """How far each part of a statistic was seen to move."""
+    """The largest observed move of each part of a statistic."""
 
     l1: list[int]
     l2_squared: list[int]
@@ -237,7 +237,7 @@ class World:
         return protected(some, self.domain, neighbors=self.neighbors, unit="who", max_rows=MOST)
 
     def engine(self, rows: tuple[int, ...]) -> Remembered:
-        """What is read of a table: the same in all worlds that differ in what is a neighbour alone."""
+        """The reads of a table: equal in all worlds that differ in their neighbours alone."""
         key = self.nullable, self.few, self.on_invalid, self.query, rows
         if key not in ENGINES:
             raw = self.universe.take(list(rows)).reset_index(drop=True)
@@ -353,7 +353,7 @@ PAIRS = [
 
 @cache
 def claimed_and_moved(call: str, world: World) -> tuple[tuple[Part, ...], Moved]:
-    """What the parts of a release claim, and how far neighbours move them."""
+    """The stated sensitivities of the parts of a release, and their moves between neighbours."""
     statistic = captured(world.some, CALLS[call])
     return statistic.parts, brute_force(statistic, world)
 

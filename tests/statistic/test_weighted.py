@@ -413,7 +413,7 @@ def off_the_grid(kind: str, size: int = 80_000) -> pd.DataFrame:
 
 
 LAST_DIGIT = 1e-7
-"""How far sums of floats may be off."""
+"""The rounding error of sums of floats."""
 
 KINDS = ["values", "weights", "small weights", "vanishing weights"]
 

@@ -1,1 +1,1 @@
-"""What tests share."""
+"""Shared support of tests."""

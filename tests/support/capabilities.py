@@ -1,4 +1,4 @@
-"""Which verb works on which engine in which way, or with what text it is refused.
+"""Capabilities: how each verb works on each engine, or the text of its refusal.
 
 ``python -m tests.support.capabilities --write`` writes `tests/oracle/capabilities.txt` from the package as
 it is; without ``--write`` it says what differs. One line per verb and outcome: its ways and engines.

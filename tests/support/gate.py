@@ -24,7 +24,7 @@ def exact(statistic: Any, engine: Any) -> list[Any]:
 def drawn(
     task: Any, engine: Any, budget: Any, label: str = "a release", rng: Any = 1, unit: Unit | None = None
 ) -> Drawn:
-    """What the gate draws of a task, charged to this budget."""
+    """The outcomes that the gate draws of a task, charged to this budget."""
     facts: Any = SimpleNamespace(
         engine=engine, budget=budget, unit=Unit() if unit is None else unit, secret=None, keeper=None
     )
@@ -63,6 +63,6 @@ def measured(
 
 
 def selected(choices: Sequence[Any], engine: Any, budget: Any, asked: Any, rng: Any) -> list[Any]:
-    """What each release selected of each choice."""
+    """The selection of each release of each choice."""
     found = drawn(Selections(tuple(choices), asked), engine, budget, rng=rng)
     return [tuple(one) for one in zip(*found.outcomes, strict=True)]

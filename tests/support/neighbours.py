@@ -32,12 +32,12 @@ from tests.support.records import Draw, Selection
 __all__ = ["Loss", "loss_of"]
 
 SLACK = 1e-9
-"""Of a loss, for the rounding of floating point in these computations."""
+"""The allowance of a loss for rounding in these computations."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What a release lost on a pair of tables, and what it was charged.
+    """The privacy loss of a release on a pair of tables, and its charge.
 
     ``epsilon``: the sum over draws and selections of their largest loss, Gaussian noise left out. ``delta``:
     of the Gaussian draws at the charged epsilon, and of others at their own, summed up.
@@ -118,7 +118,7 @@ def of_records(one: Recorder, other: Recorder) -> Loss:
 
 
 def public(draw: Draw) -> tuple[Any, ...]:
-    """What must not depend on the records: scale, grid and stated sensitivities, and how many numbers."""
+    """Facts that must not depend on the records: scale, grid, stated sensitivities, and sizes."""
     return (
         draw.part, draw.law, draw.grid, draw.unit, draw.l1, draw.l2_squared, draw.moves, draw.epsilon,
         draw.delta, len(draw.integers),

@@ -1,4 +1,4 @@
-"""What every verb charges and reads on every engine, as text that is kept in `tests/oracle`.
+"""The charges and reads of every verb on every engine, as text that is kept in `tests/oracle`.
 
 ``python -m tests.support.oracle --write`` writes the files from the package as it is; without ``--write`` it
 says what differs. Engines that are not there (Spark without Java) keep what the files say of them.
@@ -194,7 +194,7 @@ class Frames:
         self._made: dict[str, Any] = {}
 
     def of(self, case: Case) -> Any:
-        """What the call of a case is given."""
+        """The arguments of the call of a case."""
         if case.family == "budgets":
             return lambda **terms: protected(self._engine, **terms)
         if case.family == "pipeline":
@@ -283,7 +283,7 @@ def write(texts: dict[str, dict[str, str]]) -> None:
 
 
 def differences(engine: str, found: dict[str, str], told: dict[str, dict[str, str]]) -> list[str]:
-    """What differs from the files, as the lines of a diff."""
+    """Differences from the files, as the lines of a diff."""
     lines = []
     for title, text in found.items():
         expected = told.get(title, {}).get(engine)

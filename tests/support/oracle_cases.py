@@ -34,7 +34,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What the oracle calls it."""
+        """Its name in the oracle."""
         return f"{self.name} | {self.setting}"
 
 
@@ -544,7 +544,7 @@ SPENDING: list[tuple[str, Call]] = [
 
 
 def budgeted(terms: dict[str, Any]) -> Call:
-    """What is spent and left after each of several charges."""
+    """The spent and the remaining budget after each of several charges."""
 
     def call(make: Any) -> Any:
         dp = make(**terms).dp

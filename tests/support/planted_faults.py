@@ -371,8 +371,8 @@ FAULTS = (
     PlantedFault(
         "interval of a deviation not the root of the variance's",
         "statistic/sums.py",
-        "        return np.sqrt(np.maximum(moved[0], 0.0)), np.sqrt(np.maximum(moved[1], 0.0))",
-        "        return np.maximum(moved[0], 0.0), np.maximum(moved[1], 0.0)",
+        "        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))",
+        "        return np.maximum(widened[0], 0.0), np.maximum(widened[1], 0.0)",
         ("tests/statistic/test_accuracy.py::test_intervals_of_variances_hold_what_rounding_moves",),
     ),
     PlantedFault(
@@ -868,8 +868,8 @@ FAULTS = (
     PlantedFault(
         "each selection of a walk at the loss of all",
         "release/tasks.py",
-        "        epsilon = asked.cost.epsilon / walk.selections",
-        "        epsilon = asked.cost.epsilon",
+        "        epsilon = choosing.cost.epsilon / walk.selections",
+        "        epsilon = choosing.cost.epsilon",
         ("tests/releases/test_clustering.py::test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon",),
     ),
     PlantedFault(
@@ -1595,8 +1595,8 @@ FAULTS = (
     PlantedFault(
         "selection charged a thousandth of its loss",
         "release/tasks.py",
-        "Price(asked.cost, asked.title, event_counts, mechanisms)",
-        "Price(Pure(asked.cost.epsilon / 1000), asked.title, event_counts, mechanisms)",
+        "Price(choosing.cost, choosing.title, event_counts, mechanisms)",
+        "Price(Pure(choosing.cost.epsilon / 1000), choosing.title, event_counts, mechanisms)",
         ("tests/releases/test_selection.py::test_a_selection_costs_what_it_says_and_is_listed",),
     ),
     PlantedFault(
@@ -1609,8 +1609,8 @@ FAULTS = (
     PlantedFault(
         "walk of selections charged for one of them",
         "release/tasks.py",
-        "Price(asked.cost, asked.title, ((Event(mechanism.loss)",
-        "Price(mechanism.loss, asked.title, ((Event(mechanism.loss)",
+        "Price(choosing.cost, choosing.title, ((Event(mechanism.loss)",
+        "Price(mechanism.loss, choosing.title, ((Event(mechanism.loss)",
         ("tests/releases/test_clustering.py::test_all_of_a_release_is_charged_once_before_anything_is_read",),
     ),
     PlantedFault(

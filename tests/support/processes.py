@@ -1,4 +1,4 @@
-"""What tests run in processes of their own."""
+"""Functions that tests run in processes of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recorder holds of a release: plain values, which know nothing of the package inside."""
+"""The recorded facts of a release: plain values, independent of the package inside."""
 
 from __future__ import annotations
 

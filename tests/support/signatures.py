@@ -59,7 +59,7 @@ OVERLOADS: Mapping[str, tuple[Changes, ...]] = {
 """Methods whose arguments decide what they return."""
 
 ONE, SEVERAL = "releases: Literal[1] = 1", "releases: int"
-"""How many releases: several come as a DataFrame."""
+"""The number of releases: several come as a DataFrame."""
 
 HEADER = f'''"""Signatures of the methods of ``private.dp``, of plans and of batches, for type checkers.
 
@@ -142,7 +142,7 @@ def parameters(signature: inspect.Signature, changes: Mapping[str, str]) -> Iter
 
 
 def answer(annotation: str) -> str:
-    """What an executed release returns."""
+    """The return type of an executed release."""
     return annotation.removeprefix("Release[").removesuffix("]") if "Release[" in annotation else annotation
 
 
@@ -210,7 +210,7 @@ def stub() -> str:
 
 @functools.cache
 def returned() -> dict[str, list[str]]:
-    """What the stub says that each method of ``private.dp`` returns."""
+    """The return type of each method of ``private.dp`` in the stub."""
     classes = [node for node in ast.parse(stub()).body if isinstance(node, ast.ClassDef)]
     found: dict[str, list[str]] = {}
     for node in classes[0].body:

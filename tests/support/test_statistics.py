@@ -97,7 +97,7 @@ def test_the_rates_of_all_verdicts_add_up():
     "law", [stats.norm(), stats.dlaplace(0.7), stats.poisson(3)], ids=lambda law: law.dist.name
 )
 def test_p_values_below_a_level_are_as_rare_as_the_level(law):
-    """Of 1,000 samples; five binomial standard errors about the level, false alarm below 1e-6 each."""
+    """1,000 samples; five binomial standard errors about the level, false alarm below 1e-6 each."""
     rng = np.random.default_rng(5)
     found = np.array([p_value(law.rvs(2_000, random_state=rng), law.cdf) for _ in range(1_000)])
     for level in (0.5, 0.1, 0.01):
