@@ -166,7 +166,7 @@ class Account:
         cannot count.
         """
         terms, cost, count, before = self.terms, asked.loss, asked.times, self.spent
-        if asked.unit is not None and asked.unit != terms.unit:
+        if asked.unit is not None and asked.unit is not terms.unit:
             terms.check_unit(asked.unit)
         counted = terms.rule.counted(cost, count, asked.events)
         spent = before

@@ -439,7 +439,7 @@ class Continuous(Additive):
         """The central interval that holds the noise, or the number released for ``s``.
 
         Without ``s``: the symmetric interval of the noise, which holds the released number minus any
-        statistic within the bounds (`Additive.interval`).
+        statistic within the bounds (``Additive.interval``).
         With ``s``: the quantiles that leave (1 - level)/2 on either side.
         """
         level = proportion(level, "level")
