@@ -105,10 +105,13 @@ def _columns(records: dict[str, list[Any]]) -> dict[str, Any]:
 
     kinds = {"float": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
     kinds |= {"timestamp": pa.timestamp("us"), "date": pa.date32(), "zoned": pa.timestamp("us", ZONE)}
-    return {
-        name: pa.array(values, kinds.get(KINDS.get(name, ""), pa.string()))
-        for name, values in records.items()
-    }
+    found = {}
+    for name, values in records.items():
+        kind = kinds.get(KINDS.get(name, ""), pa.string())
+        if KINDS.get(name) == "zoned":  # PySpark tells Arrow to ignore the zones of objects of Python
+            values = [None if value is None else value.value // 1000 for value in values]
+        found[name] = pa.array(values, kind)
+    return found
 
 
 DATE_DTYPES = {"timestamp": "datetime64[us]", "date": "datetime64[us]", "zoned": f"datetime64[us, {ZONE}]"}
