@@ -1,6 +1,6 @@
 """Accessors: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
 
-An accessor keeps no state, because pandas may make a new one at every ``df.dp``: a protected frame keeps its
+An accessor keeps no state, because every ``df.dp`` makes a new one: a protected frame keeps its
 own records, declaration and budget. The methods are the functions of `pdprivacy.releases` and the row steps
 of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
@@ -553,13 +553,24 @@ def _of_groups(groups: Any) -> Any:
     )
 
 
+class _Attribute:
+    """The attribute ``dp`` of a pandas class; on the class itself it is the class of the accessors.
+
+    It is assigned over the placeholder of the package, so that another thread finds one of the two at every
+    moment. The registration of pandas would first ask the placeholder for its value, which is not there yet.
+    """
+
+    def __init__(self, accessor: Callable[[Any], _Accessor]) -> None:
+        self._accessor = accessor
+
+    def __get__(self, thing: object, kind: type) -> Any:
+        return self._accessor if thing is None else self._accessor(thing)
+
+
 def _register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
-    for kind in (pd.DataFrame, pd.Series):
-        if "dp" in vars(kind):
-            delattr(kind, "dp")  # the placeholder until the first use
-    pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
-    pd.api.extensions.register_series_accessor("dp")(SeriesDP)
+    pd.DataFrame.dp = _Attribute(DataFrameDP)  # type: ignore[attr-defined]
+    pd.Series.dp = _Attribute(SeriesDP)  # type: ignore[attr-defined]
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
     # without Jedi, IPython calls no property, and completes by the annotations of the class
     ProtectedFrame.__annotations__["dp"] = ProtectedDP
