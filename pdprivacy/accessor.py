@@ -133,9 +133,7 @@ class _Result(_Accessor):
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
-        from pdprivacy.show.view import recognized
-
-        kind, names = recognized(self._frame).what, set(super().__dir__())
+        kind, names = metadata.recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(kind, [])
         raw = {"check", "protect"} & names if kind == "other" else set()
         return sorted({name for name in names if name.startswith("_")} | {*offered} | raw)
@@ -401,10 +399,8 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
         ``cost``, the loss of the whole by releases of total ``epsilon``.
         """
-        from pdprivacy.show.view import LINEAGE
-
         steps = protection.lineage(self._protected())
-        steps.attrs[KEY] = dict(LINEAGE)
+        steps.attrs[KEY] = dict(metadata.LINEAGE)
         return steps
 
     @property

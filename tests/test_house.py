@@ -509,7 +509,6 @@ MARKS = {
     "releases.table_risk",
     "show.pages",
     "show.report",
-    "show.view",
     "step.keeper",
     "storage.file_formats",
     "storage.shapes",

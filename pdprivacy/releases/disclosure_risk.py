@@ -26,6 +26,7 @@ from pdprivacy import accounting, risk
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
@@ -34,7 +35,6 @@ from pdprivacy.releases.columns import Labels, cell_index, check_cells, check_fl
 from pdprivacy.releases.curator import marked
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
-    MARK,
     NOISE,
     Alpha,
     Measured,

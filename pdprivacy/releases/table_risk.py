@@ -20,7 +20,7 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import calibrate, released_by
@@ -32,7 +32,7 @@ from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
 
-__all__ = ["DEFAULTS", "MARK", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
+__all__ = ["DEFAULTS", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
 __all__ += ["TableRisk", "by_label", "check_average", "check_share", "confidential", "epsilon_range"]
 __all__ += ["levels_of", "unwrapped"]
 
@@ -42,7 +42,6 @@ Integers: TypeAlias = NDArray[np.int64]
 Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
 Overall: TypeAlias = Literal["max", "sum"]
 
-MARK = "confidential"
 MOST_LEVELS = 10_000
 
 

@@ -27,6 +27,7 @@ from pdprivacy import risk
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, kind
+from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
@@ -34,7 +35,6 @@ from pdprivacy.release.spec import spelled
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
-    MARK,
     NOISE,
     Counted,
     Measured,

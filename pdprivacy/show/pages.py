@@ -17,22 +17,12 @@ import pandas as pd
 from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
 from pdprivacy.exact import near
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, MARK, Released, recognized
 from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import label, percent, plain, printable
-from pdprivacy.show.view import (
-    ALTERED,
-    COUNTS,
-    MARK,
-    SEEDED,
-    Floats,
-    Released,
-    View,
-    neighbors_text,
-    recognized,
-)
+from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, Floats, View, neighbors_text
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger

@@ -17,7 +17,7 @@ from typing import Any
 
 from pdprivacy import checks, disk
 from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
-from pdprivacy.show.view import check_release
+from pdprivacy.metadata import check_release
 from pdprivacy.storage import file_formats
 from pdprivacy.storage.shapes import Released, attempt, verified
 

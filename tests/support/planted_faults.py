@@ -1059,7 +1059,7 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential figures saved as releases",
-        "show/view.py",
+        "metadata.py",
         '    if recognized(thing).what == "confidential":',
         "    if False:",
         ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
@@ -1135,22 +1135,22 @@ FAULTS = (
     PlantedFault(
         "infinite values not refused",
         "conform.py",
-        "                if found.endless:",
+        "                if tally.endless:",
         "                if False:",
         ("tests/test_conform.py::test_infinity_is_never_within_what_is_declared",),
     ),
     PlantedFault(
         "upper bound of values not checked",
         "conform.py",
-        "            found.outside = found.outside | (good & (array > column.upper))",
+        "            cells.outside = cells.outside | (good & (array > column.upper))",
         "            pass",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
     PlantedFault(
         "labels that are not declared kept",
         "conform.py",
-        "        found.unseen = good & ~known",
-        "        found.unseen = none",
+        "        cells.unseen = good & ~declared",
+        "        cells.unseen = none",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
     PlantedFault(
@@ -1368,7 +1368,7 @@ FAULTS = (
     PlantedFault(
         "report without its warning of a seed",
         "show/report/report_page.py",
-        "        return [one for one in self.releases if one.facts.seeded]",
+        "        return [release for release in self.releases if release.facts.seeded]",
         "        return []",
         ("tests/show/test_report.py::test_a_seed_takes_every_promise_away",),
     ),

@@ -21,7 +21,7 @@ from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
 from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.releases.disclosure_risk import Homogeneity
@@ -29,7 +29,7 @@ from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.tracebacks import short_traceback
-from pdprivacy.show.view import Released, View, recognized
+from pdprivacy.show.view import View
 from pdprivacy.storage import load, written
 from pdprivacy.storage.file_formats import check_pyarrow
 
