@@ -95,7 +95,7 @@ class FaultyCells:
 
     @property
     def faulty(self) -> Mask:
-        """The cells that have any."""
+        """The cells that have any fault."""
         bad = self.outside | self.unseen | self.broken | self.mistyped
         return bad if self.column.nullable else bad | self.null
 
@@ -237,7 +237,7 @@ class Conformed:
 
 
 def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> Conformed:
-    """``frame`` with every declared column within its declaration; the frame itself stays as it was.
+    """Return ``frame`` with every declared column within its declaration; the frame itself stays as it was.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
-    """Refuse what can be told without the data: as `conform`, the columns of the frame included."""
+    """Refuse arguments and columns that `conform` refuses without looking at a cell."""
     if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
         raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
     if not len(domain):
@@ -326,7 +326,7 @@ def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
 
 
 def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
-    """The declared columns of a frame, or of a piece of one, with what is outside moved to the bound."""
+    """Return the declared columns of a frame, or of a piece of one, with values clipped to the bounds."""
     return {name: _clipped(cells) for name, cells in faulty_cells(frame, domain).items()}
 
 
@@ -478,7 +478,7 @@ def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Ma
 
 
 def _clipped(cells: FaultyCells) -> pd.Series[Any]:
-    """The column with what is outside moved to the bound; the others stay as they are.
+    """Return the column with values outside moved to the nearest bound.
 
     A dtype that does not hold the bound exactly gives way to doubles.
     """
@@ -516,7 +516,7 @@ def _holds(dtype: Any, bound: Any) -> bool:
 
 
 def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
-    """An integer column that nulls had made floating, integer again once they are gone."""
+    """Make a column of integers, which nulls had made one of floats, integer again once they are gone."""
     values = frame[column.name]
     floating = column.kind == "integer" and column.timeline is None and values.dtype == np.float64
     if floating and bool((np.abs(values.to_numpy()) < 2.0**63).all()):

@@ -52,11 +52,11 @@ class Metadata:
     ----------
     statistic, columns : what was released of which columns.
     mechanism : the noise.
-    epsilon, delta : the whole cost of the call; of a secret part what the whole pays, but in a plan or a
-        group of it, which are paid for together, the loss of the part.
-    neighbors : what the cost refers to.
-    unit : the column that names whose data a record is; None where each record is a unit.
-    lineage : the steps between the raw records and the release, but for filters.
+    epsilon, delta : the whole cost of the call. For a secret part it is what the whole frame pays; in a plan
+        or a group of the part, which are paid for together, it is the loss of the part.
+    neighbors : the kind of neighbouring datasets that the cost refers to.
+    unit : the column that names the privacy unit of a record; None where each record is a unit.
+    lineage : the steps from the raw records to the release, without filters.
     sensitivity, scale : a number, or one per part of the statistic by name.
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
@@ -70,20 +70,20 @@ class Metadata:
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
-    version : of pdprivacy.
-    fingerprint : of the released numbers and labels.
-    p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
-        where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
+    version : the version of pdprivacy that made the release.
+    fingerprint : a hash of the released numbers and labels.
+    p, calibration, bounding, constraint : the keywords of the noise and of the bounds of the numbers; None
+        where they were not given. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
         the released number, and under ``worst_case`` the largest within the bounds. For sums and shares of
         bounded numbers they are None, and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
         these are dates.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
-    normalize, margins : as `crosstab` was asked for them.
+    normalize, margins : these arguments of `crosstab`.
     filters : the conditions of ``query`` that the records meet.
-    releases : how many independent releases the numbers are.
+    releases : the number of independent releases.
     rows : the number of records where it is public, or None.
-    release_id : the id that the release was given, or None.
+    release_id : the id of the release, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
     weights : the column of the weights that records count by, or None.
     effective_rows : of weighted means and tables, the least effective number of records behind the numbers
@@ -227,7 +227,7 @@ def _whole(released: Released) -> NDArray[Any] | None:
 
 
 def fingerprint(released: Released) -> str:
-    """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
+    """Return a hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
     whole = _whole(released)
     # by position: some versions of pandas do not find a column whose label is null
@@ -260,7 +260,7 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
 
 
 def read(released: Released) -> Metadata:
-    """The metadata of a released frame.
+    """Return the metadata of a released frame.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def as_released(released: Released) -> Released | None:
 
 
 def interval(released: Released) -> Released:
-    """Lower and upper end of the interval around each released number.
+    """Return the lower and upper end of the interval around each released number.
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval

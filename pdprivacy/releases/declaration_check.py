@@ -79,11 +79,11 @@ _Findings: TypeAlias = dict[tuple[Hashable, str], _Tally]
 @short_traceback
 @marked
 def check(frame: Any, schema: Any) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+    """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
-    Use it to mend the declaration or the data before the frame is protected. Its purpose is to show exact
-    counts, labels and numbers of the data, so it is not for release. Bounds that are widened to fit the data
-    are not public knowledge: declare what is known without it. Nothing is charged.
+    Use it to correct the declaration or the data before the frame is protected. It shows exact counts, labels
+    and numbers of the data, so do not publish it. Bounds that are widened to fit the data are not public
+    knowledge: declare what is known without the data. Nothing is charged.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A statistic that can be compared: its releases, what is made of them, and the error of that.
+    """A statistic that can be compared: its releases, their combination, and its error.
 
     ``verbs``: the releases, of an equal part of the cost each. ``exact``: the statistic of the numbers of a
     column. ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
@@ -434,11 +434,11 @@ def compare_sampling(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: the error of a release of all records and of a sample at equal cost.
+    """CONFIDENTIAL, for the curator: compare a release of all records with one of a sample at equal cost.
 
     At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
     time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
-    both have the same guarantee. Measured on the records themselves by the real releases; nothing is charged.
+    both have the same guarantee. The errors are those of real releases of these records; nothing is charged.
 
     Parameters
     ----------
@@ -447,10 +447,10 @@ def compare_sampling(
         "std", "sum", "var"; "mode" of one column; "kmeans", "kmedian"; and "noisy_average", a ``sum`` over a
         ``count`` with half of the epsilon each, not centred as "mean" is.
     epsilon : one or several.
-    rates : which shares of the records are sampled, in (0, 1]: by coins under "add_remove"; under
-        "replace_one" so many of their public number, without replacement.
-    repetitions : of each release; from 2 to a million.
-    rng, progress : a seed or generator; a bar, which needs tqdm (None: where it is long).
+    rates : the shares of the records that are sampled, in (0, 1]: by coins under "add_remove"; under
+        "replace_one" that share of their public number, without replacement.
+    repetitions : the number of times each release is made, from 2 to a million.
+    rng, progress : a seed or generator; whether to show a bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval
     (``lower``, ``upper``), that of all records (``without``, ``without_lower``, ``without_upper``), the
@@ -522,15 +522,15 @@ def compare_suppression(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: `compare_sampling` for the records that `suppress_outliers` keeps.
+    """CONFIDENTIAL, for the curator: compare a release of all records with one after suppression.
 
     Parameters
     ----------
-    statistic, columns, args, epsilon, repetitions, rng, progress, options : as of `compare_sampling`.
+    statistic, columns, args, epsilon, repetitions, rng, progress, options : as in `compare_sampling`.
         The columns of the release decide about outliers, and must be without nulls.
     spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
         above M; in whole hundredths where they differ.
-    distance : of `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
+    distance : as in `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
         "euclidean".
 
     Returns a DataFrame indexed by epsilon, m and M, with the columns of `compare_sampling`; NaN where the

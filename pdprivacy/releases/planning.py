@@ -201,7 +201,7 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:
-    """The labels of each released number: those of its row, then those of its column, nulls too."""
+    """Return the labels of each released number: of its row, then of its column, with nulls."""
     if isinstance(released, pd.Series):
         return released.index
     rows, columns = released.index, released.columns

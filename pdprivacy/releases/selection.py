@@ -42,7 +42,7 @@ EXACT = 2**53
 class SelectionOptions(TypedDict, total=False):
     """Keywords that every selection of labels takes beside ``epsilon``.
 
-    delta : of the cost; for Gaussian noise, which needs it, and no other.
+    delta : the delta of the cost; needed by Gaussian noise, refused for all other.
     mechanism : "permute_and_flip", "exponential" (the exponential mechanism) or "noisy_max" (report noisy
         max).
     noise : of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or "gaussian".
@@ -213,15 +213,15 @@ def quantile(
 ) -> Release[Any]:
     """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
 
-    A quantile is one of the numbers between the declared bounds: of integers and truth values any whole
-    one, else a step of a grid, about 2**30 of them. What is far off in value but near in rank is as
-    good as what is near in both: with 95 % probability the number has records up to it and below it for
-    whom ``q`` lies between, up to ``attrs["dp"]["error"]["below_best"]`` records (not a distance in value).
-    That grows with the logarithm of the number of steps and is independent of the bounds' width otherwise:
-    wide bounds cost little.
+    A quantile is selected from the numbers between the declared bounds: all whole numbers for integers and
+    truth values, else a grid of about 2**30 steps. Its error is in rank, not in value: with 95 % probability
+    the released number is within ``attrs["dp"]["error"]["below_best"]`` ranks of the true quantile. That
+    error grows with the logarithm of the number of steps, and does not depend on the width of the bounds
+    otherwise: wide bounds cost little.
 
-    Each quantile is drawn on its own, so that a higher one may come out below a lower one; sort them if you
-    like. 0 and 1 are `min` and `max`. There is no ``interpolation``: the answer is no record's value.
+    Each quantile is drawn on its own, so a higher one may come out below a lower one; sort them if you like.
+    A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number is not
+    the value of a record.
 
     Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one", times the largest weight.
 
@@ -254,7 +254,7 @@ def quantile(
 
 
 def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
-    """Refuse numbers in the place of columns, as in ``DataFrame.quantile(0.5)``."""
+    """Refuse numbers instead of columns, as in ``DataFrame.quantile(0.5)``."""
     several = isinstance(columns, list)
     listed = list(columns) if several else [columns]
     if listed and all(type(item) in (int, float) and item not in protected.domain for item in listed):
@@ -360,20 +360,19 @@ def min(  # noqa: A001
 ) -> Release[pd.Series[Any]]:
     """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
 
-    One record decides a minimum, so no private number is sure to be near it. What is released is a number
-    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
+    One record decides a minimum, so no private number is sure to be near it. The released number is near a
+    fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
     up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
     of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
     nearly as many, do not outweigh those near the rank.
 
     For fewer than r records all numbers from the largest record to the other bound are equally likely, and
-    likelier than the others. So r is not above half of the records that are publicly there. Where that cut
-    it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
-    2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
+    likelier than the others. So r is at most half of the number of records that is publicly known. Where
+    this limit lowers r, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all
+    records, or above 2 r of them; with 95 % probability its rank is within ``below_best`` of r.
 
-    How far in value that is depends on the data: whole steps of ``attrs["dp"]["error"]["step"]`` between the
-    declared bounds, and no more than ``widest``, the distance of the bounds. Where r is large, a low
-    `quantile` says more.
+    The error in value depends on the data: a multiple of ``attrs["dp"]["error"]["step"]``, and at most
+    ``widest``, the distance of the declared bounds. Where r is large, a low `quantile` says more.
 
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.

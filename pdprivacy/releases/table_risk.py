@@ -93,7 +93,7 @@ NOISE = {name: DEFAULTS[name] for name in Noise.__annotations__}
 
 
 def confidential(frame: pd.DataFrame, kind: str, **words: Any) -> pd.DataFrame:
-    """The frame, marked as the curator's: in its print, and in its ``attrs`` with words about it."""
+    """Return the frame marked as confidential, in its print and in its ``attrs``, with words about it."""
     if not any(frame.columns.names):
         frame.columns.name = MARK
     frame.attrs[KEY] = {MARK: kind, **words}
@@ -137,12 +137,12 @@ def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> 
 
 
 def check_average(average: object) -> None:
-    """Refuse what is no average over cells."""
+    """Refuse an unknown average over cells."""
     check_one_of("average", average, get_args(risk.Average))
 
 
 def check_share(name: str, value: Any, overall: object = "max") -> float:
-    """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
+    """Return a number strictly between 0 and 1; a sum of risks may be larger. Raises ParameterError."""
     check_one_of("overall", overall, get_args(Overall))
     if overall == "sum":
         return float(positive(value, name))

@@ -82,7 +82,7 @@ def simulate(
     rng: RandomState = None,
     progress: bool | None = None,
 ) -> Simulated:
-    """The disclosure risk of a table, simulated.
+    """Simulate the disclosure risk of a table.
 
     Parameters
     ----------
@@ -102,11 +102,11 @@ def simulate(
         "plurality" concludes the label of the largest count, one at random where several are;
         "probabilistic" a random label, with the shares of the counts as probabilities. Both
         conclude nothing where all are 0.
-    draws : how many, 2 or more.
+    draws : the number of simulated tables, 2 or more.
     postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape;
         called once per draw. Without it cells are simulated apart, and memory is bounded for
         tables of any size.
-    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+    progress : whether to show a progress bar, which needs tqdm; None: in long calls of interactive sessions
         (``pdprivacy.show.progress``).
 
     Raises

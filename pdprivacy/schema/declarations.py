@@ -284,7 +284,7 @@ def allowed(check: Any) -> list[Any] | None:
 
 
 def in_order(values: Iterable[Any]) -> list[Any]:
-    """The values as declared; those of a set, which has no order, by type name and text."""
+    """Return the values as declared; those of a set, which has no order, sorted by type name and text."""
     if isinstance(values, set | frozenset):
         return sorted(values, key=lambda value: (type(value).__name__, str(value)))
     return list(dict.fromkeys(values))

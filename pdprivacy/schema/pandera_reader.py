@@ -39,7 +39,7 @@ CONFIRMED = "public"
 
 
 def read_schema(schema: Schema) -> Domain:
-    """The domain that a pandera schema declares.
+    """Return the domain that a pandera schema declares.
 
     A column belongs to the domain if its ``metadata`` has the key ``"dp"``: a dict, empty or with
 
@@ -48,7 +48,7 @@ def read_schema(schema: Schema) -> Domain:
     - ``bounds``: the pair of lower and upper bound; or ``"public"``, which confirms that the bounds of the
       checks or bins are known without the data, also where they equal its minimum or maximum,
     - ``categories``: the labels in order,
-    - ``resolution``: of dates, the unit of time that they are rounded down to.
+    - ``resolution``: for dates, the unit of time that they are rounded down to.
 
     These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
     ``eq`` and ``isin``, all of them intersected; an open end of an integer column is moved to the next
@@ -278,7 +278,7 @@ def _of_text(end: Any, kind: Any) -> Any:
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Return whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
+    """Return whether it is an integer type of Polars without a name in pandera, such as 128 bits."""
     native = getattr(dtype, "type", None)
     kind = native if isinstance(native, type) else type(native)
     return kind.__module__.startswith("polars.") and bool(native.is_integer())  # type: ignore[union-attr]

@@ -175,7 +175,7 @@ def _alike(left: Any, right: Any) -> bool:
 
 
 def _by_place(parts: list[Any]) -> Any:
-    """A check of columns by their place: one of them has no label."""
+    """Return a check of columns by their place, for a column without a label."""
     import pandera.pandas as pa
 
     def same_columns(frame: pd.DataFrame) -> bool:
@@ -202,7 +202,7 @@ def _of_column(bounds: Any, position: int) -> Any:
 
 
 def _within(bounds: Any) -> Iterator[Any]:
-    """The checks of the bounds of a column: none, those of pandera, or one of number by number."""
+    """Yield the checks of the bounds of a column: none, pandera's own, or one number by number."""
     import pandera.pandas as pa
 
     if bounds is None:

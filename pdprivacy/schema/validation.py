@@ -319,7 +319,7 @@ def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:
 
 
 def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
-    """Refuse coercions in which one record decides what becomes of others.
+    """Refuse coercions in which one record decides how others are converted.
 
     pandas guesses the format of dates from the first of them, and writes whole numbers as text with
     a decimal point where any of them is null. Numbers made of times count in the unit of the column, which

@@ -131,7 +131,7 @@ def _barred(
 
 
 def _release(view: View) -> Blocks:
-    """The numbers with their errors, and what they cost; of a changed release no number."""
+    """Return the numbers with their errors and cost; no number of a changed release."""
     yield _note(printable(view.title))
     if view.facts.seeded is not False:
         yield _warning(SEEDED)
@@ -484,7 +484,7 @@ KINDS: tuple[type, ...] = (pd.DataFrame, pd.Series)
 
 
 class Formatter:
-    """The HTML of a frame that carries a mark; that of ``before`` for every other frame."""
+    """Formats frames that carry a mark as HTML; leaves every other frame to ``before``."""
 
     def __init__(self, before: Callable[[Any], Any] | None) -> None:
         self.before = before
