@@ -457,7 +457,8 @@ def _ranked(
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
     chosen = _columns(groups, columns, statistic)
-    return ranked(groups._protected, statistic, chosen, q, epsilon, split, options, groups.keys)
+    words = {**options, "split": split}
+    return ranked(groups._protected, statistic, chosen, q, epsilon, words, groups.keys)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {

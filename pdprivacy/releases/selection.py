@@ -250,7 +250,8 @@ def quantile(
     """
     refuse_numbers(protected, columns)
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
-    return ranked(protected, "quantile", chosen, q, epsilon, split, options, weighing=weighing)
+    words = {**options, "split": split, "weights": weighing}
+    return ranked(protected, "quantile", chosen, q, epsilon, words)
 
 
 def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
@@ -285,12 +286,14 @@ def ranked(
     chosen: Sequence[Column],
     q: Any,
     epsilon: Rational,
-    split: Split,
-    options: QuantileOptions,
+    options: dict[str, Any],
     keys: tuple[Column, ...] = (),
-    weighing: Column | None = None,
 ) -> Release[Any]:
-    """The release of numbers by their rank: of each column, per group or by weights where these are given."""
+    """The release of numbers by their rank: of each column, per group or by weights where these are given.
+
+    ``options``: the keywords of the method, `QuantileOptions` and ``split``, and the column of ``weights``.
+    """
+    weighing: Column | None = options.get("weights")
     shares, named, several = _shares_asked(q)
     if weighing is not None and not all(0 < share < 1 for share in shares):
         raise ParameterError(
@@ -306,7 +309,7 @@ def ranked(
             keys,
             None if weighing is None else weight_of(weighing, statistic, bits=quantile_bits(share)),
         )
-        for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
+        for column, weight in zip(chosen, weights_of(chosen, options["split"]), strict=True)
         for share in shares
     ]
     names = name_index(chosen)
@@ -322,7 +325,7 @@ def ranked(
             return pd.DataFrame(table, index=index, columns=names)
         return pd.Series(table[0], index=names, name=named[0] if statistic == "quantile" else None)
 
-    return selected(protected, statistic, chosen, choices, epsilon, {**options, "weights": weighing}, make)
+    return selected(protected, statistic, chosen, choices, epsilon, options, make)
 
 
 @of_numbers
@@ -346,7 +349,7 @@ def median(
     40
     """
     chosen = columns_of(protected, columns, "median")
-    return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, split, options)
+    return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, {**options, "split": split})
 
 
 @of_numbers
@@ -386,7 +389,7 @@ def min(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
-    return ranked(protected, "min", chosen, 0, epsilon, split, options)
+    return ranked(protected, "min", chosen, 0, epsilon, {**options, "split": split})
 
 
 @of_numbers
@@ -409,7 +412,7 @@ def max(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "max")
-    return ranked(protected, "max", chosen, 1, epsilon, split, options)
+    return ranked(protected, "max", chosen, 1, epsilon, {**options, "split": split})
 
 
 def selected(
