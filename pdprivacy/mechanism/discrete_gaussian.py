@@ -40,7 +40,7 @@ LEAST_SIGMA, MOST_SIGMA = 1e-3, 2.0**20
 
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> float:
-    """The smallest delta of one integer query under discrete Gaussian noise, by exact summation.
+    """Return the least delta of one integer query under discrete Gaussian noise, by exact summation.
 
     Source: Canonne, Kamath, Steinke (2020), Theorem 7.
 

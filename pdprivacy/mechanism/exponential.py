@@ -118,7 +118,7 @@ class ExponentialMechanism(_Decaying):
     Parameters
     ----------
     epsilon : privacy loss, positive.
-    sensitivity : the most that a score moves between neighbours, positive.
+    sensitivity : the largest difference of a score between neighbours, positive.
     monotone : whether all scores move the same way between neighbours.
 
     Raises
@@ -162,7 +162,7 @@ class ExponentialMechanism(_Decaying):
 
 @dataclass(frozen=True, init=False)
 class PermuteAndFlip(_Decaying):
-    """Permute-and-flip: in random order, the first candidate whose coin of exp((u_i - max u) / scale) shows.
+    """Permute-and-flip: the first candidate, in random order, whose coin exp((u_i - max u) / scale) shows.
 
     The same as report noisy max with one-sided exponential noise of that scale (Ding et al. 2021), and
     never worse than the exponential mechanism, whose scale it has: 2 sensitivity / epsilon, for monotone
@@ -215,7 +215,7 @@ class PermuteAndFlip(_Decaying):
 
 @dataclass(frozen=True, init=False)
 class NoisyMax(_Selection):
-    """Report noisy max with discrete Laplace noise: the largest noisy score, the first one if several are.
+    """Report noisy max with discrete Laplace noise: the first candidate with the largest noisy score.
 
     The scale of the noise is 2 sensitivity / epsilon, for monotone scores sensitivity / epsilon.
     Epsilon-differentially private: with the noise of all others fixed, candidate i wins if its own is at
@@ -229,7 +229,7 @@ class NoisyMax(_Selection):
     Parameters
     ----------
     epsilon : privacy loss, positive.
-    sensitivity : the most that a score moves between neighbours, a positive whole number.
+    sensitivity : the largest difference of a score between neighbours, a positive whole number.
     monotone : whether all scores move the same way between neighbours.
 
     Raises

@@ -40,7 +40,7 @@ LEAST_MULTIPLIER = 1e-150
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """The smallest delta of Gaussian noise of standard deviation ``multiplier`` times the l2 sensitivity.
+    """Return the least delta of Gaussian noise of standard deviation ``multiplier`` times l2 sensitivity.
 
     Source: Balle, Wang (2018), "Improving the Gaussian mechanism for differential privacy",
     Theorem 8, written with scaled complementary error functions so that neither a large epsilon
@@ -64,7 +64,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
 
 @remembered
 def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
-    """Standard deviation of Gaussian noise per unit of l2 sensitivity, on the safe side.
+    """Return the standard deviation of Gaussian noise per unit of l2 sensitivity, rounded up.
 
     ``"analytic"``: the smallest one (Balle, Wang 2018, Algorithm 1). ``"classic"``:
     ``sqrt(2 ln(1.25/delta)) / epsilon`` (Dwork, Roth 2014, Theorem A.1), epsilon below 1 only.

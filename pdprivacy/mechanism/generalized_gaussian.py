@@ -50,7 +50,7 @@ def generalized_gaussian_scale(
     l0_sensitivity: int = 1,
     truncated: bool = False,
 ) -> Fraction:
-    """The scale b of generalized Gaussian noise of order p, on the safe side.
+    """Return the scale b of generalized Gaussian noise of order p, rounded up.
 
     The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with |e|.
     Let k be the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p. With probability
@@ -127,20 +127,20 @@ class GeneralizedGaussian(Continuous):
     ----------
     epsilon : privacy loss, positive.
     delta : slack, in [0, 1); positive unless p is 1.
-    sensitivity : by how much the ``l0_sensitivity`` numbers of neighbours differ in all (l1), positive.
+    sensitivity : the l1 sensitivity, positive: ``l0_sensitivity`` numbers differ by so much in all.
     p : the order, from 1 (Laplace) over 2 (Gaussian, calibrated as ``"pdp"``) to 100 (nearly uniform).
     grid : a power of two of which all values are multiples and ``sensitivity`` is a whole number, at
         most 2**-20 of the scale. By default about 2**-21 of scale and sensitivity; values are then
         rounded to it, and the sensitivity grows by a step for each moved number.
     bounds, bounding : as for `Laplace`; truncated noise is calibrated for its bounds.
-    l0_sensitivity : in how many numbers of the vector two neighbours may differ. Needed for more than one
-        value, unless p is 1 and nothing is truncated.
+    l0_sensitivity : the number of entries of the vector in which two neighbours may differ. Needed for more
+        than one value, unless p is 1 and nothing is truncated.
 
     Attributes
     ----------
     steps : the scale in grid steps.
     scale : the scale b, in the unit of the values; ``std`` is the standard deviation.
-    loss : what one sample costs; `Pure` where delta is zero.
+    loss : the privacy loss of one sample; `Pure` where delta is zero.
 
     Raises
     ------

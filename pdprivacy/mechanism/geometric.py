@@ -30,7 +30,7 @@ __all__ = ["Geometric", "truncated_geometric_scale"]
 def truncated_geometric_scale(
     epsilon: Fraction, sensitivity: int, width: int | None = None, l0_sensitivity: int = 1
 ) -> Fraction:
-    """The scale b at which geometric noise truncated to a range of ``width`` loses ``epsilon``.
+    """Return the scale b at which geometric noise truncated to a range of ``width`` loses ``epsilon``.
 
     See the notes of `Geometric`. Beyond the middle of the range the continuous bound is used
     (`truncated_laplace_scale`), which is larger.

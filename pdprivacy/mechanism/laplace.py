@@ -35,7 +35,7 @@ __all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
 def truncated_laplace_loss(
     scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
 ) -> Fraction:
-    """Privacy loss of truncated Laplace noise of a given scale, rounded up.
+    """Return the privacy loss of truncated Laplace noise of a given scale, rounded up.
 
     ``sensitivity / scale + k * ln(C(lower + d) / C(lower))``, k the l0 sensitivity, d = sensitivity / k; see
     the notes of `Laplace`. ``width``: the range within the bounds, None for an open side.
@@ -60,9 +60,9 @@ WIDEST = Fraction(2**1000)  # a range that no noise gets across
 def truncated_laplace_scale(
     epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
 ) -> Fraction:
-    """The scale at which truncated Laplace noise loses ``epsilon``, on the safe side.
+    """Return the scale at which truncated Laplace noise loses ``epsilon``, rounded up.
 
-    Solves `truncated_laplace_loss` = epsilon; with an open side (``width`` None) this is
+    It solves `truncated_laplace_loss` = epsilon; with an open side (``width`` None) this is
     ``sensitivity / (k * ln((1 + exp(epsilon / k)) / 2))``. ``sensitivity`` and ``width`` are in one unit,
     which is that of the result.
 
@@ -99,13 +99,13 @@ class Laplace(Continuous):
         move two neighbouring vectors a step per coordinate further apart: the scale grows by
         2**-20 of itself for that, which is enough for 1024 values, or any number of which ``l0_sensitivity``
         says that 1024 move. (Truncated noise grows by a step for each of the moved numbers instead.)
-    bounds : lower and upper bound of what is released, either may be infinite.
+    bounds : lower and upper bound of the released numbers; either may be infinite.
     bounding : how the bounds are kept. "clamp" clamps the noisy values: post-processing, the plain
         scale. "truncated" renormalises the law within the bounds; since that depends on the
         value, the scale is larger (`truncated_laplace_scale`): 1.61 times at epsilon 1.
     calibration : None, or "published" for truncated noise of the plain scale, as in Liu (2019),
         Definition 2a. It loses more than ``epsilon``; ``loss`` states how much.
-    l0_sensitivity : in how many numbers of the vector two neighbours may differ, by ``sensitivity`` in all.
+    l0_sensitivity : the number of entries in which two neighbours may differ, by ``sensitivity`` in all.
         Truncated noise needs it for more than one value: 1 for cells that share no record.
 
     Attributes

@@ -40,7 +40,7 @@ class Staircase(Continuous):
     Parameters
     ----------
     epsilon : privacy loss, positive.
-    sensitivity : by how much the number of two neighbours differs, positive, in its unit.
+    sensitivity : the largest difference of the number between neighbours, positive, in its unit.
     grid : a power of two of which all values are multiples and ``sensitivity`` is a whole number,
         at most 2**-20 of the break ``gamma * sensitivity``. By default 2**-20 of that; the value is then
         rounded to it, and the sensitivity grows by a step.
@@ -48,7 +48,7 @@ class Staircase(Continuous):
         least expected absolute error, ``1 / (1 + exp(epsilon / 2))``, but at least 2**-26.
     bounds, bounding : as for `Laplace`; "clamp" alone is offered, because the loss of truncated staircase
         noise is not known.
-    l0_sensitivity : 1 for several values of which neighbours differ in one only. No other number is taken: a
+    l0_sensitivity : 1 for several values of which neighbours differ in one only. Other numbers are refused: a
         shift that is spread over several numbers can cost epsilon in each.
 
     Attributes

@@ -46,7 +46,7 @@ LONGEST = 700
 
 
 def databases(universe: Iterable[Hashable], size: int) -> Iterator[Database]:
-    """All databases of at most ``size`` records of the universe, each in one order; records may repeat.
+    """Return all databases of at most ``size`` records, each in one order; records may repeat.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def databases(universe: Iterable[Hashable], size: int) -> Iterator[Database]:
 def neighbor_pairs(
     universe: Iterable[Hashable], size: int, neighbors: Neighbors = "add_remove"
 ) -> Iterator[tuple[Database, Database]]:
-    """Every pair of neighbours of at most ``size`` records; they differ in the last record.
+    """Return all pairs of neighbours of at most ``size`` records; they differ in the last record.
 
     ``add_remove``: the second has one record more. ``replace_one``: the last records are different, and each
     pair comes once.
@@ -88,7 +88,7 @@ def neighbor_pairs(
 
 
 def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
-    """The suppression that keeps each record by a coin of its own; ``keep`` gives their probabilities.
+    """Return the suppression that keeps each record by a coin of its own, with the probabilities of ``keep``.
 
     Poisson sampling gives the same probability to all; an outlier score gives each its own, which depends on
     the database.
@@ -120,7 +120,7 @@ def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
 
 
 def without_replacement(count: int) -> Suppression:
-    """The sampling of ``count`` records, all sets of them alike; of all records where there are fewer.
+    """Return the sampling of ``count`` records, or of all where there are fewer; all sets are alike.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def without_replacement(count: int) -> Suppression:
 
 
 def output_law(database: Database, suppression: Suppression, mechanism: Mechanism) -> dict[Hashable, float]:
-    """The probability of each output of a mechanism that is run on what a suppression keeps.
+    """Return the probability of each output of a mechanism that is run on the records that are kept.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def output_law(database: Database, suppression: Suppression, mechanism: Mechanis
 
 
 def hockey_stick(left: Outputs, right: Outputs, epsilon: float) -> float:
-    """The sum over outputs of what ``left`` has above ``e^epsilon`` times ``right``: the delta it needs.
+    """Return the delta of two laws: the sum over outputs of ``left`` above ``e^epsilon`` times ``right``.
 
     Source: Balle, Barthe, Gaboardi (2018), Theorem 1. Raises ParameterError where epsilon is not in
     [0, 700].
@@ -177,7 +177,7 @@ def hockey_stick(left: Outputs, right: Outputs, epsilon: float) -> float:
 
 
 def least_epsilon(left: Outputs, right: Outputs, delta: float = 0.0) -> float:
-    """The least epsilon, not below 0, at which `hockey_stick` is at most ``delta``; may be infinite.
+    """Return the least epsilon, not below 0, at which `hockey_stick` is at most ``delta``; may be infinite.
 
     Exactly, from the sorted ratios of the two laws. Raises ParameterError where delta is not in [0, 1).
 
@@ -204,7 +204,7 @@ def exact_epsilon(
     delta: float = 0.0,
     neighbors: Neighbors = "add_remove",
 ) -> float:
-    """The least epsilon of the whole at ``delta``, over all neighbours of at most ``size`` records.
+    """Return the least epsilon of the whole at ``delta``, over all neighbours of at most ``size`` records.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def exact_delta(
     epsilon: float,
     neighbors: Neighbors = "add_remove",
 ) -> float:
-    """The least delta of the whole at ``epsilon``, over all neighbours of at most ``size`` records.
+    """Return the least delta of the whole at ``epsilon``, over all neighbours of at most ``size`` records.
 
     Raises
     ------
