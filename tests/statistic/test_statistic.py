@@ -31,13 +31,10 @@ from pdprivacy.statistic import (
     Covariance,
     Direct,
     GroupedMoments,
-    Means,
     Part,
-    PooledCovariance,
     Rows,
     Scope,
     Sums,
-    Variances,
     indicator,
     quantity,
 )
@@ -538,23 +535,24 @@ class Drawn:
             CellCounts(keys, scope, "crosstab"),
             CellCounts((x,), scope, "histogram", edges if edges[0] < edges[1] < edges[2] else (-1.0, 6.0)),
             Sums(sums, halves, scope),
-            Means(means, halves, scope),
-            Means((share,), (Fraction(1),), scope),
-            Variances(products, halves, scope),
             Covariance(products, scope),
             *(
-                GroupedMoments(((kind,), (kind,)), means, halves, keys, scope)
+                GroupedMoments(((kind,), (kind,)), means, halves, scope, groups)
                 for kind in ("count", "sum", "mean")
-            ),
-            GroupedMoments((("sum",), ("sum",)), sums, halves, (self.flag,), scope),
-            GroupedMoments((("var",), ("std",)), products, halves, keys, scope),
-            GroupedMoments((("mean",),), (share,), (Fraction(1),), (self.flag,), scope),
-            *(
-                GroupedMoments((("sum", "std"), ("sum", "count")), products, halves, groups, scope)
                 for groups in (keys, ())
             ),
-            PooledCovariance(products, keys, scope, matrix=False),
-            PooledCovariance(products, keys, scope, matrix=True),
+            GroupedMoments((("sum",), ("sum",)), sums, halves, scope, (self.flag,)),
+            *(
+                GroupedMoments(kinds, products, halves, scope, groups)
+                for kinds in ((("var",), ("std",)), (("sum", "std"), ("sum", "count")))
+                for groups in (keys, ())
+            ),
+            *(
+                GroupedMoments((("mean",),), (share,), (Fraction(1),), scope, groups)
+                for groups in ((self.flag,), ())
+            ),
+            Covariance(products, scope, keys, matrix=False),
+            Covariance(products, scope, keys),
         ]
         complete = not (scope.filtered or scope.rows is None or x.nullable or y.nullable)
         if complete and (rows := scope.rows) >= 3:
