@@ -217,7 +217,6 @@ LOOKS_AT_CELLS = {
 
 
 def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
-    """By the gate, and by a plan, which collects for all of its releases at once."""
     readers = {
         dotted(path)
         for path in FILES
@@ -225,21 +224,21 @@ def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
         if isinstance(node, ast.Attribute) and node.attr == "engine"
         if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
     }
-    assert readers == {"pdprivacy.release.execute", "pdprivacy.releases.batches"} | LOOKS_AT_CELLS
+    assert readers == {"pdprivacy.release.execute"} | LOOKS_AT_CELLS
 
 
 def test_the_gate_charges_before_it_reads():
-    """In the order of the lines of `execute`, and of a plan of several releases."""
-    for name, function in (("release/execute.py", "execute"), ("releases/batches.py", "release")):
+    """In the order of the lines of `execute` and of `execute_together`."""
+    for function in ("execute", "execute_together"):
         (body,) = (
             node
-            for node in nodes_of(PACKAGE / name)
+            for node in nodes_of(PACKAGE / "release/execute.py")
             if isinstance(node, ast.FunctionDef) and node.name == function
         )
         calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}
         reads = [line for called, line in calls.items() if called.endswith(("measured", ".collect"))]
-        assert reads, name
-        assert calls["charge"] < min(reads), name
+        assert reads, function
+        assert calls["charge"] < min(reads), function
 
 
 def test_nothing_outside_asks_which_mechanism_noise_is_from():

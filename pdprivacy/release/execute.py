@@ -7,7 +7,7 @@ the noise.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
@@ -23,7 +23,7 @@ from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Read
 
-__all__ = ["charge", "execute", "executed", "measured", "telling_charges"]
+__all__ = ["charge", "execute", "execute_together", "executed", "measured", "telling_charges"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,6 +53,36 @@ def execute(release: Release[R], asked: Asked | None = None) -> R:
         released, risk = measured(release, price, entry, source, release_id=call.release_id)
         facts.budget.answered(entry.number, risk)
     return released
+
+
+def execute_together(
+    facts: Protected,
+    priced: Sequence[tuple[Release[Any], Price]],
+    cost: Pure | Approx,
+    label: str,
+    release_id: str | None,
+) -> list[Any]:
+    """Charge releases of one frame as one, read them at once, draw, and return the published objects.
+
+    ``priced``: each release with its price. ``cost``: of all together.
+
+    Raises as `execute`.
+    """
+    title = ", ".join(dict.fromkeys(price.title for _, price in priced))
+    events = [pair for _, price in priced for pair in price.events]
+    with telling_charges():
+        sources = [noise.source(release.call.rng) for release, _ in priced]
+        _, entry = charge(facts, cost, lambda cost: Price(cost, title, events), label, release_id)
+        answers = facts.engine.collect(
+            read for release, _ in priced if release.facts.derived is None for read in release.task.reads
+        )
+        made = [
+            measured(release, price, entry, source, answers, release_id)
+            for (release, price), source in zip(priced, sources, strict=True)
+        ]
+        risks = [risk for _, risk in made if risk is not None]
+        facts.budget.answered(entry.number, max(risks, default=None))
+    return [released for released, _ in made]
 
 
 @contextmanager

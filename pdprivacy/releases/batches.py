@@ -27,7 +27,7 @@ from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 from pdprivacy.protection import Protected, declared
-from pdprivacy.release.execute import charge, measured, telling_charges
+from pdprivacy.release.execute import execute_together
 from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Price, Release
 from pdprivacy.releases import clustering
@@ -114,7 +114,6 @@ class ReleasePlan:
             for (label, cost), run in groupby(pairs)
         ]
 
-    @telling_charges()
     def release(self, release_id: str | None = None) -> list[Released]:
         """Charge all releases as one, and make them, in the order of the plan.
 
@@ -123,29 +122,10 @@ class ReleasePlan:
         Raises what the releases raise: BudgetExceeded, where nothing is charged; what fails later stays
         charged.
         """
-        title = ", ".join(dict.fromkeys(price.title for _, price in self._releases))
-        taken_place = [pair for _, price in self._releases for pair in price.events]
         labels = groupby(release.label for release, _ in self._releases)
         runs = [(label, sum(1 for _ in run)) for label, run in labels]
         label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
-        sources = [noise.source(release.call.rng) for release, _ in self._releases]
-        _, entry = charge(
-            self._facts, self.cost, lambda cost: Price(cost, title, taken_place), label, release_id
-        )
-        answers = self._facts.engine.collect(
-            read
-            for release, _ in self._releases
-            if release.facts.derived is None
-            for read in release.task.reads
-        )
-        made = [
-            measured(release, price, entry, source, answers, release_id)
-            for (release, price), source in zip(self._releases, sources, strict=True)
-        ]
-        self._facts.budget.answered(
-            entry.number, max((risk for _, risk in made if risk is not None), default=None)
-        )
-        return [released for released, _ in made]
+        return execute_together(self._facts, self._releases, self.cost, label, release_id)
 
 
 def plan_releases(

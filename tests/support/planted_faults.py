@@ -659,9 +659,9 @@ FAULTS = (
     ),
     PlantedFault(
         "releases of a plan made at the price of the first",
-        "releases/batches.py",
+        "release/execute.py",
         "            measured(release, price, entry, source, answers, release_id)",
-        "            measured(release, self._releases[0][1], entry, source, answers, release_id)",
+        "            measured(release, priced[0][1], entry, source, answers, release_id)",
         ("tests/releases/test_spending.py::test_a_plan_makes_its_releases_in_their_order",),
     ),
     PlantedFault(
