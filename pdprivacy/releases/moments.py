@@ -87,9 +87,9 @@ def sum(  # noqa: A001
     shares, scope = weights_of(chosen, split), protected.scope
     if weight is None:
         # centred, a sum is exact to the range of its terms; the centres of a public number are added after
-        public = [scope.public(column) is not None for column in chosen]
-        columns_centered = zip(chosen, public, strict=True)
-        quantities = tuple(quantity(column, "sum", centered=known) for column, known in columns_centered)
+        quantities = tuple(
+            quantity(column, "sum", centered=scope.public(column) is not None) for column in chosen
+        )
         statistic: Statistic = Sums(quantities, shares, scope)
     else:
         quantities = tuple(quantity(column, "sum", centered=False, products=True) for column in chosen)

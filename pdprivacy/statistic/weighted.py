@@ -101,11 +101,8 @@ class Weighted:
     @cached_property
     def layout(self) -> Layout:
         """The parts, with sums of weights in the place of counts."""
-        kinds, nullable = (
-            ((self.kind,),) * len(self.shares),
-            tuple(q.column.nullable for q in self.quantities),
-        )
-        return Layout.of(kinds, nullable, self.shares)
+        kinds = ((self.kind,),) * len(self.quantities)
+        return Layout.of(kinds, tuple(q.column.nullable for q in self.quantities), self.shares)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -149,7 +146,6 @@ class Weighted:
         ]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        places, columns = self.layout.places, range(len(self.quantities))
         if self.kind == "sum":
             deviations = np.array([part.std for part in noisy])
             values = np.column_stack([part.values for part in noisy])
@@ -160,23 +156,17 @@ class Weighted:
                 return replace(answer, uncounted=self._uncounted(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
         known, private, ratio = self._ratio_roundings()
-        totals = [noisy[places[column, "count"]] for column in columns]
-        sums = [noisy[places[column, "sum"]] for column in columns]
-        means = [
-            replace(mean_of(q, total, part, least=self.weight.upper, rounding=off), rounding=moved)
-            for q, total, part, off, moved in zip(self.quantities, totals, sums, ratio, known, strict=True)
-        ]
-        answer = side_by_side(means, per_group=bool(self.keys))
-        effective = np.column_stack(
-            [
-                self._effective(total.values, q.column.nullable)
-                for q, total in zip(self.quantities, totals, strict=True)
-            ]
-        )
+        means, effective = [], []
+        for column, q in enumerate(self.quantities):
+            total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
+            mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
+            means.append(replace(mean, rounding=known[column]))
+            effective.append(self._effective(total.values, q.column.nullable))
+        answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
             answer,
             uncounted=self._uncounted(private, answer.values),
-            effective_rows=effective if self.keys else effective[0],
+            effective_rows=records if self.keys else records[0],
         )
 
     def _moved(self, q: Quantity) -> float:
