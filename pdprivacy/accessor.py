@@ -1,6 +1,6 @@
 """Accessors: ``df.dp`` on every DataFrame and Series, and on protected frames of any engine.
 
-An accessor keeps no state, because pandas may make a new one at every ``df.dp``: a protected frame keeps its
+An accessor keeps no state, because every ``df.dp`` makes a new one: a protected frame keeps its
 own records, declaration and budget. The methods are the functions of `pdprivacy.releases` and the row steps
 of a protected frame. Type checkers read their signatures in ``signatures.pyi``, which is generated from them.
 """
@@ -133,9 +133,7 @@ class _Result(_Accessor):
 
     def __dir__(self) -> Iterable[str]:
         """The names that apply to this frame, and no other public ones."""
-        from pdprivacy.show.view import recognized
-
-        kind, names = recognized(self._frame).what, set(super().__dir__())
+        kind, names = metadata.recognized(self._frame).what, set(super().__dir__())
         offered = {"release": _public(_Result), "plan": ["plot"], "confidential": ["plot"]}.get(kind, [])
         raw = {"check", "protect"} & names if kind == "other" else set()
         return sorted({name for name in names if name.startswith("_")} | {*offered} | raw)
@@ -149,7 +147,7 @@ class _Result(_Accessor):
 
     @property
     def metadata(self) -> Metadata:
-        """The typed view of ``attrs["dp"]``; MetadataError where there is none."""
+        """The metadata of the release, ``attrs["dp"]``. Raises MetadataError for a frame without it."""
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
@@ -165,9 +163,9 @@ class _Result(_Accessor):
         return metadata.verify(self._frame)
 
     def interval(self) -> Any:
-        """Each released number with its standard error and 95 % interval.
+        """Return each released number with its standard error and 95 % confidence interval.
 
-        They are of the noise alone; of a regression, of the sample and the noise.
+        Both account for the noise alone; those of a regression account for the sample and the noise.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -179,10 +177,10 @@ class _Result(_Accessor):
         return metadata.interval(self._frame)
 
     def schema(self) -> DataFrameSchema | SeriesSchema:
-        """A pandera schema that the release meets: its labels in order, dtypes, and bounds where it has some.
+        """Return a pandera schema that the release meets: its labels in order, its dtypes, and any bounds.
 
-        For whoever takes the release on: a changed label or dtype, or a number out of bounds, fails it.
-        Raises MetadataError for a frame that is no release, or was changed.
+        Whoever receives the release can validate it: a changed label or dtype, or a number out of bounds,
+        fails. Raises MetadataError for a frame that is not a release, or was changed.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -199,8 +197,8 @@ class _Result(_Accessor):
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
 
-        ``path``: its end says the format (``.parquet``, ``.csv``, ``.csv.gz``, ``.json``), or ``format``. See
-        `pdprivacy.storage.save`.
+        ``path``: its suffix sets the format (``.parquet``, ``.csv``, ``.csv.gz``, ``.json``), unless
+        ``format`` does. See `pdprivacy.storage.save`.
 
         >>> import pandas as pd, pdprivacy, tempfile
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -216,11 +214,10 @@ class _Result(_Accessor):
         save(self._frame, path, format)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each released number: the number, its standard error and its interval.
+        """Return a row for each released number: the number, its standard error and its interval.
 
-        The errors are those of `interval`, of the noise alone; those that are not known, as of a quantile,
-        are NaN. The labels of a table's columns become further levels of the index. See
-        `pdprivacy.show.export.to_frame`.
+        The errors are those of `interval`; unknown ones, such as those of a quantile, are NaN. The column
+        labels of a table become further levels of the index. See `pdprivacy.show.export.to_frame`.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
@@ -233,7 +230,7 @@ class _Result(_Accessor):
         return export.to_frame(self._frame)
 
     def to_markdown(self, *, note: bool = True) -> str:
-        """The release as a table in Markdown, each number with its margin of error.
+        """Return the release as a Markdown table, each number with its margin of error.
 
         ``note``: whether a line below gives the title, the meaning of ±, and the cost. See
         `pdprivacy.show.export.markdown`.
@@ -251,7 +248,7 @@ class _Result(_Accessor):
         return export.markdown(self._frame, note=note)
 
     def to_latex(self, *, note: bool = True) -> str:
-        """The release as a ``tabular`` of LaTeX with booktabs, each number with its margin of error.
+        """Return the release as a LaTeX ``tabular`` with booktabs, each number with its margin of error.
 
         ``note``: as in `to_markdown`. See `pdprivacy.show.export.latex`.
 
@@ -276,11 +273,11 @@ class _Result(_Accessor):
         export.excel(self._frame, path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot a release with its noise, a `plan`, or a frame of the curator.
+        """Plot a release with its noise, a `plan`, or a confidential frame of the curator.
 
         ``ax``: where to draw, by default on a new figure. Needs matplotlib. See `pdprivacy.show.plots.draw`.
 
-        Raises MetadataError for any other frame and for a release that was changed, MissingExtraError
+        Raises MetadataError for any other frame or a release that was changed, and MissingExtraError
         without matplotlib.
         """
         from pdprivacy.show.plots import draw
@@ -312,7 +309,7 @@ class _OfFrame(_Accessor):
 
 
 def check(frame: Any, schema: Any) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+    """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
     As `pdprivacy.check`.
 
@@ -385,7 +382,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
     @property
     def budget(self) -> Budget:
-        """The budget: its charges, and what is left."""
+        """The budget, with its charges and what is left."""
         return self._protected().budget
 
     @property
@@ -395,21 +392,19 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
     @property
     def lineage(self) -> pd.DataFrame:
-        """The steps between the raw frame and this one, and how far each takes neighbours apart.
+        """The steps from the raw frame to this one, with the stability of each.
 
-        A DataFrame with a row per step: ``step``; ``stability``, the records of the result that one record
-        more, less or replaced can touch (of a unit, where several may be one's), NA for a secret part;
-        ``cost``, the loss of the whole by releases of total ``epsilon``.
+        A DataFrame with a row per step: ``step``; ``stability``, the number of records of the result that one
+        record more, less or replaced can change (or one unit, where a column names it), NA for a secret part;
+        ``cost``, what the whole frame pays for releases of a total of ``epsilon``.
         """
-        from pdprivacy.show.view import LINEAGE
-
         steps = protection.lineage(self._protected())
-        steps.attrs[KEY] = dict(LINEAGE)
+        steps.attrs[KEY] = dict(metadata.LINEAGE)
         return steps
 
     @property
     def plan(self) -> PlanDP:
-        """Errors of releases before they are made, as in ``plan.mean(...)``; see `PlanDP`."""
+        """Plans: the errors of releases before they are made, as in ``plan.mean(...)``; see `PlanDP`."""
         return PlanDP(self._protected().admitted("plan"))
 
 
@@ -417,22 +412,21 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 class PlanDP(PlanMethods):
     """Errors of planned releases, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
-    Each method has the arguments of the release of its name, and ``rows`` and ``at``, as in
+    Each method takes the arguments of the release of the same name, and ``rows`` and ``at``, as in
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
-    ``rows``: the number of records, where it is not public: a guess of yours. ``at``: the value that the
-    statistic is assumed to have (of a sum, the mean of its terms; of a table, the count of every cell; of a
-    description, the standard deviation; not of a regression); by default the middle of the bounds, the
-    variance of uniform values, unrelated columns, and even tables.
-    ``bounds`` and ``calibration="published"`` count where there is bounding, or
-    truncation. ``plan.groupby(...)`` has those of releases by group.
+    ``rows``: the number of records, which you guess where it is not public. ``at``: the assumed value of the
+    statistic (for a sum the mean of its terms, for a table the count of every cell, for a description the
+    standard deviation; not for a regression). By default it is the middle of the bounds, the variance of
+    uniform values, uncorrelated columns, and a table of equal counts. ``bounds`` apply to plans with
+    bounding, ``calibration="published"`` to those with truncation. ``plan.groupby(...)`` plans by group.
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both
     over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the 95 % margin of error. Where a
     number is made of several noisy ones, ``scale`` and the largest errors are not known, and bias and rmse
-    hold to first order; of sums and shares of bounded counts they are not known, either. A column without
-    any known number is left out. Among the cells of a table with equal errors there is one row, that of the
-    first of them; ``cells`` is their number.
+    hold to first order; for sums and shares of bounded counts they are not known, either. A column without
+    any known number is left out. Cells of a table with equal errors share one row, labelled by the first of
+    them; ``cells`` is their number.
 
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
@@ -534,14 +528,14 @@ def _offered() -> list[str]:
 
 
 def missing(name: str) -> AttributeError:
-    """The error for a name that the package itself does not have, such as that of a release."""
+    """Return the error for an unknown name of the package, such as the name of a release."""
     if name.startswith("_"):
         return AttributeError(f"module 'pdprivacy' has no attribute {name!r}")
     return unknown("pdprivacy", name, _offered())
 
 
 def _of_groups(groups: Any) -> Any:
-    """Return the column "dp" of a frame that pandas grouped; NotProtectedError where there is none.
+    """Return the column "dp" of a grouped frame; raise NotProtectedError without such a column.
 
     pandas finds the groups in the data; declared ones are there whether anybody is in them or not.
     """
@@ -553,13 +547,24 @@ def _of_groups(groups: Any) -> Any:
     )
 
 
+class _Attribute:
+    """The attribute ``dp`` of a pandas class; on the class itself it is the class of the accessors.
+
+    It is assigned over the placeholder of the package, so that another thread finds one of the two at every
+    moment. The registration of pandas would first ask the placeholder for its value, which is not there yet.
+    """
+
+    def __init__(self, accessor: Callable[[Any], _Accessor]) -> None:
+        self._accessor = accessor
+
+    def __get__(self, thing: object, kind: type) -> Any:
+        return self._accessor if thing is None else self._accessor(thing)
+
+
 def _register() -> None:
     """Put ``dp`` on pandas' DataFrame and Series, and on protected frames."""
-    for kind in (pd.DataFrame, pd.Series):
-        if "dp" in vars(kind):
-            delattr(kind, "dp")  # the placeholder until the first use
-    pd.api.extensions.register_dataframe_accessor("dp")(DataFrameDP)
-    pd.api.extensions.register_series_accessor("dp")(SeriesDP)
+    pd.DataFrame.dp = _Attribute(DataFrameDP)  # type: ignore[attr-defined]
+    pd.Series.dp = _Attribute(SeriesDP)  # type: ignore[attr-defined]
     ProtectedFrame.dp = property(ProtectedDP)  # type: ignore[assignment, method-assign]
     # without Jedi, IPython calls no property, and completes by the annotations of the class
     ProtectedFrame.__annotations__["dp"] = ProtectedDP

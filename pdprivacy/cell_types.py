@@ -122,7 +122,7 @@ def label_types(column: Column) -> frozenset[str] | None:
 
 
 def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> None:
-    """Refuse columns of which the whole type is not what is declared; looks at no cell.
+    """Refuse columns whose type is not the declared one; looks at no cell.
 
     Parameters
     ----------

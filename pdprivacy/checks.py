@@ -47,7 +47,7 @@ NAMES: dict[Any, str] = {str: "string"}
 def whole(
     value: Any, name: str, least: int | None = None, most: int | None = None, hint: str | None = None
 ) -> int:
-    """A whole number within these limits; a truth value is none.
+    """Return a whole number within these limits; refuse truth values.
 
     >>> whole(3, "k", 1)
     3
@@ -69,7 +69,7 @@ def whole(
 def real(
     value: Any, name: str, least: float = -math.inf, most: float = math.inf, hint: str | None = None
 ) -> float:
-    """A finite number as a double, within these limits.
+    """Return a finite number as a double, within these limits.
 
     >>> real(1, "level", 0, 1)
     1.0
@@ -83,7 +83,7 @@ def real(
 
 
 def proportion(value: Any, name: str, hint: str | None = None) -> float:
-    """A number strictly between 0 and 1, as a double.
+    """Return a number strictly between 0 and 1, as a double.
 
     >>> proportion(0.95, "level")
     0.95
@@ -94,7 +94,7 @@ def proportion(value: Any, name: str, hint: str | None = None) -> float:
 
 
 def _real(value: Any) -> float:
-    """A number as a double; NaN for what is no number or beyond doubles."""
+    """Return a number as a double; NaN for anything else, and for a number beyond doubles."""
     try:
         number = isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
         return float(value) if number else math.nan
@@ -125,7 +125,7 @@ def finite(value: Any) -> bool:
 
 
 def flag(value: Any, name: str) -> bool:
-    """True or False.
+    """Return True or False; refuse anything else.
 
     >>> flag(True, "sort")
     True
@@ -147,7 +147,7 @@ def function(value: T, name: str) -> T:
 
 
 def instance(value: Any, of: type[T], name: str, hint: str | None = None) -> T:
-    """An object of a type.
+    """Return an object of a type; refuse any other.
 
     >>> instance({}, dict, "split")
     {}
@@ -170,7 +170,7 @@ def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
 
 
 def pair(value: Any, name: str, hint: str | None = None) -> tuple[Any, Any]:
-    """The two items of a pair, as a tuple or a list.
+    """Return the two items of a pair, which is a tuple or a list.
 
     >>> pair([0, 1], "bounds")
     (0, 1)
@@ -181,7 +181,7 @@ def pair(value: Any, name: str, hint: str | None = None) -> tuple[Any, Any]:
 
 
 def path(value: Any, name: str, hint: str | None = None) -> str:
-    """The path of a file as text: what the file system can hold, and no number of an open file.
+    """Return the path of a file as text; refuse the number of an open file, and text that no path can hold.
 
     Text of a type of its own may be a cell, so that it is refused.
 
@@ -200,7 +200,7 @@ def path(value: Any, name: str, hint: str | None = None) -> str:
 
 
 def reals(values: Any, name: str = "Values", wanted: str = "numbers that doubles hold") -> NDArray[Any]:
-    """Numbers as an array of numbers; no value is in any message.
+    """Return numbers as an array; no value is in any message.
 
     >>> reals([1, 2]).tolist()
     [1, 2]
@@ -217,14 +217,14 @@ def reals(values: Any, name: str = "Values", wanted: str = "numbers that doubles
 
 
 def _double(item: Any) -> float:
-    """A number among others; TypeError or OverflowError for one that no double holds."""
+    """Return one of several numbers as a double; TypeError or OverflowError where no double holds it."""
     if not isinstance(item, numbers.Real | Decimal | None) or (isinstance(item, int) and abs(item) > EXACT):
         raise TypeError
     return math.nan if item is None else float(item)
 
 
 def doubles(values: Any, name: str) -> NDArray[np.float64]:
-    """Numbers as an array of doubles; no value is in any message.
+    """Return numbers as an array of doubles; no value is in any message.
 
     >>> doubles(1, "'x'")
     array(1.)
@@ -234,14 +234,14 @@ def doubles(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def printable(text: str, argument: str = "text") -> str:
-    """The text with what cannot be printed, such as a new line, spelled out; ParameterError for no text."""
+    """Return the text with unprintable characters, such as a new line, spelled out; refuse other objects."""
     if type(text) is str and text.isprintable():
         return text
     return texts.printable(instance(text, str, argument), None)
 
 
 def check_name(name: Any, argument: str) -> str:
-    """A name that a person can tell from others.
+    """Return a name that a person can tell from others.
 
     Raises ParameterError for what is no text, empty, too long, not printable or padded.
     """
@@ -282,5 +282,5 @@ def has_hash(value: object) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A numpy number, truth value or string as the Python one; all else as it is."""
+    """Return a numpy number, truth value or string as the Python one, and everything else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value

@@ -95,7 +95,7 @@ class FaultyCells:
 
     @property
     def faulty(self) -> Mask:
-        """The cells that have any."""
+        """The cells that have any fault."""
         bad = self.outside | self.unseen | self.broken | self.mistyped
         return bad if self.column.nullable else bad | self.null
 
@@ -149,7 +149,7 @@ class Survey:
     columns: Mapping[Hashable, Tally]
 
     def __add__(self, other: Survey) -> Survey:
-        columns = {name: found + other.columns[name] for name, found in self.columns.items()}
+        columns = {name: tally + other.columns[name] for name, tally in self.columns.items()}
         return Survey(self.rows + other.rows, self.dropped + other.dropped, columns)
 
     def meet(self, domain: Domain, on_invalid: Fate) -> None:
@@ -171,20 +171,20 @@ class Survey:
     def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
         lines = []
         for column in domain.columns:
-            found = self.columns[column.name]
+            tally = self.columns[column.name]
             reasons = []
-            if found.mistyped:
+            if tally.mistyped:
                 reasons.append(f"cells of another type than declared ({declared_as(column)})")
             if on_invalid != "drop":
-                if found.broken:
+                if tally.broken:
                     reasons.append("numbers that are not whole")
-                if found.null and not column.nullable:
+                if tally.null and not column.nullable:
                     reasons.append("nulls, which are not declared (nullable=True would)")
-                if found.unseen:
+                if tally.unseen:
                     reasons.append("labels that are not declared")
-                if on_invalid == "raise" and found.outside > found.endless:
+                if on_invalid == "raise" and tally.outside > tally.endless:
                     reasons.append(f"values outside [{_end(column, 'lower')}, {_end(column, 'upper')}]")
-                if found.endless:
+                if tally.endless:
                     reasons.append("infinite values, and no bound to clip them to")
             if reasons:
                 lines.append(f"column {column.name!r} has {' and '.join(reasons)}")
@@ -194,12 +194,12 @@ class Survey:
         """Per declared column, for the curator: what was clipped, null, unseen, and dropped for it."""
         rows = [
             {
-                "clipped": found.outside if on_invalid == "clip" else 0,
-                "null": found.null,
-                "unseen": found.unseen,
-                "dropped": found.faulty if on_invalid == "drop" else 0,
+                "clipped": tally.outside if on_invalid == "clip" else 0,
+                "null": tally.null,
+                "unseen": tally.unseen,
+                "dropped": tally.faulty if on_invalid == "drop" else 0,
             }
-            for found in self.columns.values()
+            for tally in self.columns.values()
         ]
         index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
         return pd.DataFrame(rows, index=index, columns=["clipped", "null", "unseen", "dropped"])
@@ -208,8 +208,8 @@ class Survey:
         """The columns of which a declared bound is the data's own extreme, and not confirmed as public."""
         return tuple(
             name
-            for name, found in self.columns.items()
-            if found.least == domain[name].lower or found.most == domain[name].upper
+            for name, tally in self.columns.items()
+            if tally.least == domain[name].lower or tally.most == domain[name].upper
             if not domain[name].public_bounds
         )
 
@@ -237,7 +237,7 @@ class Conformed:
 
 
 def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> Conformed:
-    """``frame`` with every declared column within its declaration; the frame itself stays as it was.
+    """Return ``frame`` with every declared column within its declaration; the frame itself stays as it was.
 
     Raises
     ------
@@ -249,8 +249,8 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     check(frame.columns, domain, on_invalid)
     check_types(frame, domain)
     faults = faulty_cells(frame, domain)
-    found = _survey(len(frame), faults)
-    found.meet(domain, on_invalid)
+    summary = _survey(len(frame), faults)
+    summary.meet(domain, on_invalid)
     changed = {name: cells.renewed for name, cells in faults.items() if cells.renewed is not None}
     if on_invalid != "drop":
         for column in domain.columns:
@@ -263,27 +263,27 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     conformed = frame.assign() if not changed else frame.copy(deep=False)
     for name, values in changed.items():
         conformed[name] = values
-    if on_invalid == "drop" and found.dropped:
+    if on_invalid == "drop" and summary.dropped:
         conformed = conformed.loc[~_dropped(faults, len(frame))]
     for column in domain.columns:
         conformed = _whole_again(conformed, column)
-    dropped = found.dropped if on_invalid == "drop" else 0
-    return Conformed(conformed, found.quality(on_invalid), found.touching(domain), dropped)
+    dropped = summary.dropped if on_invalid == "drop" else 0
+    return Conformed(conformed, summary.quality(on_invalid), summary.touching(domain), dropped)
 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
-    """Refuse what can be told without the data: as `conform`, the columns of the frame included."""
+    """Refuse arguments and columns that `conform` refuses without looking at a cell."""
     if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
         raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     refuse_unstorable(domain)
     for name in domain:
-        found_labels = int((columns == name).sum()) if name in columns else 0
-        if found_labels != 1:
-            held = "appears more than once" if found_labels else "is declared but not in the frame"
+        count = int((columns == name).sum()) if name in columns else 0
+        if count != 1:
+            fault = "appears more than once" if count else "is declared but not in the frame"
             raise InvalidDataError(
-                f"Column {name!r} {held}.", "the frame needs exactly one column of that label."
+                f"Column {name!r} {fault}.", "the frame needs exactly one column of that label."
             )
 
 
@@ -292,13 +292,13 @@ def check_types(frame: pd.DataFrame, domain: Domain) -> None:
 
     Raises InvalidDataError.
     """
-    found = {name: dtype for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if name in domain}
-    refuse_other_types({name: pandas_type_name(dtype) for name, dtype in found.items()}, domain)
-    refuse_rounded({name for name, dtype in found.items() if is_float(dtype)}, domain)
-    held = {
-        name: getattr(getattr(dtype, "categories", None), "dtype", dtype) for name, dtype in found.items()
+    dtypes = {name: dtype for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if name in domain}
+    refuse_other_types({name: pandas_type_name(dtype) for name, dtype in dtypes.items()}, domain)
+    refuse_rounded({name for name, dtype in dtypes.items() if is_float(dtype)}, domain)
+    inner_dtypes = {
+        name: getattr(getattr(dtype, "categories", None), "dtype", dtype) for name, dtype in dtypes.items()
     }
-    _refuse_nanoseconds({name for name, dtype in held.items() if "[ns" in str(dtype)}, domain)
+    _refuse_nanoseconds({name for name, dtype in inner_dtypes.items() if "[ns" in str(dtype)}, domain)
 
 
 def _refuse_nanoseconds(names: Set[Hashable], domain: Domain) -> None:
@@ -326,19 +326,19 @@ def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
 
 
 def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
-    """The declared columns of a frame, or of a piece of one, with what is outside moved to the bound."""
+    """Return the declared columns of a frame, or of a piece of one, with values clipped to the bounds."""
     return {name: _clipped(cells) for name, cells in faulty_cells(frame, domain).items()}
 
 
 def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCells]:
     """The faults of each declared column of a frame, or of a piece of one, cell by cell."""
-    found = {}
+    faults = {}
     for column in domain.columns:
         renewed = _readable(frame[column.name])
         read = counted(frame[column.name] if renewed is None else renewed, column)
-        found[column.name] = _faults(read, column)
-        found[column.name].renewed = renewed
-    return found
+        faults[column.name] = _faults(read, column)
+        faults[column.name].renewed = renewed
+    return faults
 
 
 def _survey(rows: int, faults: Mapping[Hashable, FaultyCells]) -> Survey:
@@ -350,10 +350,10 @@ def _survey(rows: int, faults: Mapping[Hashable, FaultyCells]) -> Survey:
 
 def _dropped(faults: Mapping[Hashable, FaultyCells], rows: int) -> Mask:
     """The records with a fault that may not stay."""
-    found = np.zeros(rows, dtype=bool)
+    dropped = np.zeros(rows, dtype=bool)
     for cells in faults.values():
-        found |= cells.faulty
-    return found
+        dropped |= cells.faulty
+    return dropped
 
 
 def _readable(values: pd.Series[Any]) -> pd.Series[Any] | None:
@@ -391,42 +391,42 @@ def _isna(values: pd.Series[Any]) -> Mask:
 def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    found = FaultyCells(column, values, null, none, none, none, none, none)
+    cells = FaultyCells(column, values, null, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
             unknown = ~null & ~_among(values, column.categories)
-            found.mistyped = _of_other_types(values, column, unknown)
-            found.unseen = unknown & ~found.mistyped
-        return found
+            cells.mistyped = _of_other_types(values, column, unknown)
+            cells.unseen = unknown & ~cells.mistyped
+        return cells
     array, typed = _as_numbers(values, boolean=column.kind == "boolean")
-    found.mistyped = ~null & ~typed
+    cells.mistyped = ~null & ~typed
     good = ~null & typed
     if column.kind == "integer" and values.dtype.kind not in "iu":
         with np.errstate(invalid="ignore"):
-            found.broken = good & np.isfinite(array) & (array != np.rint(array))
-        good &= ~found.broken
+            cells.broken = good & np.isfinite(array) & (array != np.rint(array))
+        good &= ~cells.broken
     if column.categories is not None:
         if all(abs(label) <= 2**53 for label in column.categories):
-            known = np.isin(array, np.asarray(column.categories, dtype=np.float64))
+            declared = np.isin(array, np.asarray(column.categories, dtype=np.float64))
         else:  # doubles would not tell them apart
-            known = _among(values, column.categories)
-        found.unseen = good & ~known
+            declared = _among(values, column.categories)
+        cells.unseen = good & ~declared
     with np.errstate(invalid="ignore"):
         if column.lower is not None:
-            found.outside = found.outside | (good & (array < column.lower))
+            cells.outside = cells.outside | (good & (array < column.lower))
         if column.upper is not None:
-            found.outside = found.outside | (good & (array > column.upper))
+            cells.outside = cells.outside | (good & (array > column.upper))
     for bound, end in ((column.lower, -np.inf), (column.upper, np.inf)):
         if bound is None:
-            found.endless = found.endless | (good & (array == end))
-    found.outside = found.outside | found.endless
+            cells.endless = cells.endless | (good & (array == end))
+    cells.outside = cells.outside | cells.endless
     if column.categories is None and good.any() and column.lower is not None and column.upper is not None:
-        held = array[good]
-        found.least, found.most = float(held.min()), float(held.max())
-    found.outside = found.outside & ~found.unseen
-    found.endless = found.endless & ~found.unseen
-    found.numbers = array
-    return found
+        clean = array[good]
+        cells.least, cells.most = float(clean.min()), float(clean.max())
+    cells.outside = cells.outside & ~cells.unseen
+    cells.endless = cells.endless & ~cells.unseen
+    cells.numbers = array
+    return cells
 
 
 def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[NDArray[np.float64], Mask]:
@@ -454,8 +454,8 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     """Return a mask of the declared labels, compared by hash and equality, as the engine does."""
     places = places_of(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        held = np.array([*(place_of(label, places) for label in values.cat.categories), -1]) >= 0
-        return held[values.cat.codes.to_numpy()]
+        is_declared = np.array([*(place_of(label, places) for label in values.cat.categories), -1]) >= 0
+        return is_declared[values.cat.codes.to_numpy()]
     if values.dtype != object and str(values.dtype) not in _TEXT:
         values = pd.Series(np.asarray(values.array, dtype=object), dtype=object)
     # pandas looks up texts only: of other labels it infers one type from all of them or all cells
@@ -469,16 +469,16 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
 
 def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:
     """Return a mask of the unknown cells whose type no declared label has; all False for a typed column."""
-    found = np.zeros(len(values), dtype=bool)
+    mistyped = np.zeros(len(values), dtype=bool)
     suitable = label_types(column)
     if suitable is not None and pandas_type_name(values.dtype) is None:
         at = np.flatnonzero(unknown)
-        found[at] = [cell_type_name(cell) not in suitable for cell in values.iloc[at].tolist()]
-    return found
+        mistyped[at] = [cell_type_name(cell) not in suitable for cell in values.iloc[at].tolist()]
+    return mistyped
 
 
 def _clipped(cells: FaultyCells) -> pd.Series[Any]:
-    """The column with what is outside moved to the bound; the others stay as they are.
+    """Return the column with values outside moved to the nearest bound.
 
     A dtype that does not hold the bound exactly gives way to doubles.
     """
@@ -516,7 +516,7 @@ def _holds(dtype: Any, bound: Any) -> bool:
 
 
 def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
-    """An integer column that nulls had made floating, integer again once they are gone."""
+    """Make a column of integers, which nulls had made one of floats, integer again once they are gone."""
     values = frame[column.name]
     floating = column.kind == "integer" and column.timeline is None and values.dtype == np.float64
     if floating and bool((np.abs(values.to_numpy()) < 2.0**63).all()):

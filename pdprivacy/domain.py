@@ -50,7 +50,7 @@ _DTYPES: dict[str, str] = {"float": "float", "integer": "int", "boolean": "bool"
 def declaration_hint(
     name: Hashable, kind: Kind | None, what: Literal["bounds", "labels", "declared"] = "declared"
 ) -> str:
-    """The line of a pandera schema that would declare what is missing.
+    """Return the line of a pandera schema that declares what is missing.
 
     ``what`` is ``"bounds"``, ``"labels"`` (cells of a table) or ``"declared"`` (just the opt-in).
 
@@ -70,7 +70,7 @@ def declaration_hint(
 
 
 def _is_list(value: Any) -> bool:
-    """Return whether it is many values: an array of no dimension is one."""
+    """Return whether it is a list of values; an array without a dimension is a single value."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return hasattr(value, "__iter__") and not isinstance(value, str)
@@ -206,7 +206,7 @@ class Column(_Kept):
         return self.kind if self.timeline is None else "date"
 
     def end_text(self, end: float | int) -> str:
-        """A bound as a person writes it."""
+        """Return a bound as a person writes it."""
         return number_text(end) if self.timeline is None else self.timeline.text(end)
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
@@ -300,7 +300,7 @@ class Column(_Kept):
             )
 
     def bounds(self, method: str) -> tuple[float, float]:
-        """The declared lower and upper bound, for ``method``.
+        """Return the declared lower and upper bound, for ``method``.
 
         Raises
         ------
@@ -333,7 +333,7 @@ class Column(_Kept):
         raise DeclarationError(f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint)
 
     def labels(self, method: str) -> tuple[Any, ...]:
-        """The declared cells in order, without the null cell, for ``method``.
+        """Return the declared cells in order, without the null cell, for ``method``.
 
         Bins give half-open intervals, the last one closed, as `numpy.histogram` has them; else the
         categories; else every integer between the bounds, if there are at most 1000.
@@ -389,7 +389,7 @@ class Column(_Kept):
         return f"has {count} integers between its bounds (at most {MAX_INTEGER_CELLS})"
 
     def cells(self, method: str) -> int:
-        """The number of declared cells, the null cell included where nulls are declared.
+        """Return the number of declared cells, with the null cell where nulls are declared.
 
         Raises
         ------
@@ -421,7 +421,7 @@ class Column(_Kept):
 
 
 def values_text(column: Column) -> str:
-    """The declared labels, or else the declared bounds, as a person writes them; empty where there are none.
+    """Return the declared labels, or else the declared bounds, as text; empty without either.
 
     >>> values_text(Column("age", "integer", lower=0, upper=120)), values_text(Column("sick", "boolean"))
     ('0 to 120', 'False, True')
@@ -437,7 +437,7 @@ def values_text(column: Column) -> str:
 
 
 def undeclared(domain: Domain, name: Hashable) -> DeclarationError:
-    """The error for a name that no declared column has."""
+    """Return the error for a name that no declared column has."""
     declared = ", ".join(repr(column) for column in domain.names) or "none"
     meant: object = nearest(name, domain.names)
     if isinstance(name, tuple) and name and all(one in domain for one in name):
@@ -520,7 +520,7 @@ class Domain:
         return tuple(self._by_name)
 
     def with_role(self, role: Role) -> tuple[Hashable, ...]:
-        """The names of the columns declared with ``role``, in order.
+        """Return the names of the columns declared with ``role``, in order.
 
         Raises
         ------
@@ -533,7 +533,7 @@ class Domain:
         return tuple(column.name for column in self.columns if column.role == role)
 
     def replace(self, *columns: Column) -> Domain:
-        """The same domain with the columns of these names replaced; the order stays.
+        """Return the domain with the columns of these names replaced; the order stays.
 
         Raises
         ------
@@ -549,11 +549,11 @@ class Domain:
 
     @property
     def counted(self) -> Domain:
-        """The same columns as engines hold them: numbers where dates are declared."""
+        """The domain with columns as engines hold them: numbers where dates are declared."""
         return Domain(tuple(replace(column, timeline=None) for column in self.columns))
 
     def fingerprint(self) -> str:
-        """A hash of the declaration: 32 hexadecimal digits, the same in every process.
+        """Return a hash of the declaration: 32 hexadecimal digits, the same in every process.
 
         >>> Domain((Column("age", "integer", lower=0),)).fingerprint()
         'cba7874ff50fcdf0a08a1a2d10b397c0'

@@ -178,7 +178,7 @@ class QueryError(PrivacyError, ValueError):
 
 
 class UnstableStepError(PrivacyError, AttributeError):
-    """A step that looks at other records: one record may change what becomes of others."""
+    """A step that looks at other records, so that one record may change the result for others."""
 
 
 class TableTooLargeError(PrivacyError, ValueError):
@@ -218,7 +218,7 @@ class TamperedLedgerError(LedgerError):
 
 
 class StepError(PrivacyError):
-    """A release step cannot go on, or its body returns what is no release of it; says what was charged."""
+    """A release step cannot continue, or returns an object that it did not release; says what was charged."""
 
 
 class ChangedStepError(StepError, ValueError):
@@ -246,7 +246,7 @@ class DeclarationWarning(UserWarning):
 
 
 class InvalidDataWarning(UserWarning):
-    """Records that do not meet the declaration may be left out or clipped; the data has no part in it."""
+    """Records that do not meet the declaration are left out or clipped; says so for any data."""
 
 
 class OmissionWarning(UserWarning):

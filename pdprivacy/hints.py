@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _calls(prefix: str, arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return calls by the name of their method; ``arguments``: those of methods, by their names."""
+    """Return calls by the name of their method; ``arguments``: the arguments of each method, by its name."""
     return {name: f"{prefix}{name}{call}" for names, call in arguments.items() for name in names.split()}
 
 
@@ -98,7 +98,7 @@ _OTHER_WORDS = {
 
 
 def nearest(name: object, known: Iterable[object]) -> str | None:
-    """The known text that differs least from ``name``, None where all are far off or it is no text.
+    """Return the known text nearest to ``name``; None if all differ much, or ``name`` is not text.
 
     >>> nearest("Age", ["age", "region"]), nearest("x", ["age"])
     ('age', None)

@@ -32,7 +32,7 @@ and older scipy has no quantile beyond 1e10."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooled:
-    """One estimate of several: its total variance, and the degrees of freedom of Student's t for it.
+    """A combined estimate, its total variance, and the degrees of freedom of Student's t for it.
 
     All three have the shape of one set's estimates; infinite degrees of freedom are the normal law.
     """
@@ -47,7 +47,7 @@ class Pooled:
         return np.sqrt(self.variance)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends: the estimate plus and minus Student's quantile times the standard error.
+        """Return both ends: the estimate minus and plus Student's quantile times the standard error.
 
         Raises ParameterError for a level that is not strictly between 0 and 1.
         """
@@ -63,7 +63,7 @@ class Pooled:
 
 
 def pool(estimates: ArrayLike, within: ArrayLike) -> Pooled:
-    """The estimates of m sets as one, by the rule for partially synthetic and for MODIPS data.
+    """Combine the estimates of m sets, by the rule for partially synthetic and for MODIPS data.
 
     The estimate is the mean, its variance T = W + B / m, with W the mean of the sampling variances
     within the sets and B the variance between the m estimates (divisor m - 1); degrees of freedom
@@ -131,7 +131,7 @@ def combine(
     noise: Noise = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """One estimate with an interval per label, from one release or from several of the same statistic.
+    """Combine releases of one statistic into an estimate with an interval per label.
 
     With a sampling variance the interval is for the statistic of the population that the records are
     an independent random sample of; with ``within=0`` it is for the statistic of these data.
@@ -146,11 +146,11 @@ def combine(
         (Kish), that its released sum of weights and the declared bounds of the weights allow: the sampling
         variance then includes the design effect of unequal weights. It is conservative; of released sums of w
         and w^2 take ``rows=sums["w"]**2 / sums["w2"]``.
-    variance : of one record's value in the population, for "mean". Where it is left out, the largest
-        that the mean and the declared bounds allow, (upper - mean) (mean - lower) (Bhatia and Davis,
-        American Mathematical Monthly 107, 2000). That is conservative: three times the variance for
-        values spread evenly between the bounds, far more where they lie close together. Values are
-        clamped to their bounds, so mean and variance are those of clamped values.
+    variance : the variance of a record's value in the population, for "mean". Where it is left out, the
+        largest that the mean and the declared bounds allow, (upper - mean) (mean - lower) (Bhatia and Davis,
+        American Mathematical Monthly 107, 2000). That is conservative: three times the variance for values
+        spread evenly between the bounds, far more where they lie close together. Values are clamped to their
+        bounds, so mean and variance are those of clamped values.
     within : the sampling variance of the statistic itself, in place of ``rows`` and ``variance``.
         Needed for statistics other than "mean", "proportion" and shares of a whole table
         (`value_counts` and `crosstab` with ``normalize=True``, without margins). For these
@@ -163,7 +163,7 @@ def combine(
         between): T = W + v / m and the normal law, v the mean squared standard error of the noise
         in the metadata. Known noise gives shorter intervals from few releases: without sampling
         error the 95 % quantile is 1.96 in place of 12.71, 4.30 and 2.78 for m = 2, 3 and 5.
-    level : of the interval.
+    level : the coverage of the interval.
 
     Returns a DataFrame with columns ``estimate``, ``variance``, ``standard_error``,
     ``degrees_of_freedom`` (infinite: normal law), ``lower`` and ``upper``, one row per label of the

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,10 +24,12 @@ from numpy.typing import NDArray
 from pdprivacy.errors import MetadataError, PrivacyError
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
+from pdprivacy.show.numbers import printable
 from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import first_and_last, times
 
-__all__ = ["KEY", "Metadata", "as_released", "attach", "check", "fingerprint", "interval", "read", "verify"]
+__all__ = ["KEY", "LINEAGE", "MARK", "PLAN", "Metadata", "Recognized", "Released", "as_released", "attach"]
+__all__ += ["check", "check_release", "fingerprint", "interval", "read", "recognized", "verify"]
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -49,11 +52,11 @@ class Metadata:
     ----------
     statistic, columns : what was released of which columns.
     mechanism : the noise.
-    epsilon, delta : the whole cost of the call; of a secret part what the whole pays, but in a plan or a
-        group of it, which are paid for together, the loss of the part.
-    neighbors : what the cost refers to.
-    unit : the column that names whose data a record is; None where each record is a unit.
-    lineage : the steps between the raw records and the release, but for filters.
+    epsilon, delta : the whole cost of the call. For a secret part it is what the whole frame pays; in a plan
+        or a group of the part, which are paid for together, it is the loss of the part.
+    neighbors : the kind of neighbouring datasets that the cost refers to.
+    unit : the column that names the privacy unit of a record; None where each record is a unit.
+    lineage : the steps from the raw records to the release, without filters.
     sensitivity, scale : a number, or one per part of the statistic by name.
     split : each part's share of the loss.
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
@@ -67,20 +70,20 @@ class Metadata:
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
-    version : of pdprivacy.
-    fingerprint : of the released numbers and labels.
-    p, calibration, bounding, constraint : how the noise was made and the numbers kept in bounds; None
-        where not asked for. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
+    version : the version of pdprivacy that made the release.
+    fingerprint : a hash of the released numbers and labels.
+    p, calibration, bounding, constraint : the keywords of the noise and of the bounds of the numbers; None
+        where they were not given. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
         the released number, and under ``worst_case`` the largest within the bounds. For sums and shares of
         bounded numbers they are None, and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
         these are dates.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
-    normalize, margins : as `crosstab` was asked for them.
+    normalize, margins : these arguments of `crosstab`.
     filters : the conditions of ``query`` that the records meet.
-    releases : how many independent releases the numbers are.
+    releases : the number of independent releases.
     rows : the number of records where it is public, or None.
-    release_id : the id that the release was given, or None.
+    release_id : the id of the release, or None.
     dr_ha : the homogeneity-attack disclosure risk estimated from the released counts, or None.
     weights : the column of the weights that records count by, or None.
     effective_rows : of weighted means and tables, the least effective number of records behind the numbers
@@ -224,7 +227,7 @@ def _whole(released: Released) -> NDArray[Any] | None:
 
 
 def fingerprint(released: Released) -> str:
-    """A hash of the numbers, their order and their labels; the same after a Parquet round trip."""
+    """Return a hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
     whole = _whole(released)
     # by position: some versions of pandas do not find a column whose label is null
@@ -257,7 +260,7 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
 
 
 def read(released: Released) -> Metadata:
-    """The metadata of a released frame.
+    """Return the metadata of a released frame.
 
     Raises
     ------
@@ -361,7 +364,7 @@ def as_released(released: Released) -> Released | None:
 
 
 def interval(released: Released) -> Released:
-    """Lower and upper end of the interval around each released number.
+    """Return the lower and upper end of the interval around each released number.
 
     A Series gives a DataFrame with columns ``released``, ``standard_error``, ``lower``, ``upper``;
     a DataFrame gives the same with these four as the outer level of the columns. The interval
@@ -431,3 +434,128 @@ def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     ends: list[Any] = [pd.Timestamp(end, unit="us", tz=zone) for end in (first, last)]
     found: pd.Series[Any] = dates.clip(*ends)
     return found
+
+
+# ---------------------------------------------------------------- recognition
+
+MARK = "confidential"
+PLAN = "dp_plan"
+"""The key in ``attrs`` of a plan: its arguments, and what was assumed of the data."""
+
+LINEAGE = {"declared": "lineage"}
+"""The mark of a lineage."""
+
+What: TypeAlias = Literal["release", "plan", "confidential", "lineage", "other"]
+
+RISK = f" risk ({MARK})"
+NAMED = (f"dr_ha ({MARK})", f"epsilon ({MARK})")
+
+COMPARED = {
+    *("error", "lower", "upper", "worse", "part_epsilon"),
+    *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
+}
+DISTANCES = {"tvd", "standard_error"}
+COUNTED = {
+    *("clipped", "null", "unseen", "dropped"),
+    *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
+    *("cells", "records", "share of records", "label", "share"),
+    *("fault", "declared", "examples"),
+}
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """The kind of an object.
+
+    Attributes
+    ----------
+    what : "confidential" is made of exact counts.
+    kind : the method that made a confidential frame, or the name of its columns; "" for others.
+    facts : the metadata of the object.
+    """
+
+    what: What
+    kind: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def recognized(thing: Any) -> Recognized:
+    """Return the kind of an object.
+
+    ``attrs`` come first, so that a release of a column named "confidential" is a release. Without them, the
+    names of columns identify a confidential frame. A table with the column name "confidential" alone is not
+    one, unless its other columns are those of a confidential frame, too.
+
+    >>> recognized(pd.DataFrame({"risk": [0.5]})).what
+    'other'
+    """
+    if not isinstance(thing, pd.DataFrame | pd.Series):
+        kind = type(thing).__name__.lower()
+        marked = getattr(thing, MARK, False) is True
+        return Recognized("confidential", kind, {MARK: kind}) if marked else Recognized("other")
+    stored, plan = thing.attrs.get(KEY), thing.attrs.get(PLAN)
+    facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    if MARK in facts:
+        return Recognized("confidential", printable(facts[MARK]), facts)
+    if "statistic" in facts:
+        return Recognized("release", facts=facts)
+    if facts == LINEAGE and isinstance(thing, pd.DataFrame):
+        return Recognized("lineage", facts=facts)
+    if isinstance(plan, Mapping) and isinstance(thing, pd.DataFrame):
+        return Recognized("plan", facts=plan)
+    kind = _kind_of_names(thing)
+    if kind:
+        return Recognized("confidential", kind, {**facts, MARK: kind})
+    return Recognized("other", facts=facts)
+
+
+def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
+    """Return a release as it was made, so that it can be saved or written for readers.
+
+    ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
+    counts, for any other that is no release, and for a release whose numbers or labels were changed.
+
+    >>> check_release(pd.DataFrame({"risk": [0.5]}), "saved")
+    Traceback (most recent call last):
+        ...
+    pdprivacy.errors.MetadataError: This frame carries no release metadata.
+    Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
+    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
+    """
+    if recognized(thing).what == "confidential":
+        raise MetadataError(
+            f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
+            "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
+        )
+    kept = as_released(thing)
+    if kept is None:
+        raise MetadataError(
+            f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
+            "take the release as it was returned; verify() tells.",
+        )
+    return kept
+
+
+def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:
+    """Return the kind of a confidential frame by its names; "" for others."""
+    if isinstance(frame, pd.Series):
+        return str(frame.name) if isinstance(frame.name, str) and frame.name in NAMED else ""
+    names = [name for name in frame.columns.names if isinstance(name, str)]
+    for name in names:
+        if name in NAMED:
+            return name
+        if name.endswith(RISK):
+            return "risk_curve"
+    if names[:1] != [MARK] or not len(frame.columns):
+        return ""
+    heads = set(frame.columns.get_level_values(0))
+    if names == [MARK, "epsilon"] and heads <= DISTANCES:
+        return "utility"
+    if names != [MARK]:
+        return ""
+    if heads <= COMPARED:
+        return "compare_sampling" if "rate" in frame.index.names else "compare_suppression"
+    if heads <= COUNTED:
+        return MARK
+    distances = heads - {"risk", "recommended"}
+    return "tradeoff" if all(re.fullmatch(r"tvd \d+-way", str(name)) for name in distances) else ""

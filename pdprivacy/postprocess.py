@@ -110,7 +110,7 @@ def _back(lines: Floats, shape: tuple[int, ...], axis: int | None) -> Floats:
 
 
 def clamp(values: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> Numbers:
-    """Each value moved to the nearest point of [lower, upper].
+    """Move each value to the nearest point of [lower, upper].
 
     The bounds are numbers or arrays that broadcast to the shape of ``values``,
     may be infinite, and must not be read off the data. Integers with integer
@@ -135,7 +135,7 @@ def clamp(values: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> 
 
 
 def nonnegative(values: npt.ArrayLike) -> Numbers:
-    """Each value, or zero if it is negative. Integers stay integers.
+    """Set negative values to zero. Integers stay integers.
 
     >>> from pdprivacy import postprocess
     >>> postprocess.nonnegative([3, -2, 0])
@@ -146,7 +146,7 @@ def nonnegative(values: npt.ArrayLike) -> Numbers:
 
 
 def integers(values: npt.ArrayLike, total: Rational | None = None) -> npt.NDArray[np.int64]:
-    """Nearest whole numbers (halves to even); with a ``total``, whole numbers that sum to it exactly.
+    """Round to whole numbers (halves to even); with a ``total``, to whole numbers that sum to it exactly.
 
     ``total``: a whole number that the values sum to already, up to a rounding
     of 1e-6 relative and 0.5 absolute; else ParameterError (``rescale`` and
@@ -185,10 +185,10 @@ def integers(values: npt.ArrayLike, total: Rational | None = None) -> npt.NDArra
 
 
 def rescale(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
-    """Negative values set to zero, the others scaled by one factor so that they sum to ``total``.
+    """Set negative values to zero, and scale the others by one factor so that they sum to ``total``.
 
-    Ratios of positive cells are kept. Where no value is positive nothing is
-    known of the cells, and the total is spread evenly.
+    Ratios of positive cells are kept. If no value is positive, the total is
+    spread evenly over all cells.
 
     Source: Liu, section 4.2, re-scaling and normalization.
 
@@ -208,7 +208,7 @@ def rescale(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = Non
 
 
 def simplex(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
-    """The nearest point, in Euclidean distance, of those with no negative cell and sum ``total``.
+    """Return the nearest point, in Euclidean distance, without negative cells and with the sum ``total``.
 
     One number is subtracted from every cell and negative results become zero.
     It is the least-squares estimate under these constraints for noise of equal
@@ -240,7 +240,7 @@ def simplex(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = Non
 
 
 def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
-    """Every cell but the last as released, the last one what is left of ``total``.
+    """Keep every cell but the last, and set the last one to the rest of ``total``.
 
     The last value is ignored and may be anything, also NaN: it need not have
     been released. So that no cell is negative the others are clamped one after
@@ -274,7 +274,7 @@ def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None =
 def equality_bounds(
     first: Sequence[Rational], second: Sequence[Rational], total: Rational
 ) -> tuple[float, float]:
-    """The bounds of s₁ when s₁ lies in ``first``, s₂ in ``second``, and s₁ + s₂ = ``total``.
+    """Return the bounds of s₁ when s₁ lies in ``first``, s₂ in ``second``, and s₁ + s₂ = ``total``.
 
     [max(lo₁, total - hi₂), min(hi₁, total - lo₂)]. Pairs (lo, hi) may be infinite
     on either side and ``total`` may be negative. Release s₁ within these bounds;
@@ -314,9 +314,9 @@ class Tree:
 
     Parameters
     ----------
-    cells : how many leaves there are, in a public order in which neighbours are alike.
-    branching : how many nodes in a row have one parent; the last run may be
-        shorter. At least 2.
+    cells : the number of leaves, in a public order in which neighbours are alike.
+    branching : the number of consecutive nodes with one parent, at least 2; the last
+        run may be shorter.
     root : whether the root, the sum of all cells, is measured too: True where
         the total is private. False where it is public; it is then no node of ``levels``.
 
@@ -358,7 +358,7 @@ class Tree:
         return sum(self.levels)
 
     def sums(self, leaves: npt.ArrayLike) -> Numbers:
-        """The values of all measured nodes, level by level from the leaves upwards.
+        """Return the values of all measured nodes, level by level from the leaves upwards.
 
         ``leaves``: one value for each cell. Integers give exact int64 sums;
         their sizes must sum to less than 2^62.
@@ -386,13 +386,13 @@ def hierarchy(
     total: Rational | None = None,
     variance: npt.ArrayLike | None = None,
 ) -> Floats:
-    """Leaves without negative ones that sum to ``total``, from noisy values of all nodes of a tree.
+    """Return non-negative leaves that sum to ``total``, from noisy values of all nodes of a tree.
 
     ``nodes``: the released values in the order of ``Tree.sums``.
     ``total``: the public sum of the leaves; None where the tree's root is
     measured, and only there: the estimate of the root, at least 0, takes its place.
-    ``variance``: of the noise: None where it is the same everywhere, else one
-    positive number for each level or for each node; only ratios matter.
+    ``variance``: the variance of the noise: None where it is the same everywhere, else
+    one positive number for each level or for each node; only ratios matter.
 
     Upwards, the estimate of a node from its subtree is the mean of its own value
     and the sum of its children's estimates, weighted by inverse variance.
@@ -482,7 +482,7 @@ def _symmetric(matrix: npt.ArrayLike, name: str) -> Floats:
 
 
 def covariance_limit(variances: npt.ArrayLike) -> Floats:
-    """The largest size that each covariance can have: √(vᵢvⱼ), the variances themselves on the diagonal.
+    """Return the largest size that each covariance can have: √(vᵢvⱼ), with the variances on the diagonal.
 
     ``variances``: one for each of k variables; negative ones, which noise can
     make, count as zero. A k × k matrix.
@@ -504,7 +504,7 @@ def covariance_limit(variances: npt.ArrayLike) -> Floats:
 
 
 def bound_covariances(matrix: npt.ArrayLike, largest: npt.ArrayLike | None = None) -> Floats:
-    """A covariance matrix whose variances lie in [0, largest] and whose correlations lie in [-1, 1].
+    """Clamp a covariance matrix: variances into [0, largest], correlations into [-1, 1].
 
     ``matrix``: a released covariance matrix, symmetric. ``largest``: the largest
     variances that the declared bounds allow, n R²/(4 (n - 1)) for n rows of
@@ -528,7 +528,7 @@ def bound_covariances(matrix: npt.ArrayLike, largest: npt.ArrayLike | None = Non
 
 
 def correlation(covariance: npt.ArrayLike) -> Floats:
-    """The correlation matrix of a covariance matrix, within [-1, 1] and with ones on the diagonal.
+    """Return the correlation matrix of a covariance matrix, within [-1, 1], with ones on the diagonal.
 
     ``covariance``: symmetric. A variable whose variance is not positive has no
     correlation: its row and column are NaN, the diagonal too.
@@ -556,7 +556,7 @@ def _positive_part(matrix: Floats) -> Floats:
 
 
 def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterations: int = 2000) -> Floats:
-    """The nearest correlation matrix in Frobenius norm: positive semidefinite, ones on the diagonal.
+    """Return the nearest correlation matrix in Frobenius norm: positive semidefinite, ones on the diagonal.
 
     ``matrix``: symmetric; its diagonal is not read, and what is off it is at most
     10 in size. One that is a correlation matrix already, with eigenvalues of at
@@ -613,7 +613,7 @@ def nearest_correlation(matrix: npt.ArrayLike, tolerance: float = 1e-10, iterati
 
 
 def nearest_psd(covariance: npt.ArrayLike) -> Floats:
-    """A covariance matrix with the same variances and the nearest correlations that can exist.
+    """Return a covariance matrix with the same variances and the nearest possible correlations.
 
     ``covariance``: symmetric, as released. Negative variances become zero, and
     so do the covariances of a variable without variance; then the correlations

@@ -25,18 +25,17 @@ MOST_RELEASES = 10_000
 class Options(TypedDict, total=False):
     """Keywords that every release takes beside ``epsilon``.
 
-    delta : of the cost; needed by "gaussian", "discrete_gaussian" and "generalized_gaussian" (of order
-        above 1).
-    mechanism : the noise: "laplace", "gaussian", "generalized_gaussian", "staircase" (where a record
-        changes one number of a table or column only), "geometric" or "discrete_gaussian" (whole numbers, for
+    delta : the delta of the cost; needed by "gaussian", "discrete_gaussian" and "generalized_gaussian" (of
+        order above 1).
+    mechanism : the noise: "laplace", "gaussian", "generalized_gaussian", "staircase" (only where a record
+        changes one number of a table or column), "geometric" or "discrete_gaussian" (whole numbers, for
         counts).
     p : the order of "generalized_gaussian", from 1 (Laplace) over 2 (Gaussian) to 100.
     calibration : "analytic" (None), "classic" or "pdp" of Gaussian noise; "published" is the paper's
-        truncated Laplace, which costs more than the ``epsilon`` that is asked for: what it truly
-        costs is charged.
+        truncated Laplace, which costs more than the stated ``epsilon``: the true cost is charged.
     bounding : keeps released numbers within their bounds: "truncated" (noise conditioned on
         staying inside, with the larger scale that this needs unless it is Gaussian) or "clamp"
-        (clamped; "bit" is another name of it). None: not kept.
+        (clamped; also called "bit"). None: no bounding.
     bounds : with ``bounding``, narrower public bounds than the declaration implies: (lower, upper), None
         for an open end, or a mapping from columns to such pairs where there is a number per column. Not
         for matrices, shares, or counts with a constraint, whose bounds follow.

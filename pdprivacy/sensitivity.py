@@ -121,7 +121,7 @@ def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
 
 
 def count(*, neighbors: Neighbors) -> int:
-    """1: the number of records that meet a condition. Tight.
+    """The sensitivity of a count of records that meet a condition: 1. Tight.
 
     Under "replace_one" the number of all records is public, and the replaced
     record may meet the condition before, after, both or neither.
@@ -142,7 +142,7 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     centered: bool = False,
     may_vanish: bool = False,
 ) -> Number:
-    """The sum of a column: max(|lower|, |upper|) under "add_remove", R under "replace_one". Tight.
+    """The sensitivity of a sum: max(|lower|, |upper|) under "add_remove", R under "replace_one". Tight.
 
     ``centered``: the sum of x - (lower + upper)/2 over the records that
     contribute: R/2 under "add_remove", R under "replace_one".
@@ -172,7 +172,7 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
 
 
 def disjoint_sums(lower: int, upper: int, *, neighbors: Neighbors) -> tuple[int, int]:
-    """The sums of one column in disjoint groups, terms in [lower, upper]: the l1 and the squared l2. Tight.
+    """The l1 and squared l2 sensitivity of sums in disjoint groups, terms in [lower, upper]. Tight.
 
     With m = max(|lower|, |upper|): m and m² under "add_remove"; under "replace_one" max(2m, R) and
     max(2m², R²). The terms are whole numbers, and bounds may be equal. At least 1, so that sums
@@ -227,7 +227,7 @@ def weighted_range(
 
 
 def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -> Fraction:
-    """The score of a value as the q quantile: max(q, 1 - q) under "add_remove", 1 if replaced. Tight.
+    """The sensitivity of the score of a q quantile: max(q, 1 - q) under "add_remove", 1 if replaced. Tight.
 
     The score is minus the distance of the target T = q n to [L, R], where L of n records are below the
     value and R up to it: -max(L - T, T - R, 0).
@@ -256,7 +256,7 @@ def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -
 
 
 def nunique(*, neighbors: Neighbors) -> int:
-    """1: the number of declared labels that some record holds. Tight.
+    """The sensitivity of the number of declared labels that some record holds: 1. Tight.
 
     Source: a record more or less can only make its own label appear or vanish. A replaced record
     takes its old label away, by which the number falls by 1 or not at all, and brings a new one, by
@@ -272,7 +272,7 @@ def nunique(*, neighbors: Neighbors) -> int:
 
 
 def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:
-    """The mean of a column: R/n. Tight.
+    """The sensitivity of the mean of a column: R/n. Tight.
 
     n is at least 1 under "replace_one", 2 under "add_remove".
 
@@ -288,7 +288,7 @@ def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Numbe
 
 
 def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False) -> Fraction | float:
-    """All counts of a table of disjoint cells: 1 under "add_remove"; 2 (l1), √2 (l2) if replaced. Tight.
+    """The sensitivity of a table of disjoint cells: 1 under "add_remove"; 2 (l1), √2 (l2) if replaced. Tight.
 
     ``squared`` gives the square of the sensitivity, which is exact in l2 too.
     The l2 float is rounded up.
@@ -308,7 +308,7 @@ def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False)
 def proportions(
     n: int, *, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False
 ) -> Fraction | float:
-    """All shares of a table of disjoint cells: 2/n (l1), √2/n (l2). Tight.
+    """The sensitivity of all shares of a table of disjoint cells: 2/n (l1), √2/n (l2). Tight.
 
     Each table is divided by its own number of records; n is at least 1 under
     "replace_one", 2 under "add_remove". ``squared`` gives the square, which is
@@ -330,7 +330,7 @@ def proportions(
 
 
 def var(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:
-    """The sample variance (divisor n - 1): R²/n. Tight.
+    """The sensitivity of the sample variance (divisor n - 1): R²/n. Tight.
 
     n is at least 2 under "replace_one", 3 under "add_remove".
 
@@ -354,7 +354,7 @@ def cov(
     *,
     neighbors: Neighbors,
 ) -> Number:
-    """The sample covariance (divisor n - 1) of two columns: R₁R₂/n. Tight.
+    """The sensitivity of the sample covariance (divisor n - 1) of two columns: R₁R₂/n. Tight.
 
     n is at least 2 under "replace_one", 3 under "add_remove".
 
@@ -375,7 +375,7 @@ def cov(
 
 
 def pooled_var(lower: Number, upper: Number, n: int, groups: int, *, neighbors: Neighbors) -> Number:
-    """The pooled within-group variance: R²/(n - J), an upper bound.
+    """The sensitivity of the pooled within-group variance: R²/(n - J), an upper bound.
 
     The statistic is the sum over the J = ``groups`` declared groups of the sums
     of squares about the group means, divided by (records - J); a group with
@@ -420,7 +420,7 @@ def pooled_cov(
     neighbors: Neighbors,
     group_changes: bool = True,
 ) -> Number:
-    """The pooled within-group covariance of two columns, J = ``groups``. Upper bounds.
+    """The sensitivity of the pooled within-group covariance of two columns, J = ``groups``. Upper bounds.
 
     The statistic is that of `pooled_var` with products in place of squares.
 

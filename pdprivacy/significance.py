@@ -58,11 +58,11 @@ class Significance:
 
     Attributes
     ----------
-    statistic : of the released numbers.
+    statistic : the test statistic of the released numbers.
     pvalue : the share of simulated releases under the null hypothesis that are at least as extreme, within
         1 / (draws + 1) and 1; NaN where ``note`` says why there is none.
-    draws : how many releases were simulated.
-    note : what the p-value counts, or why there is none.
+    draws : the number of simulated releases.
+    note : what the p-value accounts for, or why there is none.
     """
 
     statistic: float
@@ -79,13 +79,13 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     noise of its own (Gaboardi et al. 2016, the Monte Carlo test of independence). A table of two columns
     tests whether two or more proportions are equal.
 
-    table : of `crosstab`, whose numbers are noisy counts: no shares, margins, bounds or constraints. Cells of
-        nulls are left out, as `pandas.crosstab` leaves them out.
-    draws : how many tables are simulated. rng : a seed or generator of the simulation.
+    table : a release of `crosstab` whose numbers are noisy counts: no shares, margins, bounds or constraints.
+        Cells of nulls are left out, as `pandas.crosstab` leaves them out.
+    draws : the number of simulated tables. rng : a seed or generator of the simulation.
 
-    There is no p-value if an expected count is below 5: NaN. If one is below three standard deviations of the
-    noise, ``note`` tells that: a p-value is stated more often where the noise raised a margin, and those
-    which are stated may reject too often, while the test as a whole rejects no more often than its level.
+    The p-value is NaN if an expected count is below 5. If one is below three standard deviations of the
+    noise, ``note`` says so: a p-value is stated more often where the noise raised a margin, so that stated
+    ones may reject too often, while the test as a whole rejects no more often than its level.
 
     Raises
     ------
@@ -169,11 +169,11 @@ def ttest_ind(
     Welch's statistic: the difference of the means by the root of its variance, of the samples and the noise.
     For a Boolean column the means are proportions. The samples must have no record in common.
 
-    first, second : of `describe`, of records by two conditions, say.
-    draws : how many differences are simulated. rng : a seed or generator of the simulation.
+    first, second : releases of `describe`, such as those of records that meet two conditions.
+    draws : the number of simulated differences. rng : a seed or generator of the simulation.
 
-    There is no p-value if a standard deviation or a count does not stand out of its noise: NaN. Near that
-    limit those which are stated may reject too often, while the test as a whole does not.
+    The p-value is NaN if a standard deviation or a count does not stand out of its noise. Near that limit
+    stated p-values may reject too often, while the test as a whole does not.
 
     Raises
     ------
@@ -237,12 +237,12 @@ def pearsonr(
     The statistic is the released correlation. Under the null hypothesis it is sampling error of variance
     1 / (rows - 1), as of independent columns, plus the noise, whose standard error the release states.
 
-    released : of `corr` without constraint.
+    released : a release of `corr` without constraint.
     rows : the number of records without a null in the columns of the matrix: a number or a released count.
         Taken from the metadata where it is public.
-    draws : how many correlations are simulated. rng : a seed or generator of the simulation.
+    draws : the number of simulated correlations. rng : a seed or generator of the simulation.
 
-    There is no p-value if the standard error of the noise is above 0.2: NaN.
+    The p-value is NaN if the standard error of the noise is above 0.2.
 
     Raises
     ------

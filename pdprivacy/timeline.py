@@ -216,7 +216,7 @@ class Timeline:
         return units - self.origin + 0.5 if rest else units - self.origin
 
     def nearest(self, value: Any) -> str:
-        """The text of the date nearest to a constant that `position` accepts; of any date, for no date.
+        """Return the nearest date that `position` accepts, as text; any such date for other constants.
 
         >>> Timeline(0, "s", "Europe/Paris").nearest("2020-10-25 02:30")
         '2020-10-25 02:30:00+02:00'

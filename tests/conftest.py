@@ -30,11 +30,16 @@ from tests.support import spark as support_spark
 
 collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
 PANDAS_2 = pd.__version__.startswith("2.")
-FILES_OF_A_LEDGER = {"test_faults", "test_flips", "test_intrusions", "test_migration", "test_power_loss"}
-"""Tests of bytes, locks and system calls, which pandas and NumPy have no part in."""
+NEWEST_ALONE = {"test_faults", "test_flips", "test_intrusions", "test_migration", "test_power_loss"}
+NEWEST_ALONE |= {"accounting", "mechanism", "noise", "risk", "suppression"}
+NEWEST_ALONE |= {"test_accuracy", "test_coverage", "test_least_squares"}
+"""Tests of bytes, locks and system calls, and of noise and intervals by many repetitions.
+
+The version of pandas makes no difference to them; what they keep by default runs with the oldest, too.
+"""
 
 
-for _profile, _examples in (("default", 15), ("full", 300)):
+for _profile, _examples in (("default", 15), ("full", 100 if PANDAS_2 else 300)):
     settings.register_profile(
         _profile,
         max_examples=_examples,
@@ -81,36 +86,41 @@ def covering(items: list[pytest.Item], number: int) -> set[pytest.Item]:
     return chosen
 
 
+def long_tests(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The tests marked ``full``, but for the parameters that they keep."""
+    long, kept_in_part = set(), defaultdict(list)
+    for item in items:
+        if marks := list(item.iter_markers("full")):
+            long.add(item)
+            if all("keep" in mark.kwargs for mark in marks):
+                kept_in_part[item.nodeid.split("[")[0], marks[0].kwargs["keep"]].append(item)
+    for (_, keep), parameters in kept_in_part.items():
+        long -= covering(parameters, keep)
+    return long
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
-    Long tests of the files of a ledger run with the newest pandas alone: Python and SQLite stay the same.
+    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs, `NEWEST_ALONE`.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.
     """
-    if not config.getoption("full"):
-        left_out, kept_in_part = set(), defaultdict(list)
-        for item in items:
-            if marks := list(item.iter_markers("full")):
-                left_out.add(item)
-                if all("keep" in mark.kwargs for mark in marks):
-                    kept_in_part[item.nodeid.split("[")[0], marks[0].kwargs["keep"]].append(item)
-        for (_, keep), parameters in kept_in_part.items():
-            left_out -= covering(parameters, keep)
-        if any("::" in argument for argument in config.args):
-            for item in left_out:
-                item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
-        elif left_out:
-            items[:] = [item for item in items if item not in left_out]
-            config.hook.pytest_deselected(items=list(left_out))
+    long = long_tests(items)
+    if config.getoption("full"):
+        for item in long if PANDAS_2 else ():
+            if {item.path.stem, item.path.parent.name} & NEWEST_ALONE:
+                item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
+    elif any("::" in argument for argument in config.args):
+        for item in long:
+            item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
+    elif long:
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=list(long))
     for item in items:
-        if PANDAS_2 and item.path.stem in FILES_OF_A_LEDGER and item.get_closest_marker("full"):
-            item.add_marker(
-                pytest.mark.skip(reason="the files of a ledger are tested with the newest pandas")
-            )
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 

@@ -377,6 +377,35 @@ def test_the_accessor_survives(code):
     assert done.stdout.strip() == "DataFrameDP", done.stderr
 
 
+WATCHED = """
+import sys, pandas as pd, pdprivacy
+
+lines, without = 0, []
+
+def watch(frame, event, argument):
+    global lines
+    if not frame.f_code.co_filename.endswith("accessor.py"):
+        return None
+    lines += 1
+    for kind in (pd.DataFrame, pd.Series):
+        if "dp" not in vars(kind):
+            without.append((kind.__name__, frame.f_code.co_name, frame.f_lineno))
+    return watch
+
+sys.settrace(watch)
+pd.DataFrame().dp
+sys.settrace(None)
+print(type(pd.DataFrame().dp).__name__, lines > 100, without)
+"""
+
+
+def test_there_is_an_accessor_at_every_moment_of_the_first_use():
+    """Another thread may ask for it between any two lines that put the accessors in place."""
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", WATCHED], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "DataFrameDP True []", done.stderr
+
+
 def test_another_accessor_called_dp_is_replaced_with_a_warning():
     code = "import pandas as pd; pd.DataFrame.dp = 1; import pdprivacy; print(pd.DataFrame.dp.__name__)"
     environment = {"PYTHONPATH": ":".join(sys.path)}

@@ -508,7 +508,6 @@ MARKS = {
     "releases.table_risk",
     "show.pages",
     "show.report",
-    "show.view",
     "step.keeper",
     "storage.file_formats",
     "storage.shapes",

@@ -29,7 +29,7 @@ REACCOUNTED = 1 - Fraction(1, 10**11)
 
 
 def zcdp_of(item: Loss) -> ZCDP:
-    """The zero-concentrated loss that ``item`` implies: epsilon^2 / 2 for a pure loss.
+    """Return the zero-concentrated loss that ``item`` implies: epsilon^2 / 2 for a pure loss.
 
     Source: Bun, Steinke (2016), Proposition 1.4.
 
@@ -53,7 +53,7 @@ def zcdp_of(item: Loss) -> ZCDP:
 
 
 def zcdp_epsilon(rho: Rational, delta: Rational, conversion: Conversion = "tight") -> float:
-    """An epsilon such that rho-zCDP is (epsilon, delta)-differentially private, rounded up.
+    """Return an epsilon, rounded up, such that rho-zCDP is (epsilon, delta)-differentially private.
 
     ``"tight"``: the infimum over alpha > 1 of
     ``alpha rho + ln(1/(alpha delta)) / (alpha - 1) + ln(1 - 1/alpha)`` (Canonne, Kamath, Steinke 2020,
@@ -72,12 +72,12 @@ def zcdp_epsilon(rho: Rational, delta: Rational, conversion: Conversion = "tight
 
 
 def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight") -> float:
-    """A delta such that rho-zCDP is (epsilon, delta)-differentially private, rounded up; at most 1.
+    """Return a delta, rounded up, such that rho-zCDP is (epsilon, delta)-differentially private.
 
     ``"tight"``: the infimum over alpha > 1 of
     ``exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha`` (Canonne, Kamath,
     Steinke 2020, Corollary 13); ``"bun_steinke"``: ``exp(-(epsilon - rho)^2 / (4 rho))`` (Bun,
-    Steinke 2016, Proposition 1.3).
+    Steinke 2016, Proposition 1.3). At most 1.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
 
 
 def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight") -> Fraction:
-    """The largest rho whose conversion at ``delta`` stays below ``epsilon``, up to 1e-9 of it less.
+    """Return the largest rho that converts to ``epsilon`` at ``delta``, rounded down by up to 1e-9 of it.
 
     `zcdp_epsilon` of the result is at most ``epsilon``. Below an epsilon of 1e-6 "tight" gives what
     "bun_steinke" does, which is smaller.

@@ -127,7 +127,7 @@ def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
 
 
 def pld_epsilon(events: Events, delta: Rational) -> float:
-    """An epsilon of ``events`` together at ``delta`` by their privacy loss distribution, rounded up.
+    """Return an epsilon of composed ``events`` at ``delta``, by their privacy loss distribution, rounded up.
 
     Holds for losses fixed beforehand only. Needs ``pdprivacy[pld]``.
 
@@ -147,7 +147,7 @@ def pld_epsilon(events: Events, delta: Rational) -> float:
 
 
 def to_dp_events(events: Events) -> DpEvent:
-    """The events as one of dp-accounting's, for its accountants. Needs ``pdprivacy[pld]``.
+    """Convert events to one event of dp-accounting, for its accountants. Needs ``pdprivacy[pld]``.
 
     Gaussian noise is ``GaussianDpEvent``, as if it were continuous: what its grid adds, at most
     ``grid_slack`` per release, is left out. A pure loss without noise is ``DiscreteLaplaceDpEvent`` of

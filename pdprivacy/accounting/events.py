@@ -27,12 +27,12 @@ class GaussianNoise:
     Parameters
     ----------
     multiplier : the deviation over the l2 sensitivity of all numbers, not above the true quotient.
-    moves : how many of the released numbers one unit can change at most.
+    moves : the largest number of released numbers that one unit can change.
     steps : the deviation in steps of the grid, the least over all numbers, rounded down; 1 at least.
 
     Raises
     ------
-    ParameterError : one of them is not positive; ``moves`` or ``steps`` is no whole number.
+    ParameterError : one of them is not positive; ``moves`` or ``steps`` is not a whole number.
 
     Notes
     -----
@@ -60,11 +60,11 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One release: a valid loss of it, and its noise where that says more.
+    """One release: a valid privacy loss of it, and its noise where that gives a smaller loss.
 
-    Both are claims of whoever makes the event. An epsilon of events holds if all of them are true.
-    ``group``: the name of releases that are one mechanism, of the sum of their losses, as those of one
-    secret sample; no loss of them is valid by itself.
+    Both are claims of the caller: an epsilon of events holds if all of them are true. ``group``: the name of
+    releases that are one mechanism with the sum of their losses, such as those of one secret sample; the loss
+    of one of them is not valid by itself.
 
     >>> from pdprivacy import Pure
     >>> Event(Pure(0.5)).loss

@@ -62,7 +62,7 @@ WIDE = decimals(40, ROUND_CEILING)
 
 
 def optimal_delta(losses: Losses, epsilon: Rational) -> float:
-    """The least delta of ``losses`` together at ``epsilon``, not below it; see the module for the error.
+    """Return the least delta of composed ``losses`` at ``epsilon``, rounded up; the module states the error.
 
     Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
 
@@ -86,7 +86,7 @@ def optimal_delta(losses: Losses, epsilon: Rational) -> float:
 
 
 def optimal_epsilon(losses: Losses, delta: Rational) -> float:
-    """The least epsilon of ``losses`` together at ``delta``, not below it; see the module for the error.
+    """Return the least epsilon of composed ``losses`` at ``delta``, rounded up; the module states the error.
 
     Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
 

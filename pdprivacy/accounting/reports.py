@@ -22,7 +22,7 @@ Method: TypeAlias = Literal["basic", "optimal", "zcdp", "pld", "best"]
 
 
 class Bound(NamedTuple):
-    """The epsilon of one accounting, rounded up; or None, and why it has none."""
+    """The epsilon of one accounting, rounded up; or None, with the reason."""
 
     accounting: Method
     epsilon: float | None
@@ -30,21 +30,21 @@ class Bound(NamedTuple):
 
 
 def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> float:
-    """An epsilon such that all ``events`` together are (epsilon, delta)-private, rounded up.
+    """Return an epsilon, rounded up, such that all ``events`` together are (epsilon, delta)-private.
 
     Holds for losses fixed beforehand only: where a loss, or whether there is another release, depended on
     answers, the cap of the rule that enforced it holds (see `rule`).
 
     Parameters
     ----------
-    events : pairs of an event and how often it took place.
-    delta : of all of them together, in [0, 1).
+    events : pairs of an event and the number of times it took place.
+    delta : the delta of all events together, in [0, 1).
     accounting : ``"basic"``: the sum of the epsilons, where the deltas sum to at most ``delta``.
-        ``"optimal"``: `optimal_epsilon` of the losses. ``"zcdp"``: the sum of the rhos, that of noise in
-        place of its loss, epsilon^2 / 2 for other losses, by the tight conversion at what their deltas
-        leave of ``delta``. ``"pld"``: the distribution of the privacy loss, that of noise in place
-        of its loss; needs ``pdprivacy[pld]`` and a delta of 1e-10 or more. ``"best"``: the least of those
-        that apply.
+        ``"optimal"``: `optimal_epsilon` of the losses. ``"zcdp"``: the sum of the rhos (of the noise where it
+        is known, else epsilon^2 / 2 of the loss), by the tight conversion at the part of ``delta`` that the
+        deltas of the losses leave. ``"pld"``: the privacy loss distribution (of the noise where it is known,
+        else of the loss); needs ``pdprivacy[pld]`` and a delta of 1e-10 or more. ``"best"``: the least of
+        those that apply.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> flo
 
 
 def report(events: Events, delta: Rational) -> list[Bound]:
-    """The epsilon of each accounting of `epsilon`, "best" last.
+    """Return the epsilon of each accounting of `epsilon`, "best" last.
 
     Raises ParameterError for no events and for a delta outside [0, 1).
 

@@ -212,13 +212,13 @@ class Rule:
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         """Return whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
 
-        What does not fit leaves room for smaller losses. Raises BudgetError for a loss in a currency
+        A charge that does not fit leaves room for smaller ones. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
         return self.holds(summed(so_far, [(item, count)]))
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
-        """``so_far`` with ``count`` charges of ``item``.
+        """Return ``so_far`` with ``count`` charges of ``item``.
 
         Raises BudgetExceeded where they do not fit, BudgetError as ``fits``.
         """
@@ -410,7 +410,7 @@ class Filter(Rule):
 
 
 def rule(name: Accounting, total: Loss) -> Rule:
-    """The rule by which a cap is enforced; every one stays valid when losses are chosen adaptively.
+    """Return the rule that enforces a cap; every rule stays valid when losses are chosen adaptively.
 
     ``"basic"``: sums in the currency of the cap, as `Basic` and `Concentrated`. ``"filter"``: `Filter`
     under a cap with a delta, half of which is for the deltas of losses. ``"zcdp"``: `Concentrated` under
@@ -420,7 +420,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
 
     Raises
     ------
-    ParameterError : an unknown name; "filter" or "zcdp" under a cap that it has no meaning for.
+    ParameterError : an unknown name; "filter" or "zcdp" under a cap that it does not support.
 
     >>> from pdprivacy import ZCDP, Approx
     >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))

@@ -181,7 +181,7 @@ def _line(name: str, kind: Kind, dated: bool) -> str:
 
 
 def _hint(name: str, kind: Kind) -> str:
-    """A comment on a column whose name and kind are those of a name of a person, or of dates."""
+    """Return a comment on a column that seems to hold names of persons, or dates."""
     if kind in ("number", "whole", "text", "label") and _PERSON.fullmatch(name):
         return f"  # names persons? Delete the line, and protect(unit={_literal(name)}, max_rows=1)"
     if kind == "date" or (kind == "text" and _DATE.fullmatch(name)):
@@ -291,7 +291,7 @@ def _joined(known: Kind | None, cells: pd.Series[Any]) -> Kind | None:
 
 
 def _checked(names: list[str], path: str, separator: str, header: bool) -> list[str]:
-    """The names of the first line; refused where they are of no text, of another separator, or cells."""
+    """Return the names of the first line; refuse a line that seems to hold cells, or another separator."""
     if any("\0" in name or "\ufffd" in name for name in names):
         raise _no_text(path)
     if any(len(name) > MOST_LETTERS or _BREAKS.search(name) for name in names):

@@ -53,7 +53,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, by default that of the process; the exit code."""
+    """Run a command, by default the command line of the process; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):  # no stream at all, or one of another kind
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -178,7 +178,7 @@ def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
 
 
 def _distance(cell: Any, lower: int, upper: int) -> int:
-    """Distances of cells from ``lower``, rounded down, at most that of ``upper``; -1 for null."""
+    """Return the distances of cells from ``lower``, rounded down and cut at ``upper``; -1 for null."""
     try:
         if cell != cell:
             return -1
@@ -281,7 +281,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
 
 
 def rounds_down(column: Column) -> bool:
-    """Return whether numbers are rounded down before they are put into bins: those of few integers are."""
+    """Return whether numbers are rounded down before they are put into bins, as are those of few integers."""
     lower, upper = column.bounds("bins")
     return column.kind == "integer" and upper - lower < 4096
 

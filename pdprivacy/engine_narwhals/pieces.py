@@ -220,7 +220,7 @@ def _lazily(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
 
 
 def _pandas_of_polars(part: Any, dates: Collection[Hashable] = ()) -> pd.DataFrame:
-    """A piece as a pandas frame; Arrow has no integers of 128 bits, and no bound is beyond those of 64."""
+    """Return a piece as a pandas frame, with integers of 128 bits cut to 64, within which all bounds lie."""
     import polars
 
     for name, kind in part.schema.items():
@@ -333,7 +333,7 @@ def pandas_of(table: Any, dates: Collection[Hashable] = ()) -> pd.DataFrame:
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """A partition of Dask as such a frame: to pandas, decimals of Arrow are no numbers."""
+    """Return a partition of Dask as such a frame; pandas does not take decimals of Arrow for numbers."""
     decimal = [name for name, kind in frame.dtypes.items() if str(kind).startswith("decimal")]
     return frame.astype(dict.fromkeys(decimal, object)) if decimal else frame
 

@@ -172,7 +172,7 @@ def _split(frame: Any, keys: Sequence[str], terms: Sequence[_Term]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Makes queries of reads: the methods are those of an engine, and give queries in place of answers.
+    """Queries of reads: the methods of an engine, which return queries instead of answers.
 
     Parameters
     ----------
@@ -426,7 +426,7 @@ def _cut(reach: int, rows: int | None) -> int:
 
 
 def _units(sums: Any, rows: Integers, unit: float, engine: str) -> Integers:
-    """Sums of so many rows in whole units; a sum of no record may be null."""
+    """Return the sums of so many rows in whole units; the sum over an empty group may be null."""
     units = np.where(rows > 0, sums.to_numpy().astype(np.float64), 0.0) / unit
     if not (np.array_equal(units, np.rint(units)) and (np.abs(units) < 2.0**53).all()):
         raise EngineError(f"{engine} does not add doubles as the processor does.")

@@ -41,28 +41,28 @@ def assign(
     expressions: Mapping[str, str | Syntax],
     bounds: Mapping[str, Sequence[float | None]] | None = None,
 ) -> Transform:
-    """New columns, each of one expression of declared columns and constants; like `DataFrame.assign`.
+    """Add columns computed from declared columns and constants, as `DataFrame.assign`.
 
     An expression is arithmetic (``+ - * / // % **`` with a whole constant exponent, ``abs``, parentheses), a
     condition as in `query`, a column, a number of days between two dates (``left - joined``,
     ``joined - '2020-01-31'``), or a field of dates (``joined.dt.month``; year, quarter, month, day,
-    dayofyear, dayofweek, hour). It may use the columns before it in the same call; a name that is declared
-    is replaced. Nulls stay null; a condition is False of a null, as in `query`.
+    dayofyear, dayofweek, hour). It may use the columns before it in the same call. A new column replaces a
+    declared one of its name. Nulls stay null; a condition is False for a null, as in `query`.
 
-    The bounds are those that the results have for cells within the declared bounds. Whole numbers stay whole
-    where the bounds say that all of them fit 64 bits, save by ``/``; else the column is one of floats. A
-    result that is no number (0 / 0) is null.
+    The bounds of a new column are those that its results can have for cells within the declared bounds.
+    Results of whole numbers are whole, except by ``/``, if the bounds show that all of them fit 64 bits; else
+    the column is one of floats. An undefined result (0 / 0) is null.
 
     Parameters
     ----------
     expressions : new column name to expression.
-    bounds : new column name to ``(lower, upper)``: narrower public bounds, into which the results are
-        moved; needed where the results have none, as with a denominator that may be zero. None leaves an end
-        as it is.
+    bounds : new column name to ``(lower, upper)``: narrower public bounds, to which the results are clipped;
+        needed where the results have none, as with a denominator that may be zero. None leaves an end as it
+        is.
 
     Raises
     ------
-    ParameterError : an expression that is no text (a function or a Series may look at other rows), invalid
+    ParameterError : an expression that is not text (a function or a Series may look at other rows), invalid
         bounds, or declared columns whose labels are all tuples.
     QueryError : anything else in an expression, or a result without bounds.
     DeclarationError : a name whose role is 'identifier'.

@@ -101,7 +101,7 @@ def _doubles(values: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def double(cell: Any) -> float:
-    """A cell as `float` makes it: infinite beyond every double, NaN for what is no number."""
+    """Return a cell as a float: infinite beyond every double, NaN for anything but a number."""
     try:
         return float(cell)
     except OverflowError:  # an integer or a fraction
@@ -207,7 +207,7 @@ def places_of(labels: Sequence[Any]) -> dict[Any, int]:
 
 
 def place_of(cell: Any, places: dict[Any, int]) -> int:
-    """The place of the label that a cell is, by hash and equality; -1 where it is no label."""
+    """Return the place of the label that a cell equals, by hash and equality; -1 for any other cell."""
     try:
         return places.get(_of_pandas(cell), -1)
     except Exception:
@@ -215,7 +215,7 @@ def place_of(cell: Any, places: dict[Any, int]) -> int:
 
 
 def _of_pandas(cell: Any) -> Any:
-    """Times of numpy, whose hash is their own, as those of pandas, which a column of times holds."""
+    """Return times of numpy, which hash differently, as times of pandas, which columns hold."""
     if isinstance(cell, np.datetime64):
         return pd.Timestamp(cell)
     return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell

@@ -36,24 +36,24 @@ def cut(
     include_lowest: bool = False,
     freq: str | None = None,
 ) -> Transform:
-    """A numeric column as the interval that each number is in, as `pandas.cut` with edges.
+    """Replace the numbers of a column by the intervals that contain them, as `pandas.cut` with edges.
 
     The column becomes a category of the texts that pandas writes, such as ``"(18, 30]"``, or of ``labels``.
     The edges are written as they were given, also where pandas rounds or lowers them: ``"[18, 30]"`` with
-    ``include_lowest``.
-    A number outside all intervals becomes null; nulls are declared only where that, or a null, can occur.
+    ``include_lowest``. A number outside all intervals becomes null; the result is nullable only where such a
+    number, or a null, can occur.
 
     Parameters
     ----------
     bins : strictly increasing edges, of which the outer ones may be infinite. A number of bins is refused:
         pandas takes their edges from the least and the greatest value of the data.
     right, include_lowest : whether the right edges belong to the intervals, and the first left one.
-    freq : of dates in the place of ``bins``, the calendar's periods between the bounds: "D", "W" (that end
-        on Sundays), "M", "Q" or "Y".
+    freq : for dates, instead of ``bins``: the calendar periods between the bounds, "D", "W" (weeks end on
+        Sundays), "M", "Q" or "Y".
 
     Raises
     ------
-    ParameterError : no such edges, or not one label per interval.
+    ParameterError : invalid edges, or not one label per interval.
     DeclarationError : the column is not declared, not numeric, or an identifier.
 
     >>> domain = Domain((Column("age", "integer", lower=18, upper=65),))
@@ -204,15 +204,15 @@ def _extremes(column: Column) -> NDArray[np.float64]:
 
 
 def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Transform:
-    """Declared labels replaced by others, as `Series.replace` with a mapping; labels without one stay.
+    """Replace declared labels by others, as `Series.replace` with a mapping; other labels stay.
 
-    The declared labels become their images in declared order, each once. Whole numbers stay an integer
-    column, numbers a numeric one, with the least and greatest image as bounds; truth values alone make a
-    boolean column; all else is a category. A label whose image is None becomes null.
+    The new labels are declared in the order of the old ones, each once. If all are whole numbers the column
+    is one of integers, if all are numbers one of floats, bounded by the least and the greatest; truth values
+    alone make a boolean column, and everything else a category. A label that is mapped to None becomes null.
 
     Raises
     ------
-    ParameterError : no mapping, a key that is not a declared label, or an image that is no label.
+    ParameterError : not a mapping, a key that is not a declared label, or a value that is not a label.
     DeclarationError : the column is not declared, has no declared labels, or is an identifier.
 
     >>> domain = Domain((Column("region", "category", categories=("south", "north", "west")),))
@@ -324,11 +324,11 @@ def _places(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> 
 
 
 def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
-    """Declared columns under other names, as `DataFrame.rename`; all else that is declared stays.
+    """Rename declared columns, as `DataFrame.rename`; everything else that is declared stays.
 
     Raises
     ------
-    ParameterError : no mapping, a name that another column has or gets, or no name.
+    ParameterError : not a mapping, an invalid name, or a name that another column has or gets.
     DeclarationError : a column that is not declared, or an identifier.
 
     >>> domain = Domain((Column("age", "integer", lower=18, upper=65),))
@@ -383,7 +383,7 @@ EXACT = 2**53
 
 
 def astype(domain: Domain, dtype: Any) -> Transform:
-    """Columns of another type where no cell changes, as `DataFrame.astype`.
+    """Convert columns to a type that holds every declared cell, as `DataFrame.astype`.
 
     Truth values become integers or floats, and integers floats. Bounds and bins stay, labels become numbers.
 

@@ -175,7 +175,7 @@ class ExpressionReader:
         return value
 
     def column(self, node: ast.Name) -> Column:
-        """The declared column of a name; QueryError where there is none, or it is an identifier."""
+        """Return the declared column of a name; QueryError for an unknown name or an identifier."""
         name = self._names.get(node.id, node.id)
         if name not in self.domain:
             raise self._undeclared(name)

@@ -81,7 +81,7 @@ class Transform:
         return found
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The declared columns of the result, of a frame that has those of the step's own declaration.
+        """Return the declared columns of the result, from a frame with the columns that the step reads.
 
         >>> domain = Domain((Column("age", "integer", lower=0, upper=99),))
         >>> query(domain, "age < 30").apply(pd.DataFrame({"age": [20, 40]}))["age"].tolist()
@@ -99,7 +99,7 @@ class Transform:
 
 
 def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:
-    """The cells that a function makes of the numbers of a column, one by one; nulls stay."""
+    """Return the results of a function of each number of a column; nulls stay."""
 
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         if column.kind == "float":
@@ -124,7 +124,7 @@ def call(method: str, *given: object, **options: object) -> str:
 
 
 def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
-    """Declared names as a list; one name alone counts as a list of it.
+    """Return declared names as a list; a single name counts as a list of one.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
 
 
 def own(column: Column, method: str) -> Column:
-    """The column, unless it is an identifier, of which nothing is made.
+    """Return the column; refuse an identifier, which no step may use.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def own(column: Column, method: str) -> Column:
 
 
 def query(domain: Domain, expression: str | Syntax) -> Transform:
-    """The records that meet a condition such as ``"age >= 30 and region == 'south'"``, as `DataFrame.query`.
+    """Select the records that meet a condition, such as ``"age >= 30"``, as `DataFrame.query`.
 
     Allowed are comparisons of a declared column with a constant (``== != < <= > >=``, chained too),
     ``in`` and ``not in`` with a list of constants, ``column.isna()`` and ``column.notna()``, a boolean
@@ -181,10 +181,10 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
     Nulls of every dtype (NaN, None, NA, NaT) have one fate: a comparison with a null is False, except
     ``!=`` and ``not in``, which are True; ``not`` is plain negation.
 
-    The domain is that of the records that pass, or a superset. Bounds and categories are intersected, over
-    ``or`` the hull and the union are taken, bins are cropped to the new bounds. A strict comparison moves an
-    integer bound by one and keeps a float bound closed. A column is not nullable any more where no null can
-    pass.
+    The new domain covers every record that can pass. Conditions narrow bounds and categories; ``or`` takes
+    the hull of bounds and the union of categories; bins are cropped to the new bounds. A strict comparison
+    moves an integer bound by one and keeps a float bound closed. A column where no null can pass is no longer
+    nullable.
 
     Raises
     ------
@@ -219,11 +219,11 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
 
 
 def select(domain: Domain, columns: object) -> Transform:
-    """These columns only, in this order; the others are declared no more.
+    """Keep these declared columns only, in this order.
 
     Raises
     ------
-    ParameterError : no list of columns, none, or one twice.
+    ParameterError : not a list of columns, an empty one, or a column twice.
     DeclarationError : a column that is not declared.
 
     >>> domain = Domain((Column("age", "integer"), Column("region", "category")))
@@ -235,16 +235,17 @@ def select(domain: Domain, columns: object) -> Transform:
 
 
 def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform:
-    """The records without nulls in declared columns, as `DataFrame.dropna`.
+    """Drop the records with nulls in declared columns, as `DataFrame.dropna`.
 
     Parameters
     ----------
     subset : the columns to look at; by default all declared ones but identifiers.
-    how : ``"any"`` leaves a record out for one null, ``"all"`` where all of the subset are.
+    how : ``"any"`` drops a record with a null in any of these columns, ``"all"`` one with nulls in all of
+        them.
 
     Raises
     ------
-    ParameterError : another ``how``, or no list of columns.
+    ParameterError : another ``how``, or something else than a list of columns.
     DeclarationError : a column that is not declared, or an identifier.
 
     >>> domain = Domain((Column("age", "float", nullable=True), Column("rent", "float", nullable=True)))
@@ -278,7 +279,7 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
 
 
 def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any = None) -> Transform:
-    """Trim numbers at public bounds, as `DataFrame.clip` does; nulls stay.
+    """Clip numbers to public bounds, as `DataFrame.clip`; nulls stay.
 
     The declared bounds move in the same way, categories too, and bins are cropped to them. Bounds of
     integer columns must be whole numbers, because values are moved to the bounds.
@@ -286,8 +287,8 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
     Parameters
     ----------
     lower, upper : a number for all columns, or a mapping from column to number; dates for columns of dates.
-    columns : the columns that a number is for; by default all numeric ones but identifiers, for a date those
-        of dates.
+    columns : the columns that a single number or date applies to; by default all numeric columns, or all
+        columns of dates, but identifiers.
 
     Raises
     ------
@@ -381,11 +382,11 @@ _ARROW_TEXTS = ("string[pyarrow]", "large_string[pyarrow]")
 
 
 def fillna(domain: Domain, value: Any) -> Transform:
-    """Nulls of declared columns replaced by a public constant, as `DataFrame.fillna`.
+    """Replace nulls of declared columns by a public constant, as `DataFrame.fillna`.
 
-    The result is not nullable. A number beyond the declared bounds widens them (and the bins by one), a
-    label that is not declared becomes the last category. A constant that is a mean or a median of the
-    data is not public: release it first, and fill with what was released.
+    The result is not nullable. A number beyond the declared bounds widens them (and adds a bin), a label that
+    is not declared becomes the last category. A mean or median of the data is not public: release it first,
+    and fill with the released number.
 
     Parameters
     ----------
@@ -498,7 +499,7 @@ def shown(value: Any) -> Any:
 
 
 def number(value: Any, column: Column, what: str) -> int | float:
-    """A finite constant that cells of the column can equal.
+    """Return a finite constant that cells of the column can equal.
 
     Raises
     ------
@@ -528,7 +529,7 @@ def number(value: Any, column: Column, what: str) -> int | float:
 
 
 def label(value: Any, what: str) -> Any:
-    """A constant that may be a label: hashable, no container, no null, and of text that can be encoded.
+    """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
 
     Raises
     ------

@@ -193,7 +193,7 @@ class Bounds:
         return Bounds(first, last, self.bounding)
 
     def centre(self, s: ArrayLike | None, step: int = 0) -> Floats:
-        """The statistic clamped into the bounds; zero where there is none and need be none.
+        """Return the statistic clamped into the bounds; zero without a statistic, where none is needed.
 
         ``step``: 1 where statistics are whole numbers, to which they are rounded.
         """

@@ -66,7 +66,7 @@ def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Prot
 
 
 def _names(domain: Domain) -> dict[str, Hashable]:
-    """Names in an expression of the labels that are no Python names, in backticks, which no name has."""
+    """The names, in backticks, by which an expression has labels that are not Python names."""
     names: dict[str, Hashable] = {}
     for label in domain:
         if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
@@ -239,17 +239,17 @@ class ProtectedColumn(Opaque):
         return self._term(ast.UnaryOp(ast.UAdd(), self._node))
 
     def __abs__(self) -> ProtectedColumn:
-        """The absolute values, as ``Series.abs``."""
+        """Return the absolute values, as ``Series.abs``."""
         return self._term(ast.Call(ast.Name("abs"), [self._node], []))
 
     abs = __abs__
 
     def clip(self, lower: float | None = None, upper: float | None = None) -> ProtectedColumn:
-        """The values moved between public bounds, as ``Series.clip``; for ``private.assign``."""
+        """Clip the values to public bounds, as ``Series.clip``; for ``private.assign``."""
         return self._called("clip", lower=lower, upper=upper)
 
     def fillna(self, value: bool | float | str) -> ProtectedColumn:
-        """The values with a constant in place of nulls, as ``Series.fillna``; for ``private.assign``."""
+        """Replace nulls by a constant, as ``Series.fillna``; for ``private.assign``."""
         return self._called("fillna", value=value)
 
     def _called(self, method: str, **constants: object) -> ProtectedColumn:

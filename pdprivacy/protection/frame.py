@@ -45,12 +45,12 @@ ROW_STEPS = (
 
 @short_tracebacks
 class ProtectedFrame(Opaque):
-    """A frame bound to its declaration and a budget, as `pdprivacy.protect` and ``df.dp.protect`` give it.
+    """A frame bound to its declaration and a budget, as `pdprivacy.protect` and ``df.dp.protect`` return it.
 
     It is not a DataFrame and shows no cell: its ``repr`` shows what is declared and spent. Releases are
     under ``.dp``. Row steps are written as in pandas, with symbolic columns:
     ``private[private["age"] >= 18]``. Each treats a record by itself, carries the declaration of its
-    result, and costs nothing. Frames of other engines stay there, lazily where that is lazy.
+    result, and costs nothing. A frame of another engine stays in that engine, and a lazy one stays lazy.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -88,7 +88,7 @@ class ProtectedFrame(Opaque):
         return pd.Index(list(self._protected.domain), tupleize_cols=False)
 
     def copy(self) -> ProtectedFrame:
-        """The same object, which nothing changes."""
+        """Return the frame itself, which never changes."""
         return self
 
     # ---------------------------------------------------------------- row steps
@@ -138,11 +138,11 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def query(self, expr: str) -> ProtectedFrame:
-        """The records that meet a condition, as `DataFrame.query`.
+        """Select the records that meet a condition, as `DataFrame.query`.
 
-        The grammar of `DataFrame.query` cut down to what looks at one record: comparisons of declared
-        columns with constants, ``and``, ``or``, ``not``, ``in``, ``.isna()``. The domain is narrowed
-        accordingly. The number of rows that meet it is private, whatever was public before.
+        The condition is written as in `DataFrame.query`, and looks at one record at a time: comparisons of
+        declared columns with constants, ``and``, ``or``, ``not``, ``in``, ``.isna()``. The domain is narrowed
+        accordingly. The number of rows that meet the condition is private, whatever was public before.
 
         Raises QueryError for everything else, with the reason.
 
@@ -163,12 +163,12 @@ class ProtectedFrame(Opaque):
         *,
         columns: Labels | None = None,
     ) -> ProtectedFrame:
-        """Numbers moved into public bounds, as `DataFrame.clip`, and bounds declared so.
+        """Clip numbers to public bounds, as `DataFrame.clip`, and declare these bounds.
 
-        ``lower``, ``upper``: a number for all numeric columns (or ``columns``), a date for those of dates,
-        or a mapping from column to either. Narrower bounds need less noise, and bias what lies outside.
+        ``lower``, ``upper``: a number for all numeric columns (or ``columns``), a date for columns of dates,
+        or a mapping from column to either. Narrower bounds need less noise, and bias values outside them.
 
-        Raises ParameterError for bounds that leave nothing, or are not those of the column's kind.
+        Raises ParameterError for a lower bound above the upper one, or one of another kind than the column.
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -183,9 +183,9 @@ class ProtectedFrame(Opaque):
     def assign(
         self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
     ) -> ProtectedFrame:
-        """New columns of arithmetic or conditions of declared ones, as `DataFrame.assign`.
+        """Add columns computed from declared ones by arithmetic or conditions, as `DataFrame.assign`.
 
-        ``expressions``: per new column, such as ``private["gain"] - private["loss"]``, or the same as text,
+        ``expressions``: one per new column, such as ``private["gain"] - private["loss"]`` or, as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
         a condition gives truth values). For dates a difference is a number of days, and a field such as
         ``private["joined"].dt.month`` a whole number. Functions and Series are refused: they may look at
@@ -218,7 +218,7 @@ class ProtectedFrame(Opaque):
         include_lowest: bool = False,
         freq: str | None = None,
     ) -> ProtectedFrame:
-        """The numbers of a column as the intervals that they are in, as `pandas.cut` with edges.
+        """Replace the numbers of a column by the intervals that contain them, as `pandas.cut` with edges.
 
         Labels are texts such as ``"(18, 30]"``, or ``labels``. A number in no interval becomes null. A
         number of bins is refused, because pandas takes their edges from the data.
@@ -249,9 +249,9 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def recode(self, column: Hashable, mapping: Mapping[Any, Any]) -> ProtectedFrame:
-        """The labels of a column replaced by others; those that are not in ``mapping`` stay.
+        """Replace labels of a column by others; labels that are not in ``mapping`` stay.
 
-        A label that is mapped to None becomes null. The declared labels are what they are mapped to.
+        A label that is mapped to None becomes null. The declared labels are replaced in the same way.
 
         Raises ParameterError for labels that are not declared.
 
@@ -266,7 +266,7 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:
-        """Columns under other names, as `DataFrame.rename`, with all that is declared of them.
+        """Rename columns, as `DataFrame.rename`; everything else that is declared of them stays.
 
         Raises ParameterError for a name that another column has.
 
@@ -281,7 +281,7 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def astype(self, dtype: Any) -> ProtectedFrame:
-        """Columns of another type where no cell changes, as `DataFrame.astype`.
+        """Convert columns to a type that holds every declared cell, as `DataFrame.astype`.
 
         Truth values become integers or floats, and integers floats; bounds and bins stay. ``dtype``: a type
         for all columns, or a mapping from column to type.
@@ -299,10 +299,10 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def fillna(self, value: Any) -> ProtectedFrame:
-        """Nulls replaced by public constants, as `DataFrame.fillna`.
+        """Replace nulls by public constants, as `DataFrame.fillna`.
 
-        ``value``: a constant for all columns that may hold nulls, or a mapping from column to constant. It
-        widens bounds and labels that do not hold it. A mean or a mode of the data is no constant.
+        ``value``: a constant for all columns that may hold nulls, or a mapping from column to constant. A
+        constant outside the declared bounds or labels widens them. A mean or mode of the data is not public.
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> age = pa.Column(float, pa.Check.in_range(0, 120), nullable=True, metadata={"dp": {}})
@@ -315,7 +315,7 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def dropna(self, subset: Labels | None = None, *, how: Literal["any", "all"] = "any") -> ProtectedFrame:
-        """The records without nulls, as `DataFrame.dropna`; how many there are is private.
+        """Drop the records with nulls, as `DataFrame.dropna`; the number of remaining records is private.
 
         ``subset``: columns to look at, by default all that are declared. ``how``: "any" or "all".
 
@@ -330,7 +330,7 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def select(self, columns: Labels) -> ProtectedFrame:
-        """These declared columns, in this order.
+        """Keep these declared columns only, in this order.
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> flag = pa.Column(bool, metadata={"dp": {}})

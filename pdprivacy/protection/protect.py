@@ -62,13 +62,13 @@ def protect(
     on_invalid: Fate = "raise",
     rng: noise.RandomState = None,
 ) -> ProtectedFrame:
-    """A frame bound to its declaration and a budget: a protected frame, with releases under ``.dp``.
+    """Bind a frame to its declaration and a budget: a protected frame, with releases under ``.dp``.
 
     Frames of Polars, DuckDB, Dask, Spark and PyArrow stay where they are: what a release needs is computed by
-    one query of the engine, and only counts and sums come back. They have to be held to the declaration once,
-    by one pass over the frame; they are not held to what a pandera schema checks beyond it. A lazy frame is
-    computed anew by each release. What it holds may be other records each time, so that the number of its
-    rows is never public, and ``public_rows`` is refused.
+    one query of the engine, and only counts and sums come back. One pass over the frame checks it against the
+    declaration; pandera checks beyond the declaration are not run. A lazy frame is computed anew by each
+    release, and may hold other records each time: the number of its rows is never public, and
+    ``public_rows`` is refused.
 
     Parameters
     ----------
@@ -82,26 +82,27 @@ def protect(
     rho : in their place, a total in rho (zero-concentrated losses).
     accounting : how losses add up under the total: "basic" (None), "filter" or "zcdp"; see
         `pdprivacy.Budget`.
-    budget : a budget to share with other protections of the same data, instead; or a
-        `pdprivacy.Ledger`, which keeps the budget of that ``name`` for other processes and days. The
-        total is stated when the name is new, and need not be again.
-    name : in a ledger, of the data: one for all protections of the same data.
-    redeclare : in a ledger, that data of that name is meant to be declared anew: other columns, bounds or
-        labels than before. Other neighbours only before the first charge.
+    budget : instead of these, a budget that other protections of the same data share; or a
+        `pdprivacy.Ledger`, which keeps the budget called ``name`` for other processes and later days. State
+        the total when the name is new; later it may be left out.
+    name : the name of the data in a ledger, the same one for all protections of the same data.
+    redeclare : whether the data of this name in the ledger is declared anew, with other columns, bounds or
+        labels than before. Other neighbours are possible only before the first charge.
     neighbors : "add_remove" (one record more or less; the number of rows is private) or
         "replace_one" (one record with other values; the number of rows is public).
     public_rows : under "add_remove", a number of rows that everybody knows the table to have
         at least.
-    unit : the column that names whose each record is, where one person may have several: neighbours then
-        differ in all records of one unit. It need not be declared, and must not hold nulls.
-    max_rows : with ``unit``, how many records of a unit are kept, any of them with the same probability;
-        all sensitivities grow with it. How many were left out is in `quality`.
+    unit : the column that names the privacy unit of each record, such as a person who may have several:
+        neighbours then differ in all records of one unit. It need not be declared, and must not hold nulls.
+    max_rows : with ``unit``, the contribution bound: so many records of each unit are kept, chosen uniformly.
+        All sensitivities grow with it. `quality` says how many records were left out.
     on_invalid : what happens to values that do not meet the declaration: "raise"; "clip"
         (numbers to the nearest bound, all else raises); "drop" (the record is left out). A column of another
         type than declared is refused as a whole in each case, and so is a pandas column of objects that
         holds a cell of another type: one record may have decided how all others were read. `check` tells the
         curator beforehand what does not meet the declaration.
-    rng : of the choice among the records of a unit, in pandas frames; as of a release.
+    rng : None, or a seed or generator for tests: the randomness that chooses the records of a unit in pandas
+        frames.
 
     Returns
     -------
@@ -110,9 +111,9 @@ def protect(
 
     Raises
     ------
-    DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; of other engines
-    MissingExtraError, EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
-    extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, and of other engines where the
+    DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; for other engines also
+    MissingExtraError and EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
+    extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, and for other engines where the
     schema checks more than is declared. Always warns (InvalidDataWarning) with ``on_invalid="clip"`` and
     "drop", whatever the data is: how much was clipped or left out is in `quality`, for the curator.
 
@@ -168,7 +169,7 @@ _MAY_CHANGE = {
 
 
 def refuse_no_frame(frame: Any) -> None:
-    """Refuse an object that is no frame of any engine, whether other engines are installed or not."""
+    """Refuse an object that is not a frame of any engine, whether other engines are installed or not."""
     if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
         return
     read = "df = pd.DataFrame(...)"
@@ -297,7 +298,7 @@ def _of_pandas(
 
 
 def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
-    """The frame with numbers in the place of dates, as statistics read them."""
+    """Return the frame with numbers instead of dates, as statistics read them."""
     found = frame.copy(deep=False)
     for name, values in counted_columns(frame, domain).items():
         found[name] = values.array  # by position: an index may hold a label twice

@@ -1,4 +1,4 @@
-"""Released numbers and their errors: those of the noise, and those of bounding."""
+"""Released numbers, and their errors by noise and by bounding."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Result:
         return replace(self, answer=answer)
 
     def projected(self, values: Any) -> Result:
-        """The result with consistent numbers in the place of its own, and intervals around them."""
+        """Return the result with consistent numbers instead of its own, and intervals around them."""
         return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
 
     def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:

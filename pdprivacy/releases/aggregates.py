@@ -142,10 +142,10 @@ def describe(
 ) -> Release[pd.DataFrame]:
     """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
 
-    All are made of one set of noisy parts: counts, centred sums and sums of squares, a third of the share
-    each. Where the number of rows is private, `std` alone would cost as much; where it is public, `mean` and
-    `std` by themselves err less. Extremes and quartiles are no sums; `min`, `max` and `quantile` select them,
-    at a cost of their own.
+    All are computed from one set of noisy parts: counts, centred sums and sums of squares, each with a third
+    of the share. Where the number of rows is private, `std` alone would cost as much; where it is public,
+    `mean` and `std` by themselves err less. Extremes and quartiles are no sums; `min`, `max` and `quantile`
+    select them, at a cost of their own.
 
     Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
     of one of the three are for `count`, `mean` and `std`, and refused here.

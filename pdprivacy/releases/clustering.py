@@ -76,13 +76,13 @@ def kmeans(
     release_id: str | None = None,
     progress: bool | None = None,
 ) -> Release[pd.DataFrame]:
-    """Centres of ``k`` clusters by k-means: each round moves every centre to its records' noisy mean.
+    """Centres of ``k`` clusters by k-means: each round moves every centre to the noisy mean of its records.
 
     Ranges are brought to [-1, 1] by the declared bounds, and values clamped to them. The centres start at
     random, far apart; no data is used for that. In each of the
     ``iterations`` every record goes to the nearest centre, and the new centre is a noisy sum over a noisy
-    count, clamped to the bounds; a cluster of a noisy count below 1 keeps its centre. A record with a null in
-    any of the columns is left out.
+    count, clamped to the bounds; a cluster with a noisy count below 1 keeps its centre. A record with a null
+    in any of the columns is left out.
 
     The rounds share the cost equally, and how many there are does not depend on the data. In a round,
     the counts and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian
@@ -95,8 +95,8 @@ def kmeans(
     epsilon, delta : the cost of all rounds together; Gaussian noise needs a delta.
     iterations : how many rounds.
     mechanism, calibration, rng, release_id : as of other releases; the noise is "laplace" or "gaussian".
-    progress : a bar of the rounds, which needs tqdm and shows no times; None: where it is long. An interrupt
-        stops the call; what was charged stays charged.
+    progress : whether to show a bar of the rounds (needs tqdm; shows no times); None: in long calls. An
+        interrupt stops the call, and the charge stays.
 
     Returns a DataFrame of one row per centre, numbered from 0, in the units of the columns. The error in its
     metadata is that of the last round, to first order: how far each centre is from the mean of the
@@ -165,13 +165,13 @@ def kmedian(
     release_id: str | None = None,
     progress: bool | None = None,
 ) -> Release[pd.DataFrame]:
-    """``k`` points that are near to all records, among those that are declared.
+    """Centres of ``k`` clusters by k-medians: declared points near to all records, selected by swaps.
 
-    The universe holds every combination of the columns' declared cells: integers, numeric labels, the
-    middles of bins. Ranges are brought to the same length. From random points each of the ``steps`` swaps
-    one for another, selected by what the swap makes of the sum of the records' distances to the nearest
-    point; at the end one of all sets that were there is selected the same way. A record with a null in any
-    of the columns is left out.
+    The candidates are all combinations of the columns' declared cells: integers, numeric labels, the middles
+    of bins. Ranges are brought to the same length. Starting from random points, each of the ``steps`` swaps
+    one point for another, selected by the sum of the records' distances to their nearest point after the
+    swap; finally one of all sets of points so far is selected in the same way. A record with a null in any of
+    the columns is left out.
 
     All selections are of equal epsilon, drawn exactly by whole costs: distances are rounded to 2**-15 of the
     largest one, and that is the sensitivity of a cost. One record more moves all costs the same way, so that
@@ -185,7 +185,7 @@ def kmedian(
     steps : how many swaps; by default 6 k ln of the declared points, as published.
     mechanism : "exponential", as published, or "permute_and_flip", which is never worse.
     rng, release_id : as of other releases.
-    progress : a bar of the selections, as of `kmeans`.
+    progress : whether to show a bar of the selections, as in `kmeans`.
 
     Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is not
     known. ``attrs["dp"]["error"]["below_best"]``: with probability 0.95 the set costs at most so much more
@@ -261,7 +261,7 @@ def _walk_lengths(columns: Sequence[Column], k: int, steps: int | None) -> tuple
 
 
 def _next_seed(state: np.random.Generator | None) -> int | None:
-    """Return the seed of the rounds: with that of the start they would share its bits."""
+    """Return the seed of the rounds, which must not share the bits of the start."""
     return None if state is None else int(state.integers(2**63))
 
 

@@ -57,10 +57,11 @@ class CuratorFrame(pd.DataFrame):
 
 @marked
 def quality(protected: Protected) -> CuratorFrame:
-    """CONFIDENTIAL, for the curator: values clipped, null and unseen, and records dropped, per column.
+    """CONFIDENTIAL, for the curator: count clipped, null and undeclared values and dropped records by column.
 
-    Counted at protection, exact and without noise: not for release. The line above says how many records were
-    left out in all; a record with several faults is in the count of each of their columns.
+    The counts were taken when the frame was protected, without noise: do not publish them. The line above the
+    table says how many records were left out in all; a record with several faults counts in each of their
+    columns.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})

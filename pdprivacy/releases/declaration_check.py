@@ -79,11 +79,11 @@ _Findings: TypeAlias = dict[tuple[Hashable, str], _Tally]
 @short_traceback
 @marked
 def check(frame: Any, schema: Any) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: which records of a frame do not meet a declaration, and why.
+    """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
-    Use it to mend the declaration or the data before the frame is protected. Its purpose is to show exact
-    counts, labels and numbers of the data, so it is not for release. Bounds that are widened to fit the data
-    are not public knowledge: declare what is known without it. Nothing is charged.
+    Use it to correct the declaration or the data before the frame is protected. It shows exact counts, labels
+    and numbers of the data, so do not publish it. Bounds that are widened to fit the data are not public
+    knowledge: declare what is known without the data. Nothing is charged.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ def _declared(column: Column, fault: str) -> str:
     """Return the declaration that a fault of a column breaks."""
     if fault in ("out of bounds", "infinite", "undeclared label"):
         return values_text(column)
-    known = {"null": "no nulls", "fraction": "whole numbers", "missing": "a column", "repeated": "one column"}
-    return known.get(fault, declared_as(column))
+    rules = {"null": "no nulls", "fraction": "whole numbers", "missing": "a column", "repeated": "one column"}
+    return rules.get(fault, declared_as(column))
 
 
 # ---------------------------------------------------------------- pandas
@@ -174,16 +174,16 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
             continue
         try:
             refuse_rounded({name} if is_float(frame[name].dtype) else (), Domain((column,)))
-            one = schemas.coerce(frame[[name]], schema)
-            check_types(one, Domain((column,)))
+            typed_frame = schemas.coerce(frame[[name]], schema)
+            check_types(typed_frame, Domain((column,)))
         except InvalidDataError:
             findings[name, "wrong type"] = _of_other_type(frame[name], column)
         else:
-            coerced[name] = one[name]
+            coerced[name] = typed_frame[name]
             typed.append(column)
     failing = np.full(rows, bool(findings))
-    found, faulty = _of_piece(coerced, Domain(tuple(typed)))
-    findings |= _some(found)
+    in_cells, faulty = _of_piece(coerced, Domain(tuple(typed)))
+    findings |= _some(in_cells)
     failing |= faulty
     if not frame.columns.is_unique:  # which pandera cannot read
         findings.setdefault((WHOLE, "repeated"), _Tally(rows, declared="labels that differ"))
@@ -195,11 +195,11 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
 
 def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
     """A column of another type than declared: for text that should be numbers, the texts that are not."""
-    held = pandas_type_name(values.dtype) or "objects"
+    dtype_name = pandas_type_name(values.dtype) or "objects"
     cells = values[values.notna().to_numpy(dtype=bool)]
-    if column.kind in ("float", "integer") and held in ("text", "objects"):
+    if column.kind in ("float", "integer") and dtype_name in ("text", "objects"):
         cells = cells[pd.to_numeric(cells.astype(object), errors="coerce").isna().to_numpy(dtype=bool)]
-    return _Tally(len(values), cells=_cells(cells), held=held)
+    return _Tally(len(values), cells=_cells(cells), held=dtype_name)
 
 
 def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, str], _Tally]) -> _Findings:
@@ -207,18 +207,20 @@ def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, 
     faulty = {name for name, _ in findings}
     unread = {name for name, fault in findings if fault in ("missing", "wrong type")}
     failed: _Findings = {}
-    for one in schemas.failed_checks(frame, schema):
-        if one.column in unread or (one.mended and one.column in faulty):
+    for failure in schemas.failed_checks(frame, schema):
+        if failure.column in unread or (failure.mended and failure.column in faulty):
             continue
-        name = WHOLE if one.column is None else one.column
-        if one.column is not None and (dtype := re.fullmatch(r"(?:coerce_)?dtype\('(.*)'\)", one.check)):
+        name = WHOLE if failure.column is None else failure.column
+        if failure.column is not None and (
+            dtype := re.fullmatch(r"(?:coerce_)?dtype\('(.*)'\)", failure.check)
+        ):
             failed[name, "wrong type"] = _Tally(
-                len(frame), held=str(frame[one.column].dtype), declared=dtype[1]
+                len(frame), held=str(frame[failure.column].dtype), declared=dtype[1]
             )
             continue
-        records = None if one.cells is None else len(one.cells)
-        cells = Counter[str]() if one.cells is None else _cells(one.cells)
-        failed[name, f"{FAILED}: {one.check}"] = _Tally(records, cells=cells, declared=one.check)
+        records = None if failure.cells is None else len(failure.cells)
+        cells = Counter[str]() if failure.cells is None else _cells(failure.cells)
+        failed[name, f"{FAILED}: {failure.check}"] = _Tally(records, cells=cells, declared=failure.check)
     return failed
 
 
@@ -245,29 +247,29 @@ def _of_engine(frame: Any, domain: Domain) -> tuple[_Findings, int, int]:
     part = Domain(tuple(typed))
     read = source.select(list(part) or list(source.names[:1]))
     pieces = read.each("the check of the declaration", lambda piece: _counted(piece, part))
-    rows = sum(one for _, _, one in pieces)
-    failing = rows if findings else sum(one for _, one, _ in pieces)
+    rows = sum(rows_of_piece for _, _, rows_of_piece in pieces)
+    failing = rows if findings else sum(failing_rows for _, failing_rows, _ in pieces)
     for tally in findings.values():
         tally.records = rows
     whole: _Findings = {}
-    for found, _, _ in pieces:
-        for key, tally in found.items():
+    for piece_findings, _, _ in pieces:
+        for key, tally in piece_findings.items():
             whole.setdefault(key, _Tally()).add(tally)
     return findings | _some(whole), failing, rows
 
 
 def _of_other_type_there(source: Any, column: Column) -> _Tally:
     """A column of another engine that is of another type than declared; of some types no cell is shown."""
-    found, read = _Tally(), source.select([column.name])
+    total, read = _Tally(), source.select([column.name])
     with suppress(EngineError):
-        for one in read.each("a check of cells", lambda piece: _of_other_type(piece[column.name], column)):
-            found.add(one)
-    return found
+        for tally in read.each("a check of cells", lambda piece: _of_other_type(piece[column.name], column)):
+            total.add(tally)
+    return total
 
 
 def _counted(piece: pd.DataFrame, domain: Domain) -> tuple[_Findings, int, int]:
-    found, faulty = _of_piece(piece, domain)
-    return found, int(np.count_nonzero(faulty)), len(piece)
+    findings, faulty = _of_piece(piece, domain)
+    return findings, int(np.count_nonzero(faulty)), len(piece)
 
 
 # ---------------------------------------------------------------- cells
@@ -290,14 +292,14 @@ def _some(findings: _Findings) -> _Findings:
 
 
 def _tally(column: FaultyCells, fault: str, mask: Mask) -> _Tally:
-    found = _Tally(int(np.count_nonzero(mask)))
+    tally = _Tally(int(np.count_nonzero(mask)))
     if fault in ("out of bounds", "infinite", "fraction"):
         assert column.numbers is not None
-        held = column.numbers[mask]
-        found.least, found.most = float(held.min()), float(held.max())
+        numbers = column.numbers[mask]
+        tally.least, tally.most = float(numbers.min()), float(numbers.max())
     elif fault != "null":
-        found.cells = _cells(column.values[mask])
-    return found
+        tally.cells = _cells(column.values[mask])
+    return tally
 
 
 def _cells(values: pd.Series[Any]) -> Counter[str]:
@@ -307,8 +309,8 @@ def _cells(values: pd.Series[Any]) -> Counter[str]:
         pairs = list(zip(counts.index.tolist(), counts.tolist(), strict=True))
     except Exception:  # cells without a hash or an equality
         pairs = [(cell, 1) for cell in values.iloc[:KEPT].tolist()]
-    found: Counter[str] = Counter()
+    records: Counter[str] = Counter()
     for cell, times in pairs:
         with suppress(Exception):  # an object that cannot be shown
-            found[printable(repr(cell), LETTERS)] += times
-    return found
+            records[printable(repr(cell), LETTERS)] += times
+    return records

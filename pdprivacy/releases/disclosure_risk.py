@@ -26,6 +26,7 @@ from pdprivacy import accounting, risk
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
@@ -34,7 +35,6 @@ from pdprivacy.releases.columns import Labels, cell_index, check_cells, check_fl
 from pdprivacy.releases.curator import marked
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
-    MARK,
     NOISE,
     Alpha,
     Measured,
@@ -83,8 +83,8 @@ def dr_ha(
 ) -> Any:
     """CONFIDENTIAL, for the curator: the homogeneity-attack disclosure risk of a table with noise.
 
-    The probability that a cell of the quasi-identifiers ``by`` shows one single label of ``sensitive``
-    after noise, and that some of its records have it. Nothing is charged.
+    That is the probability that a cell of the quasi-identifiers ``by`` shows one single label of
+    ``sensitive`` after noise, and that some of its records have it. Nothing is charged.
 
     measure : "local", of the counts as they are; "expected", over multinomial counts of the cell's
         size; "shrinkage", over Dirichlet(``alpha``) proportions too (None: fitted); "marginal" and
@@ -94,9 +94,10 @@ def dr_ha(
     method : "exact"; "published", the source's closed forms; "monte_carlo", by ``draws`` tables of one
         sensitive column (``postprocess``: what is done to each noisy table, cells by labels; ``rng``: a seed
         or generator).
-    overall : of several sensitive columns, per cell the largest risk ("max") or the sum of risks ("sum").
+    overall : for several sensitive columns, the largest risk of a cell ("max") or the sum of its risks
+        ("sum").
     partial, attack, threshold : as in `pdprivacy.risk.dr_ha`, which does the arithmetic.
-    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+    progress : whether to show a progress bar, which needs tqdm; None: in long calls of interactive sessions
         (``pdprivacy.show.progress``).
 
     Returns a float for one epsilon, a Series indexed by epsilon for several; with ``average=None`` a
@@ -192,11 +193,11 @@ def risk_curve(
     """CONFIDENTIAL, for the curator: the disclosure risk against epsilon, with its limits.
 
     ``epsilon``: by default 51 numbers from 0.001 to 100 (0.999 for the classic calibration), evenly on a
-    logarithmic scale. ``progress``: a bar, which needs tqdm (None: where it is long).
+    logarithmic scale. ``progress``: whether to show a bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame indexed by epsilon in ascending order, with both averages as columns, over "cells"
-    and over "records"; the first row, 0.0, is the limit of ever more noise, the last, inf, that of none: for
-    the local risk the share of homogeneous cells. ``curve.dp.plot()`` draws it.
+    and over "records". The first row, 0.0, is the limit of ever more noise; the last, inf, is the risk
+    without noise, which for the local risk is the share of homogeneous cells. ``curve.dp.plot()`` draws it.
 
     Source: Liu, Zhao (2023), sections 4 and 5.
 
@@ -240,12 +241,13 @@ def choose_epsilon(
 ) -> Confidential:
     """CONFIDENTIAL, for the curator: the largest epsilon whose disclosure risk is at most ``max_risk``.
 
-    Looked for from 0.001 to 100 (0.999 for the classic calibration), to six digits; inf where even no noise
-    keeps the risk that low. The risk of a table with mixed cells may fall and rise again: the largest
-    epsilon counts. Found on 51 numbers and between them; a dip narrower than a step may be missed.
+    The search covers 0.001 to 100 (0.999 for the classic calibration), to six digits; the result is inf where
+    the risk is that low even without noise. The risk of a table with mixed cells may fall and rise again: the
+    largest epsilon counts. The search starts from 51 numbers, so a dip between two of them may be missed.
 
     The choice depends on the confidential table, so the number itself tells something of it: publish
-    a rounded one, and take this for guidance. ``progress``: bars, which need tqdm (None: where it is long).
+    a rounded one, and take this for guidance. ``progress``: whether to show bars, which need tqdm (None: in
+    long calls).
 
     >>> import pandas as pd
     >>> from pdprivacy import Column, Domain
@@ -335,7 +337,7 @@ class Homogeneity:
 
 
 def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:
-    """CONFIDENTIAL, for the curator: the homogeneous cells of the confidential table, and the most exposed.
+    """CONFIDENTIAL, for the curator: count the homogeneous cells of a table, and list the most exposed ones.
 
     ``top``: how many cells are listed. Returns `Homogeneity`.
 
@@ -402,7 +404,7 @@ def repeated_risk(
     progress: bool | None = None,
     **options: Unpack[Measured],
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: the disclosure risk of several publications, one after the other.
+    """CONFIDENTIAL, for the curator: the disclosure risk of several successive publications.
 
     publications : mappings with the keys ``by``, ``sensitive``, ``epsilon`` and, if wanted, ``delta`` (by
         default the keyword of the call) and ``frame``: another protected frame of new records, a cohort of
@@ -411,7 +413,7 @@ def repeated_risk(
     overall : per cell, over sensitive columns and over the publications of a cohort so far: the largest risk
         ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
     spent : whether the losses start from what the budget of each frame has spent already.
-    progress : bars, one per publication, which need tqdm; None: where it is long.
+    progress : whether to show bars, one per publication, which need tqdm; None: in long calls.
 
     Each publication is evaluated at the composed loss of all publications so far of its cohort, which
     is at least what was lost about the columns of this one (footnote 3 of the source). Noise that takes

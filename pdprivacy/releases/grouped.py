@@ -64,7 +64,7 @@ _GROUPS = 'private.dp.groupby("region")'
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
 class DeclaredGroups:
-    """Declared keys of a protected frame, which refuse to read the records of each group."""
+    """Declared groups of a protected frame; reading the records of each group is refused."""
 
     _protected: Protected = field(repr=False)
     keys: tuple[Column, ...]
@@ -130,10 +130,10 @@ class GroupBy(DeclaredGroups, GroupMethods):
 def count(
     groups: DeclaredGroups, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
 ) -> Release[pd.Series[Any]]:
-    """Records per key, as a Series named "count" (as `DataFrameGroupBy.size`).
+    """Count the records per key, as `DataFrameGroupBy.size`; a Series named "count".
 
-    ``weights``: sums of the weights in the place of counts, as in `df.dp.value_counts`. The records where a
-    column is not null are counted by ``agg("count", column, ...)``.
+    ``weights``: a column whose sums are released instead of counts, as in `df.dp.value_counts`. To count the
+    records where a column is not null, use ``agg("count", column, ...)``.
     """
     if groups.selected is not None:
         chosen = columns_of(groups._protected, groups.selected, "count")
@@ -163,7 +163,7 @@ def sum(  # noqa: A001
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """Sums per key: a DataFrame of keys by columns.
+    """Sums of columns per key, a DataFrame of keys by columns.
 
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
     ``weights`` as in `df.dp.sum`.
@@ -232,10 +232,10 @@ def proportion(
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """The share per key of records whose ``column`` holds the declared label ``value``, nulls left out.
+    """The share per key of records that hold the declared label ``value`` in ``column``, nulls left out.
 
-    Each is a noisy count over a noisy count. ``weights``: the share of their weights in its place, as in
-    `df.dp.mean`. Returns a DataFrame of keys by one column, labelled by ``value``
+    Each is a noisy count over a noisy count. ``weights``: a column of weights; the share of the total weight
+    is released instead, as in `df.dp.mean`. Returns a DataFrame of keys by one column, labelled by ``value``
     under the column's name.
     """
     facts, keys = groups._protected, groups.keys
@@ -263,8 +263,8 @@ def describe(
 ) -> Release[pd.DataFrame]:
     """Counts without nulls, means and standard deviations per key, as `DataFrameGroupBy.describe` begins.
 
-    All are made of one set of noisy numbers, as in `df.dp.describe`. Returns a DataFrame of keys by columns
-    and "count", "mean" and "std".
+    All are computed from one set of noisy numbers, as in `df.dp.describe`. Returns a DataFrame of keys by
+    columns and "count", "mean" and "std".
     """
     call = Call.of("describe", epsilon, noise)
     return _several(groups, call, ["count", "mean", "std"], columns, split)
@@ -283,11 +283,11 @@ def agg(
     """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
 
     ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
-    and "std". All of a column are made of one set of noisy numbers, as in `df.dp.agg`. ``columns`` (all
-    numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    and "std". Those of a column are computed from one set of noisy numbers, as in `df.dp.agg`. ``columns``
+    (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
 
-    Returns a DataFrame of keys by columns where each column has one statistic, given by name; else by columns
-    and statistics.
+    Returns a DataFrame of keys by columns if each column has one statistic, given by name; else of keys by
+    columns and statistics.
     """
     return _several(groups, Call.of("agg", epsilon, noise), func, columns, split)
 
@@ -356,11 +356,11 @@ def value_counts(
     dropna: bool = False,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
+    """Count the records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
 
     ``normalize``: shares of the noisy total of each group. ``sort``: largest released count of each group
-    first. ``dropna``: without the null labels of ``columns``. Every declared combination is there, the empty
-    ones too.
+    first. ``dropna``: without the null labels of ``columns``. The result has every declared combination, the
+    empty ones too.
 
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `df.dp.value_counts`.
@@ -393,8 +393,8 @@ def mode(
 ) -> Release[pd.DataFrame]:
     """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
 
-    One selection per group for one charge: a record more or less moves the counts of one group alone. For a
-    group without records any label is equally likely. Returns a DataFrame of keys by columns.
+    All groups together are one charge, because a record more or less changes the counts of one group alone.
+    For a group without records any label is equally likely. Returns a DataFrame of keys by columns.
     """
     facts, keys = groups._protected, groups.keys
     chosen = _columns(groups, columns, "mode", needed=True)
@@ -417,15 +417,15 @@ def quantile(
 ) -> Release[pd.DataFrame]:
     """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
 
-    One selection per group for one charge: a record more or less moves the ranks of one group alone. For a
-    group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove"; twice
-    that under "replace_one", where a record may leave a group and come to another one.
+    All groups together are one charge, because a record more or less changes the ranks of one group alone.
+    For a group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove";
+    twice that under "replace_one", where a record may leave a group and come to another one.
 
     ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `df.dp.quantile`. Returns a
     DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
 
-    On frames of other engines than pandas all groups are read by one query, which takes memory for each
-    different number that a group has.
+    On frames of other engines than pandas one query reads all groups; it takes memory for each distinct
+    number of each group.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
     return _ranked(groups, "quantile", columns, q, epsilon, split, options)
@@ -477,13 +477,13 @@ for _name, _verb in VERBS_BY_GROUP.items():
 
 
 def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:
-    """Declared groups, for statistics of each that are charged once.
+    """Group the records by declared keys; a statistic of all groups is charged once.
 
     Its methods are ``count``, ``sum``, ``mean``, ``var``, ``std``, ``proportion``, ``describe``, ``agg``,
     ``value_counts``, ``mode``, ``quantile`` and ``median``.
 
     ``freq`` ("D", "W", "M", "Q" or "Y") groups by the periods of a column of dates, as ``private.cut`` makes
-    them, the empty ones too; ``by`` may be a `pandas.Grouper` with ``key`` and ``freq`` in its place.
+    them, the empty ones too; instead, ``by`` may be a `pandas.Grouper` with ``key`` and ``freq``.
 
     Raises DeclarationError for a key without declared cells.
 

@@ -113,8 +113,8 @@ def mean(
     Else: a centred noisy sum over a noisy count (at least 1), half of the share each.
 
     ``weights``: the label of a declared column of numbers of at least 0, for the sum of weight times value
-    over the sum of the weights of the records that have both. Each is noisy and has half of the share, and
-    the second is taken to be at least the largest weight. Weights are taken to 2**-17 of the largest. The
+    over the sum of the weights of the records that have both. Each is noisy and has half of the share; the
+    noisy sum of the weights is at least the largest weight. Weights are taken to 2**-17 of the largest. The
     interval counts this rounding where the least declared weight is above 0 or the number of records is
     public; else ``error["rounding_per_record"]``, times the records over the sum of weights, comes on top.
 
@@ -169,9 +169,9 @@ def proportion(
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """The share of records whose ``column`` holds the declared label ``value``, among those without null.
+    """The share of records that hold the declared label ``value`` in ``column``, among those without null.
 
-    ``weights``: the share of their weights in its place, as in `mean`.
+    ``weights``: a column of weights; the share of the total weight is released instead, as in `mean`.
 
     Returns a Series of one number, labelled by ``value`` under the column's name.
 
@@ -319,10 +319,10 @@ def corr(
     constraint: MatrixConstraint | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """Pearson correlations made of a released covariance matrix (`cov`), within [-1, 1].
+    """Pearson correlations from a released covariance matrix (`cov`), within [-1, 1].
 
-    NaN where a released variance is not positive. ``bounding`` and ``constraint`` as in `cov`, of
-    whose matrix these are the correlations. Returns a DataFrame, as `DataFrame.corr`.
+    A correlation is NaN where a released variance is not positive. ``bounding`` and ``constraint`` apply to
+    the covariance matrix, as in `cov`. Returns a DataFrame, as `DataFrame.corr`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})

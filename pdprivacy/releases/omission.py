@@ -100,7 +100,7 @@ UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A statistic that can be compared: its releases, what is made of them, and the error of that.
+    """A statistic that can be compared: its releases, their combination, and its error.
 
     ``verbs``: the releases, of an equal part of the cost each. ``exact``: the statistic of the numbers of a
     column. ``single``: whether it is of one column. ``grows``: whether it is scaled up to all records.
@@ -134,9 +134,9 @@ def _of_numbers(
     grows = STATISTICS[statistic].grows
 
     def score(released: Any, share: Fraction) -> float:
-        found = np.asarray(released, dtype=np.float64).ravel() / (float(share) if grows else 1.0)
+        numbers = np.asarray(released, dtype=np.float64).ravel() / (float(share) if grows else 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.abs(found - truth) / np.abs(truth)
+            ratio = np.abs(numbers - truth) / np.abs(truth)
         return float(np.where(truth == 0, np.nan, ratio).mean())
 
     return score
@@ -148,20 +148,20 @@ def _truth(protected: Protected, columns: Sequence[Column], statistic: str, argu
         engine = protected.engine
         return [engine.present(column) for column in columns] if columns else [engine.rows]
     values = [_values(protected, column, statistic) for column in columns]
-    if any(len(one) < 2 for one in values):
+    if any(len(numbers) < 2 for numbers in values):
         raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
     if statistic == "quantile":
-        asked = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
-        return np.stack([np.quantile(one, asked) for one in values], axis=-1)
+        shares = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
+        return np.stack([np.quantile(numbers, shares) for numbers in values], axis=-1)
     exact = STATISTICS[statistic].exact
     assert exact is not None
-    return [exact(one) for one in values]
+    return [exact(numbers) for numbers in values]
 
 
 def _values(protected: Protected, column: Column, method: str) -> Floats:
     """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
-    found = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
-    present: Floats = np.clip(found[~np.isnan(found)], *column.bounds(method))
+    numbers = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    present: Floats = np.clip(numbers[~np.isnan(numbers)], *column.bounds(method))
     return present
 
 
@@ -169,7 +169,7 @@ def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, 
     """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
     counts = protected.engine.table(columns, statistic)[: len(labels)]
-    best = {labels[place] for place in np.flatnonzero(counts == counts.max())}
+    best = {labels[position] for position in np.flatnonzero(counts == counts.max())}
     return lambda released, _: float(released.iloc[0] not in best)
 
 
@@ -184,8 +184,10 @@ def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str,
     else:
         widths = np.array([np.ptp(numbers_of(column)) for column in columns])
     scale = np.divide(1.0, widths, out=np.zeros(len(widths)), where=widths > 0)
-    found = protected.snapshot[[column.name for column in columns]]
-    points = np.column_stack([one.to_numpy(dtype=np.float64, na_value=np.nan) for _, one in found.items()])
+    cells = protected.snapshot[[column.name for column in columns]]
+    points = np.column_stack(
+        [column.to_numpy(dtype=np.float64, na_value=np.nan) for _, column in cells.items()]
+    )
     points = points[~np.isnan(points).any(axis=1)] * scale
     if not len(points):
         raise ParameterError("No record is without nulls, so that there is nothing to compare.")
@@ -224,8 +226,8 @@ STATISTICS: dict[str, Compared] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A release that is repeated: what it is called with, and the columns that it reads."""
+class _Comparison:
+    """A comparison: the statistic, the arguments of its releases, and the columns that they read."""
 
     name: str
     columns: Any
@@ -236,7 +238,7 @@ class _Asked:
     @classmethod
     def of(
         cls, protected: Protected, name: Any, columns: Any, arguments: Sequence[Any], options: dict[str, Any]
-    ) -> _Asked:
+    ) -> _Comparison:
         if not isinstance(name, str) or name not in STATISTICS:
             raise ParameterError(
                 f"'statistic' must be one of {', '.join(map(repr, STATISTICS))} (got {got(name)})."
@@ -323,9 +325,9 @@ class _Way:
         scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
         return replace(protected, scope=scope)
 
-    def part(self, protected: Protected, held: Mask) -> Protected:
+    def part(self, protected: Protected, members: Mask) -> Protected:
         """These records, as a release of the part sees them."""
-        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(held)))
+        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(members)))
 
 
 ALL_RECORDS = _Way((), None, Fraction(1))
@@ -333,7 +335,7 @@ ALL_RECORDS = _Way((), None, Fraction(1))
 
 def _compared(
     protected: Protected,
-    asked: _Asked,
+    comparison: _Comparison,
     levels: Sequence[Rational],
     ways: Sequence[_Way],
     names: Sequence[str],
@@ -344,7 +346,7 @@ def _compared(
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
     repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
-    wholes = [loss(level, asked.options.get("delta", 0)) for level in levels]
+    wholes = [loss(level, comparison.options.get("delta", 0)) for level in levels]
     costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
     feasible = [way for way in ways if any(costs[way])]
     if not feasible:
@@ -355,27 +357,27 @@ def _compared(
         )
     state = noise.simulator(rng)
     places = list(product([ALL_RECORDS, *feasible], range(repetitions)))
-    turns = shown(places, len(places), asked.name, progress, long=True, timed=True)
+    turns = shown(places, len(places), comparison.name, progress, long=True, timed=True)
     for cost in wholes:
-        asked.check(protected, cost)
+        comparison.check(protected, cost)
     for way in feasible:
-        asked.check(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
+        comparison.check(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
     # nothing was read so far
-    read = [column.name for column in asked.chosen]
+    read = [column.name for column in comparison.chosen]
     whole = replace(protected, records=protected.snapshot[read], units=None)
-    score = asked.statistic.score(whole, asked.chosen, asked.name, asked.arguments)
+    score = comparison.statistic.score(whole, comparison.chosen, comparison.name, comparison.arguments)
     draw = drawing()
     errors = {way: np.full((len(levels), repetitions), np.nan) for way in (ALL_RECORDS, *feasible)}
     for way, turn in turns:
         part = whole if way is ALL_RECORDS else way.part(whole, draw(way, noise.source(state)))
         for level, affordable in enumerate(costs[way]):
             if affordable is not None:
-                errors[way][level, turn] = score(asked.release(part, affordable, state), way.share)
-    return _table(asked, levels, ways, costs, errors, names)
+                errors[way][level, turn] = score(comparison.release(part, affordable, state), way.share)
+    return _table(comparison, levels, ways, costs, errors, names)
 
 
 def _table(
-    asked: _Asked,
+    comparison: _Comparison,
     levels: Sequence[Rational],
     ways: Sequence[_Way],
     costs: Mapping[_Way, Sequence[Pure | Approx | None]],
@@ -383,15 +385,15 @@ def _table(
     names: Sequence[str],
 ) -> pd.DataFrame:
     """The frame of the errors that were found."""
-    chance = asked.statistic.chance
+    chance = comparison.statistic.chance
     rows: list[tuple[float, ...]] = []
     for level, _ in enumerate(levels):
         without = Estimate.of(errors[ALL_RECORDS][level], chance=chance)
         for way in ways:
             cost = costs[way][level]
-            found = UNKNOWN if cost is None else Estimate.of(errors[way][level], chance=chance)
+            estimate = UNKNOWN if cost is None else Estimate.of(errors[way][level], chance=chance)
             inner = math.nan if cost is None else float(cost.epsilon)
-            rows.append((*found, *without, *found.above(without), inner))
+            rows.append((*estimate, *without, *estimate.above(without), inner))
     keys = [(float(positive(level, "epsilon")), *way.key) for level in levels for way in ways]
     others = [f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")]
     heads = ["error", "lower", "upper", *others, "part_epsilon"]
@@ -401,22 +403,22 @@ def _table(
     return frame
 
 
-def _words(protected: Protected, asked: _Asked) -> dict[str, Any]:
+def _words(protected: Protected, comparison: _Comparison) -> dict[str, Any]:
     """Words about a comparison, for ``attrs``."""
     return {
-        "statistic": asked.name,
-        "columns": [str(column.name) for column in asked.chosen],
-        "error": asked.statistic.error,
+        "statistic": comparison.name,
+        "columns": [str(column.name) for column in comparison.chosen],
+        "error": comparison.statistic.error,
         "neighbors": protected.unit.neighbors,
     }
 
 
 def _listed(name: str, values: Any, example: str) -> list[Any]:
-    if isinstance(values, str) or not np.iterable(values) or not (found := list(values)):
+    if isinstance(values, str) or not np.iterable(values) or not (items := list(values)):
         raise ParameterError(f"{name!r} must be a list.", example)
-    if not isinstance(values, list | tuple) and any(isinstance(one, str) for one in found):
+    if not isinstance(values, list | tuple) and any(isinstance(item, str) for item in items):
         raise ParameterError(f"{name!r} must be a list of numbers (got {kind(values)}).", example)
-    return found
+    return items
 
 
 def compare_sampling(
@@ -432,11 +434,11 @@ def compare_sampling(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: the error of a release of all records and of a sample at equal cost.
+    """CONFIDENTIAL, for the curator: compare a release of all records with one of a sample at equal cost.
 
     At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
     time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
-    both have the same guarantee. Measured on the records themselves by the real releases; nothing is charged.
+    both have the same guarantee. The errors are those of real releases of these records; nothing is charged.
 
     Parameters
     ----------
@@ -445,10 +447,10 @@ def compare_sampling(
         "std", "sum", "var"; "mode" of one column; "kmeans", "kmedian"; and "noisy_average", a ``sum`` over a
         ``count`` with half of the epsilon each, not centred as "mean" is.
     epsilon : one or several.
-    rates : which shares of the records are sampled, in (0, 1]: by coins under "add_remove"; under
-        "replace_one" so many of their public number, without replacement.
-    repetitions : of each release; from 2 to a million.
-    rng, progress : a seed or generator; a bar, which needs tqdm (None: where it is long).
+    rates : the shares of the records that are sampled, in (0, 1]: by coins under "add_remove"; under
+        "replace_one" that share of their public number, without replacement.
+    repetitions : the number of times each release is made, from 2 to a million.
+    rng, progress : a seed or generator; whether to show a bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval
     (``lower``, ``upper``), that of all records (``without``, ``without_lower``, ``without_upper``), the
@@ -474,7 +476,7 @@ def compare_sampling(
     """
     protected.refuse_elsewhere("compare_sampling")
     levels, _ = levels_of(epsilon)
-    asked = _Asked.of(protected, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, statistic, columns, args, options)
     ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
 
     def draw(way: _Way, source: Source) -> Mask:
@@ -482,8 +484,8 @@ def compare_sampling(
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
-    frame = _compared(protected, asked, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
-    return confidential(frame, "compare_sampling", **_words(protected, asked))
+    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
+    return confidential(frame, "compare_sampling", **_words(protected, comparison))
 
 
 def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
@@ -520,15 +522,15 @@ def compare_suppression(
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: `compare_sampling` for the records that `suppress_outliers` keeps.
+    """CONFIDENTIAL, for the curator: compare a release of all records with one after suppression.
 
     Parameters
     ----------
-    statistic, columns, args, epsilon, repetitions, rng, progress, options : as of `compare_sampling`.
+    statistic, columns, args, epsilon, repetitions, rng, progress, options : as in `compare_sampling`.
         The columns of the release decide about outliers, and must be without nulls.
     spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
         above M; in whole hundredths where they differ.
-    distance : of `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
+    distance : as in `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
         "euclidean".
 
     Returns a DataFrame indexed by epsilon, m and M, with the columns of `compare_sampling`; NaN where the
@@ -549,22 +551,22 @@ def compare_suppression(
     """
     protected.refuse_elsewhere("compare_suppression")
     levels, _ = levels_of(epsilon)
-    asked = _Asked.of(protected, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, statistic, columns, args, options)
     pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]
     if len(set(pairs)) < len(pairs):
         raise ParameterError("'spreads' must be different pairs.")
     refuse_units(protected)
     if distance is None:
-        several = len(asked.chosen) > 1
-        distance = "discrete" if asked.name == "mode" else "euclidean" if several else "absolute"
+        several = len(comparison.chosen) > 1
+        distance = "discrete" if comparison.name == "mode" else "euclidean" if several else "absolute"
     check_one_of("distance", distance, get_args(Distance))
-    limits = limits_of(asked.chosen, distance, "compare_suppression")
+    limits = limits_of(comparison.chosen, distance, "compare_suppression")
     ways = [_Way((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
 
     def drawing() -> Draw:
         scores = np.empty(0)
         if any(m < M for m, M in pairs):
-            scores = scores_of(protected, asked.chosen, distance, limits, progress)
+            scores = scores_of(protected, comparison.chosen, distance, limits, progress)
         kept = {
             way: keep_probabilities(scores, *pair)
             for way, pair in zip(ways, pairs, strict=True)
@@ -578,8 +580,8 @@ def compare_suppression(
 
         return draw
 
-    frame = _compared(protected, asked, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
-    return confidential(frame, "compare_suppression", **_words(protected, asked), distance=distance)
+    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
+    return confidential(frame, "compare_suppression", **_words(protected, comparison), distance=distance)
 
 
 def _spread(pair: Any) -> tuple[Fraction, Fraction]:

@@ -70,21 +70,21 @@ def partition(
     delta: Rational = 0,
     release_id: str | None = None,
 ) -> dict[Hashable, ProtectedFrame]:
-    """The records of each declared label of a column, each a protected frame with this budget of its own.
+    """Split the records by the declared labels of a column: protected frames with a budget each.
 
-    Charged once: the groups are disjoint and declared, so a record more or less is in one of them, and
-    whatever is released of the others is the same with it and without (parallel composition; Dwork, Roth
-    2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may move from one group to
-    another, so twice the budget of a group is charged; where a unit may have several records, as often as it
-    can touch groups. What a group does not spend is not given back. The
-    budgets of the groups are in memory, also where the budget is in a ledger.
+    The budget of one group is charged once: the groups are disjoint and declared, so a record more or less is
+    in one of them, and releases of the others are the same with it and without (parallel composition; Dwork,
+    Roth 2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may move from one group to
+    another, so twice the budget of a group is charged; where a unit may have several records, that budget
+    times the number of groups that it can touch. What a group does not spend is not given back. The budgets
+    of the groups are in memory, also where the budget of the frame is in a ledger.
 
     Parameters
     ----------
     by : a column with declared labels, or with bins.
-    epsilon, delta : the budget of each group. For a secret part with ``spend="noise"`` they are what is paid
-        for, and each group has the larger loss that this allows.
-    release_id : as of a release.
+    epsilon, delta : the budget of each group. For a secret part with ``spend="noise"`` they are the charge,
+        and each group has the larger budget that this allows.
+    release_id : as for a release.
 
     Returns a dictionary from each label, in declared order, to its frame; nulls, where the column may hold
     them, are under None.
@@ -132,27 +132,27 @@ def sample(
     spend: Spend = "noise",
     rng: RandomState = None,
 ) -> ProtectedFrame:
-    """A protected frame of a secret random sample, as `DataFrame.sample`; its releases are amplified.
+    """Draw a secret random sample, as `DataFrame.sample`; its releases are amplified.
 
-    One of ``frac`` and ``n``, as the neighbours ask: ``frac`` under "add_remove" keeps each record with that
-    probability by a coin of its own (Poisson sampling); ``n`` under "replace_one" keeps so many, without
-    replacement. Where a column names the unit, units are sampled, with all their records.
+    Give ``frac`` under "add_remove": each record is kept with that probability by a coin of its own (Poisson
+    sampling). Give ``n`` under "replace_one": so many records are kept, without replacement. Where a column
+    names the unit, units are sampled, with all their records.
 
-    Releases of the sample are about the sample: a count is about ``frac`` of that of all records.
+    Releases of the sample describe the sample: a count is about ``frac`` times that of all records.
     Their losses add up to some epsilon of the sample, and the whole pays ln(1 + rate (e^epsilon - 1)) of it,
     once: not each release is amplified, because the sample is drawn once. It has to stay secret.
 
     Parameters
     ----------
-    n : how many records, under "replace_one".
-    frac : which share of them, in (0, 1], under "add_remove".
-    spend : on what the amplification is spent. "noise": a release pays the epsilon it states, and has the
+    n : the number of records, under "replace_one".
+    frac : the share of the records, in (0, 1], under "add_remove".
+    spend : how the amplification is used. "noise": a release pays the epsilon it states, and has the
         noise of a larger one: ``ln((e^epsilon - 1 + rate) / rate)``, and ``delta / rate``, for the first.
         "epsilon": the epsilon calibrates the noise, and less of it is paid.
-    rng : as of a release.
+    rng : as for a release.
 
-    Warns (OmissionWarning), because sampling nearly always loses: the noise that is saved is less than what
-    the sample itself errs by. `compare_sampling` measures both.
+    Warns (OmissionWarning), because sampling nearly always loses: the noise that is saved is less than the
+    sampling error. `compare_sampling` measures both.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def suppress_outliers(
     rng: RandomState = None,
     progress: bool | None = None,
 ) -> ProtectedFrame:
-    """A protected frame from which records were left out at random, those far from the others likelier.
+    """Leave records out at random, more likely those far from the others; the result is secret.
 
     Each record is left out by a coin of its own, with probability ``m + (M - m) score``; its score is its
     mean distance to all records, in [0, 1]: for one column of numbers the "absolute" difference, for one of
@@ -235,9 +235,10 @@ def suppress_outliers(
     columns : one column; several for "euclidean". Without nulls.
     m, M : the least and the largest probability, in [0.01, 0.99], m not above M; in whole hundredths.
     distance : as above.
-    spend : on what the change is spent, as in `sample`.
-    rng : as of a release.
-    progress : a bar for "euclidean", which takes time in the square of the records; None: where it is long.
+    spend : how the change of the loss is used, as in `sample`.
+    rng : as for a release.
+    progress : whether to show a bar for "euclidean", whose time grows with the square of the number of
+        records; None: in long calls.
 
     Warns (OmissionWarning), because this nearly always loses; `compare_suppression` measures it.
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pdprivacy.checks import real, whole
 from pdprivacy.errors import ParameterError
 from pdprivacy.hints import unknown, with_hints
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, PLAN
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.assumed import Assumption
@@ -25,7 +25,7 @@ from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.show.view import PLAN, View
+from pdprivacy.show.view import View
 from pdprivacy.timeline import times
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:
-    """The labels of each released number: those of its row, then those of its column, nulls too."""
+    """Return the labels of each released number: of its row, then of its column, with nulls."""
     if isinstance(released, pd.Series):
         return released.index
     rows, columns = released.index, released.columns

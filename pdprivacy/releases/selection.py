@@ -42,7 +42,7 @@ EXACT = 2**53
 class SelectionOptions(TypedDict, total=False):
     """Keywords that every selection of labels takes beside ``epsilon``.
 
-    delta : of the cost; for Gaussian noise, which needs it, and no other.
+    delta : the delta of the cost; needed by Gaussian noise, refused for all other.
     mechanism : "permute_and_flip", "exponential" (the exponential mechanism) or "noisy_max" (report noisy
         max).
     noise : of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or "gaussian".
@@ -119,7 +119,7 @@ def mode(
     dtype = _dtype(chosen, "mode")
 
     def make(labels: list[list[Any]]) -> pd.Series[Any]:
-        return pd.Series([one[0] for one in labels], index=name_index(chosen), dtype=dtype)
+        return pd.Series([label for (label,) in labels], index=name_index(chosen), dtype=dtype)
 
     return selected(protected, "mode", chosen, choices, epsilon, dict(options), make)
 
@@ -192,8 +192,8 @@ def label_table(
 
     def make(labels: list[list[Any]]) -> Any:
         columns = [
-            pd.Series(one, index=index, name=name, dtype=dtype)
-            for one, name, dtype in zip(labels, names, dtypes, strict=True)
+            pd.Series(column_labels, index=index, name=name, dtype=dtype)
+            for column_labels, name, dtype in zip(labels, names, dtypes, strict=True)
         ]
         return pd.concat(columns, axis=1).set_axis(names, axis=1) if listed else columns[0]
 
@@ -213,15 +213,15 @@ def quantile(
 ) -> Release[Any]:
     """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
 
-    A quantile is one of the numbers between the declared bounds: of integers and truth values any whole
-    one, else a step of a grid, about 2**30 of them. What is far off in value but near in rank is as
-    good as what is near in both: with 95 % probability the number has records up to it and below it for
-    whom ``q`` lies between, up to ``attrs["dp"]["error"]["below_best"]`` records (not a distance in value).
-    That grows with the logarithm of the number of steps and is independent of the bounds' width otherwise:
-    wide bounds cost little.
+    A quantile is selected from the numbers between the declared bounds: all whole numbers for integers and
+    truth values, else a grid of about 2**30 steps. Its error is in rank, not in value: with 95 % probability
+    the released number is within ``attrs["dp"]["error"]["below_best"]`` ranks of the true quantile. That
+    error grows with the logarithm of the number of steps, and does not depend on the width of the bounds
+    otherwise: wide bounds cost little.
 
-    Each quantile is drawn on its own, so that a higher one may come out below a lower one; sort them if you
-    like. 0 and 1 are `min` and `max`. There is no ``interpolation``: the answer is no record's value.
+    Each quantile is drawn on its own, so a higher one may come out below a lower one; sort them if you like.
+    A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number is not
+    the value of a record.
 
     Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one", times the largest weight.
 
@@ -254,10 +254,10 @@ def quantile(
 
 
 def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
-    """Refuse numbers in the place of columns, as in ``DataFrame.quantile(0.5)``."""
+    """Refuse numbers instead of columns, as in ``DataFrame.quantile(0.5)``."""
     several = isinstance(columns, list)
     listed = list(columns) if several else [columns]
-    if listed and all(type(one) in (int, float) and one not in protected.domain for one in listed):
+    if listed and all(type(item) in (int, float) and item not in protected.domain for item in listed):
         shown = "[0.25, 0.75]" if several else "0.5"
         raise ParameterError(
             f"'quantile' takes columns first, and 'q' by name (got {got(columns)}).",
@@ -270,13 +270,13 @@ def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
     if isinstance(q, np.ndarray) and q.ndim == 0:
         q = q[()]
     several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
-    asked: list[Any] = list(q) if several else [q]
-    if not asked:
+    quantiles: list[Any] = list(q) if several else [q]
+    if not quantiles:
         raise ParameterError("'q' must not be empty.")
-    shares = [share(one, q) for one in asked]
+    shares = [share(quantile, q) for quantile in quantiles]
     if len(set(shares)) < len(shares):
         raise ParameterError("'q' must be different numbers.")
-    return shares, [float(rational(one, "q")) for one in asked], several
+    return shares, [float(rational(quantile, "q")) for quantile in quantiles], several
 
 
 def ranked(
@@ -292,27 +292,27 @@ def ranked(
 ) -> Release[Any]:
     """The release of numbers by their rank: of each column, per group or by weights where these are given."""
     shares, named, several = _shares_asked(q)
-    if weighing is not None and not all(0 < one < 1 for one in shares):
+    if weighing is not None and not all(0 < share < 1 for share in shares):
         raise ParameterError(
             "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
         )
     choices = [
         Quantile(
             ladder(column, statistic),
-            one,
+            share,
             protected.scope,
             weight / len(shares),
-            "lower" if one == 0 else "upper" if one == 1 else None,
+            "lower" if share == 0 else "upper" if share == 1 else None,
             keys,
-            None if weighing is None else weight_of(weighing, statistic, bits=quantile_bits(one)),
+            None if weighing is None else weight_of(weighing, statistic, bits=quantile_bits(share)),
         )
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
-        for one in shares
+        for share in shares
     ]
     names = name_index(chosen)
     index: pd.Index[Any] = cell_index(keys, "groupby") if keys else pd.Index(named)
     if keys and several:
-        pairs = [(*(key if len(keys) > 1 else (key,)), one) for key in index for one in named]
+        pairs = [(*(key if len(keys) > 1 else (key,)), label) for key in index for label in named]
         index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
 
     def make(numbers: list[list[Any]]) -> Any:
@@ -360,20 +360,19 @@ def min(  # noqa: A001
 ) -> Release[pd.Series[Any]]:
     """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
 
-    One record decides a minimum, so no private number is sure to be near it. What is released is a number
-    near a fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
+    One record decides a minimum, so no private number is sure to be near it. The released number is near a
+    fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
     up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
     of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
     nearly as many, do not outweigh those near the rank.
 
     For fewer than r records all numbers from the largest record to the other bound are equally likely, and
-    likelier than the others. So r is not above half of the records that are publicly there. Where that cut
-    it down, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all records, or beyond
-    2 r of them: what holds is that its rank is at most ``below_best`` from r, with 95 % probability.
+    likelier than the others. So r is at most half of the number of records that is publicly known. Where
+    this limit lowers r, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all
+    records, or above 2 r of them; with 95 % probability its rank is within ``below_best`` of r.
 
-    How far in value that is depends on the data: whole steps of ``attrs["dp"]["error"]["step"]`` between the
-    declared bounds, and no more than ``widest``, the distance of the bounds. Where r is large, a low
-    `quantile` says more.
+    The error in value depends on the data: a multiple of ``attrs["dp"]["error"]["step"]``, and at most
+    ``widest``, the distance of the declared bounds. Where r is large, a low `quantile` says more.
 
     Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
     and candidates as in `quantile`.
@@ -423,24 +422,26 @@ def selected(
     make: Callable[[list[list[Any]]], R],
 ) -> Release[R]:
     """The release of selections; ``make`` makes the released object of what was selected, per choice."""
-    asked = Choosing(
+    choosing = Choosing(
         epsilon,
         options["delta"],
         mechanism=options["mechanism"],
         noise=options.get("noise"),
         releases=options["releases"],
     )
-    if isinstance(choices[0], Quantile) and asked.mechanism != "exponential":
-        raise ParameterError(f"{statistic!r} is drawn by mechanism='exponential' (got {asked.mechanism!r}).")
-    each = (one.candidates * one.count if isinstance(one, Labels) else DRAW for one in choices)
-    work = sum(each) * choices[0].groups * asked.releases
+    if isinstance(choices[0], Quantile) and choosing.mechanism != "exponential":
+        raise ParameterError(
+            f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
+        )
+    each = (choice.candidates * choice.count if isinstance(choice, Labels) else DRAW for choice in choices)
+    work = sum(each) * choices[0].groups * choosing.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
             f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
             "fewer releases, or fewer columns or quantiles at once.",
         )
     # only the number of releases matters here
-    request = Request(asked.cost.epsilon, mechanism="laplace", releases=asked.releases)
+    request = Request(choosing.cost.epsilon, mechanism="laplace", releases=choosing.releases)
     timelines = timelines_of(columns, statistic)
     call = Call(
         statistic,
@@ -453,24 +454,24 @@ def selected(
     )
 
     def publish(drawn: Drawn) -> tuple[R, None]:
-        made: list[Any] = [
-            make([_found(choice, one) for choice, one in zip(choices, selected, strict=True)])
+        results: list[Any] = [
+            make([_found(choice, chosen) for choice, chosen in zip(choices, selected, strict=True)])
             for selected in zip(*drawn.outcomes, strict=True)
         ]
-        made = [dated(one, timelines) for one in made] if timelines else made
-        together: Any = dict(enumerate(made, 1))
-        released = made[0] if len(made) == 1 else pd.concat(together, axis=1, names=["release"])
+        results = [dated(result, timelines) for result in results] if timelines else results
+        together: Any = dict(enumerate(results, 1))
+        released = results[0] if len(results) == 1 else pd.concat(together, axis=1, names=["release"])
         _attach(protected, call, choices, drawn, released)
         return cast("R", released), None
 
-    return Release(protected, call, call.label(protected), Selections(tuple(choices), asked), publish)
+    return Release(protected, call, call.label(protected), Selections(tuple(choices), choosing), publish)
 
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
     """Return the selected labels of a choice, or its number."""
     if isinstance(choice, Labels):
         labels = choice.column.labels(choice.method)
-        return [labels[place] for place in selected]
+        return [labels[index] for index in selected]
     return [choice.value(step) for step in selected]
 
 
@@ -483,9 +484,9 @@ def _attach(
     def by_choice(values: Sequence[Any]) -> Any:
         return values[0] if len(choices) == 1 else dict(zip(names, values, strict=True))
 
-    known = [_known_of(*pair) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
-    sensitivities, scales, errors = zip(*known, strict=True)
-    measures = dict.fromkeys(measure for one in errors for measure in one)
+    facts = [_known_of(*pair) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
+    sensitivities, scales, errors = zip(*facts, strict=True)
+    measures = dict.fromkeys(measure for error in errors for measure in error)
     attach(
         protected,
         call,
@@ -493,8 +494,11 @@ def _attach(
         released,
         sensitivity=by_choice(sensitivities),
         scale=by_choice(scales),
-        split=dict(zip(names, (float(one.weight) for one in choices), strict=True)),
-        error={"level": LEVEL, **{name: by_choice([one.get(name) for one in errors]) for name in measures}},
+        split=dict(zip(names, (float(choice.weight) for choice in choices), strict=True)),
+        error={
+            "level": LEVEL,
+            **{name: by_choice([error.get(name) for error in errors]) for name in measures},
+        },
         rows=public_rows(protected, call),
     )
 
@@ -526,15 +530,15 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
 
 def _names(choices: Sequence[Choice]) -> list[str]:
     """The columns, or what tells the choices of a column apart."""
-    columns = [one.column if isinstance(one, Labels) else one.quantity.column for one in choices]
+    columns = [choice.column if isinstance(choice, Labels) else choice.quantity.column for choice in choices]
     alone = len(set(columns)) == len(choices)
-    found: list[str] = []
-    for place, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):
+    names: list[str] = []
+    for number, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):
         name = str(column.name) if alone else choice.name
-        while name in found:  # as those of the columns 1 and "1"
-            name += f" #{place}"
-        found.append(name)
-    return found
+        while name in names:  # as those of the columns 1 and "1"
+            name += f" #{number}"
+        names.append(name)
+    return names
 
 
 def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:

@@ -20,7 +20,7 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.calibration import calibrate, released_by
@@ -32,7 +32,7 @@ from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
 
-__all__ = ["DEFAULTS", "MARK", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
+__all__ = ["DEFAULTS", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
 __all__ += ["TableRisk", "by_label", "check_average", "check_share", "confidential", "epsilon_range"]
 __all__ += ["levels_of", "unwrapped"]
 
@@ -42,7 +42,6 @@ Integers: TypeAlias = NDArray[np.int64]
 Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
 Overall: TypeAlias = Literal["max", "sum"]
 
-MARK = "confidential"
 MOST_LEVELS = 10_000
 
 
@@ -94,7 +93,7 @@ NOISE = {name: DEFAULTS[name] for name in Noise.__annotations__}
 
 
 def confidential(frame: pd.DataFrame, kind: str, **words: Any) -> pd.DataFrame:
-    """The frame, marked as the curator's: in its print, and in its ``attrs`` with words about it."""
+    """Return the frame marked as confidential, in its print and in its ``attrs``, with words about it."""
     if not any(frame.columns.names):
         frame.columns.name = MARK
     frame.attrs[KEY] = {MARK: kind, **words}
@@ -138,12 +137,12 @@ def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> 
 
 
 def check_average(average: object) -> None:
-    """Refuse what is no average over cells."""
+    """Refuse an unknown average over cells."""
     check_one_of("average", average, get_args(risk.Average))
 
 
 def check_share(name: str, value: Any, overall: object = "max") -> float:
-    """A number strictly between 0 and 1, or ParameterError; a sum of risks may be larger."""
+    """Return a number strictly between 0 and 1; a sum of risks may be larger. Raises ParameterError."""
     check_one_of("overall", overall, get_args(Overall))
     if overall == "sum":
         return float(positive(value, name))

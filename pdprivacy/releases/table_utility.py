@@ -27,6 +27,7 @@ from pdprivacy import risk
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, kind
+from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
@@ -34,7 +35,6 @@ from pdprivacy.release.spec import spelled
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
-    MARK,
     NOISE,
     Counted,
     Measured,
@@ -243,8 +243,8 @@ def utility(
 
     The table of all ``columns`` (by default the quasi-identifiers and the sensitive columns) gets
     noise; sums of it are its marginals, negative ones are set to 0 and all rescaled to a distribution. Its
-    total variation distance to the true one is simulated ``draws`` times. ``progress``: a bar, which needs
-    tqdm (None: where it is long).
+    total variation distance to the true one is simulated ``draws`` times. ``progress``: whether to show a
+    bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame with a row per marginal of each ``order`` ("age × health" is of order 2), and columns
     ("tvd", epsilon) and ("standard_error", epsilon). ``frame.dp.plot()`` draws it.
@@ -320,7 +320,7 @@ def tradeoff(
     """CONFIDENTIAL, for the curator: disclosure risk and error of the marginals against epsilon.
 
     ``epsilon``: by default 17 numbers from 0.01 to 100 (0.999 for the classic calibration), evenly on a
-    logarithmic scale. ``progress``: a bar, which needs tqdm (None: where it is long).
+    logarithmic scale. ``progress``: whether to show a bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame indexed by epsilon in ascending order: "risk"; "tvd 1-way" and so on, the mean
     expected total variation distance of the marginals of each ``order`` of the table of ``by`` and

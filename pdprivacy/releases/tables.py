@@ -73,12 +73,12 @@ def count(
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Records (``columns=None``, labelled "rows") or records without null per column.
+    """Count all records (``columns=None``, labelled "rows"), or the records without null in each column.
 
     Under "replace_one" without a filter the number of rows is public: use ``len``.
 
-    ``weights``: the sum of the weights of all records in the place of their number, labelled "rows", with
-    Laplace noise where it would be geometric. Not for columns. Sensitivity as `sum`.
+    ``weights``: a column of weights, whose sum over all records is released instead of their number, labelled
+    "rows", with Laplace noise instead of geometric. Not for counts of columns. Sensitivity as `sum`.
 
     Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
 
@@ -134,14 +134,13 @@ def value_counts(
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Records per declared label, every declared label included, a null label where declared.
+    """Count the records per declared label, with labels of no record and, where declared, nulls.
 
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
     public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
     without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
     ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
-    in the place of counts, with Laplace noise where it would be geometric. Records without a weight are left
-    out.
+    instead of counts, with Laplace noise instead of geometric. Records without a weight are left out.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
     "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
@@ -204,7 +203,7 @@ def nunique(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Number of declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
+    """Count the declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
 
     ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
     ``epsilon``; equal by default. Sensitivity 1 per column.
@@ -268,13 +267,13 @@ def histogram(
     weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Records per bin of a numeric column: half-open bins, the last one closed, as `numpy.histogram`.
+    """Count the records per bin of a numeric column: half-open bins, the last closed, as `numpy.histogram`.
 
     ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
     bounds, or None for the declared bins (10 equal ones where none are declared). Edges are public:
     never take them from the data.
 
-    ``weights``: sums of the weights in the place of counts, as in `value_counts`.
+    ``weights``: a column whose sums are released instead of counts, as in `value_counts`.
 
     Returns a Series named "count" with a null bin where nulls are declared.
 
@@ -345,12 +344,12 @@ def crosstab(
     ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column "All") are
     made of the noisy counts at no further cost. Without ``bounding`` or ``constraint`` counts are
     not clamped: a negative one is noise. Bounding biases each count, and margins and shares by the sum of
-    these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals hold that, and no bias is
-    stated of them.
+    these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals include it, and their bias is
+    not stated.
 
-    ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: shares
-    without a negative one that sum to one, counts that sum to the number of rows where that is
-    public (``neighbors="replace_one"``), in whole numbers.
+    ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: non-negative shares
+    that sum to one, or non-negative whole counts that sum to the number of rows where that is public
+    (``neighbors="replace_one"``).
 
     - "rescale": negative numbers to zero, the others divided by their sum.
     - "simplex": the nearest such numbers (Euclidean).
@@ -358,13 +357,13 @@ def crosstab(
     - "hierarchy": sums of ``branching`` neighbouring cells, of that many sums, and so on get noise
       too, each level its share of the loss, and all are made consistent by least squares. Better
       for sums over many neighbouring cells, worse for single ones. The total may be private.
-    - "nonnegative": counts alone: negative ones to zero, in whole numbers. No total is kept.
+    - "nonnegative": for counts only: negative ones to zero, in whole numbers. No total is kept.
 
     Standard errors are those before the constraint; ``plus_minus`` is around the numbers after it.
 
-    ``weights``: sums of the weights in the place of counts, as in `value_counts`. Their total is private, and
-    they are no whole numbers: of the constraints, "nonnegative" is for such sums, "rescale", "simplex" and
-    "all_but_one" for shares, and "hierarchy" for counts alone. No disclosure risk is estimated of them.
+    ``weights``: a column whose sums are released instead of counts, as in `value_counts`. Their total is
+    private, and they are not whole: the constraint "nonnegative" applies to such sums, "rescale", "simplex"
+    and "all_but_one" to their shares, "hierarchy" to counts only. No disclosure risk is estimated from them.
 
     Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
     sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
@@ -429,7 +428,7 @@ def crosstab(
 def released_risk(
     call: Call, sides: tuple[int, ...], result: Result, entry: Entry | None
 ) -> tuple[dict[str, Any], float | None]:
-    """Return the expected risk of a release, and that of its counts with the noise of the total loss so far.
+    """Return the expected risk of a release, and the risk with the noise of the total loss so far.
 
     Both are estimated from released counts alone. The release publishes the first, and the budget notes the
     second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.

@@ -173,7 +173,7 @@ ROUNDING = 1e-12
 
 
 class HasCdf(Protocol):
-    """Noise with a distribution function, as those of `pdprivacy.mechanism` and `scipy.stats` have it."""
+    """Noise with a distribution function, such as a mechanism or a distribution of `scipy.stats`."""
 
     def cdf(self, x: Any, /) -> Any:
         """Pr(noise <= x) for an array."""

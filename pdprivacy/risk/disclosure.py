@@ -53,7 +53,7 @@ def dr_ha(
     rng: RandomState = None,
     progress: bool = False,
 ) -> Any:
-    """The disclosure risk from homogeneity attacks (DR-HA) on a table of counts with noise.
+    """Return the disclosure risk from homogeneity attacks (DR-HA) on a table of counts with noise.
 
     The risk of a cell is the probability that its noisy counts read as homogeneous, a single one of them
     being at least ``threshold``, in a label that the cell truly holds. It is computed from the
@@ -64,9 +64,8 @@ def dr_ha(
     counts : (N, K) whole numbers, one row per cell of the quasi-identifiers, one column per label of the
         sensitive attribute; or `Cells`, for a table with more labels than cells, or one used often.
     mechanism : the noise of each count: a mechanism of `pdprivacy.mechanism`, bounded or not, or any
-        object with a method ``cdf``; or a list of them. What neighbours differ in is the
-        mechanism's: its sensitivity is 1 where a record more or less changes the table, 2 (l1) or the
-        root of 2 (l2) where a record is replaced.
+        object with a method ``cdf``; or a list of them. Its sensitivity states the neighbours: 1 where they
+        differ by a record more or less, 2 (l1) or the root of 2 (l2) where a record is replaced.
     measure : "local": of the counts as they are. "expected": averaged over multinomial counts with the
         cell's size and proportions. "shrinkage": over proportions ~ Dirichlet(``alpha``), too.
         "marginal": the expected risk over the ``sizes`` of cells. "marginal_shrinkage": the shrinkage
@@ -75,8 +74,8 @@ def dr_ha(
         the risk of each cell, NaN where it is empty.
     method : "exact"; "published", the source's closed forms, which are neither exact nor bounds (see
         ``pdprivacy.risk.disclosure.published``); "monte_carlo", by simulation.
-    alpha : of the Dirichlet prior: a positive number for each label, one for all, "flat" (1 for all), or
-        None: estimated from the table by maximum likelihood.
+    alpha : the parameter of the Dirichlet prior: a positive number for each label, one for all, "flat" (1
+        for all), or None: estimated from the table by maximum likelihood.
     sizes : the distribution of the sizes of cells: as "observed", or "poisson" or "negative_binomial" by
         maximum likelihood.
     zero_truncated : whether it is conditioned on at least one record, as only non-empty cells are at
@@ -90,9 +89,9 @@ def dr_ha(
         that this is right for a record of the cell; see ``pdprivacy.risk.attacks``. Exact for the local
         risk.
     threshold : released counts below it read as empty.
-    draws, postprocess, rng, progress : of "monte_carlo": how many tables, at most a million; what is done
-        to each noisy table (N, K), as a function that returns the same shape; a seed or generator; a bar
-        (needs the extra ``pdprivacy[progress]``).
+    draws, postprocess, rng, progress : for "monte_carlo": the number of tables, at most a million; a function
+        of each noisy table (N, K) that returns a table of the same shape; a seed or generator; whether to
+        show a bar (needs the extra ``pdprivacy[progress]``).
 
     Returns
     -------

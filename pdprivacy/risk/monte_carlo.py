@@ -23,6 +23,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,7 +82,7 @@ def simulate(
     rng: RandomState = None,
     progress: bool | None = None,
 ) -> Simulated:
-    """The disclosure risk of a table, simulated.
+    """Simulate the disclosure risk of a table.
 
     Parameters
     ----------
@@ -101,11 +102,11 @@ def simulate(
         "plurality" concludes the label of the largest count, one at random where several are;
         "probabilistic" a random label, with the shares of the counts as probabilities. Both
         conclude nothing where all are 0.
-    draws : how many, 2 or more.
+    draws : the number of simulated tables, 2 or more.
     postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape;
         called once per draw. Without it cells are simulated apart, and memory is bounded for
         tables of any size.
-    progress : a bar, which needs tqdm; None: where it is long, and somebody looks
+    progress : whether to show a progress bar, which needs tqdm; None: in long calls of interactive sessions
         (``pdprivacy.show.progress``).
 
     Raises
@@ -125,7 +126,7 @@ def simulate(
     if postprocess is not None:
         function(postprocess, "postprocess")
     _check_drawable(mechanism)
-    generator = simulator(rng)
+    tables = _Tables(measure, prior, sizes, _unrestricted(mechanism), postprocess, simulator(rng))
 
     filled: NDArray[np.bool_] = np.asarray(counts.any(axis=1))
     kept = counts if postprocess is not None else counts[filled]  # noise on empty cells reaches no other
@@ -133,25 +134,12 @@ def simulate(
     weights = totals.astype(np.float64) if average == "records" else (totals > 0).astype(np.float64)
     weights /= weights.sum()
 
-    piece = max(1, NUMBERS // kept.shape[1])  # cells drawn at a time: an interrupt waits for no more
-    batches = _batches(kept.shape, draws, piece, whole_tables=postprocess is not None)
+    batches = _batches(kept.shape, draws, whole_tables=postprocess is not None)
     per_draw = np.zeros(draws)
     per_cell = _Moments(len(kept))
-    source = _unrestricted(mechanism)
-
-    def draw(counts: Integers, size: int) -> tuple[Integers, Floats]:
-        true = _true_counts(measure, counts, size, prior, sizes, generator)
-        return true, _noisy(source, true, generator)
-
     long = postprocess is not None or len(batches) > LONG
     for block, batch in shown(batches, len(batches), "simulated tables", progress, long=long, timed=True):
-        cells, size = kept[block], batch.stop - batch.start
-        pieces = [draw(cells[row : row + piece], size) for row in range(0, len(cells), piece)]
-        true, noisy = pieces[0]
-        if len(pieces) > 1:
-            true, noisy = (np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True))
-        if postprocess is not None:
-            noisy = np.stack([_postprocessed(postprocess, one) for one in noisy])
+        true, noisy = tables.draw(kept[block], batch.stop - batch.start)
         risks = _risks(attack, true, noisy, threshold, partial)
         if average is None:
             per_cell.add(block, risks)
@@ -162,17 +150,20 @@ def simulate(
         error = float(per_draw.std(ddof=1)) / math.sqrt(draws)
         return Simulated(float(per_draw.mean()), error)
     among = filled[filled] if postprocess is None else filled
-    found = np.full((2, len(counts)), np.nan)
-    found[:, filled] = np.stack(per_cell.mean_and_error(draws))[:, among]
-    return Simulated(*found)
+    moments = np.full((2, len(counts)), np.nan)
+    moments[:, filled] = np.stack(per_cell.mean_and_error(draws))[:, among]
+    return Simulated(*moments)
 
 
-def _batches(
-    shape: tuple[int, ...], draws: int, piece: int, *, whole_tables: bool
-) -> list[tuple[slice, slice]]:
+def _cells_at_once(labels: int) -> int:
+    """Return how many cells of so many labels are drawn at a time; an interrupt waits for no more."""
+    return max(1, NUMBERS // labels)
+
+
+def _batches(shape: tuple[int, ...], draws: int, *, whole_tables: bool) -> list[tuple[slice, slice]]:
     """Return the blocks of cells and of draws that are simulated together, within the memory for numbers."""
     cells, labels = shape
-    rows = cells if whole_tables else min(cells, piece)
+    rows = cells if whole_tables else min(cells, _cells_at_once(labels))
     each = min(draws, max(1, NUMBERS // (rows * labels)))
     if whole_tables:  # their function may be slow: the bar moves now and then
         each = min(each, math.ceil(draws / 50))
@@ -181,9 +172,6 @@ def _batches(
         for row in range(0, cells, rows)
         for draw in range(0, draws, each)
     ]
-
-
-# Draws of counts.
 
 
 class _Moments:
@@ -208,31 +196,53 @@ class _Moments:
         return self.near + self.sums / draws, np.sqrt(variance / draws)
 
 
-def _true_counts(
-    measure: str,
-    counts: Integers,
-    draws: int,
-    alpha: Floats | None,
-    sizes: Sizes | None,
-    generator: np.random.Generator,
-) -> Integers:
-    """(draws, N, K) true counts of cells whose observed counts are (N, K)."""
-    totals = counts.sum(axis=1)
-    shape = draws, len(counts)
-    if measure == "local":
-        return np.broadcast_to(counts, (draws, *counts.shape))
-    size = np.broadcast_to(totals, shape)
-    if sizes is not None and "marginal" in measure:
-        # the rest of the probability is that of no record, the last of the values
-        values = np.append(np.asarray(sizes.values, dtype=np.int64), 0)
-        place = np.searchsorted(np.cumsum(sizes.chances), generator.random(shape), side="right")
-        size = np.where(totals > 0, values[place], 0)
-    if alpha is not None:
-        shares = _dirichlet(alpha, shape, generator)
-    else:
-        shares = counts / np.maximum(totals, 1)[:, np.newaxis]
-        shares[totals == 0, 0] = 1.0
-    return np.asarray(generator.multinomial(size, shares))
+# Draws of counts.
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Random tables: true counts by a measure, and the same with noise and postprocessed, as released."""
+
+    measure: str
+    alpha: Floats | None
+    sizes: Sizes | None
+    source: Any
+    postprocess: Callable[[Floats], ArrayLike] | None
+    generator: np.random.Generator
+
+    def draw(self, counts: Integers, draws: int) -> tuple[Integers, Floats]:
+        """Return (draws, N, K) true and released counts of cells whose observed counts are (N, K)."""
+        piece = _cells_at_once(counts.shape[1])
+        pieces = [self._draw_piece(counts[row : row + piece], draws) for row in range(0, len(counts), piece)]
+        true, noisy = pieces[0]
+        if len(pieces) > 1:
+            true, noisy = (np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True))
+        if self.postprocess is not None:
+            noisy = np.stack([_postprocessed(self.postprocess, table) for table in noisy])
+        return true, noisy
+
+    def _draw_piece(self, counts: Integers, draws: int) -> tuple[Integers, Floats]:
+        true = self._true(counts, draws)
+        return true, _noisy(self.source, true, self.generator)
+
+    def _true(self, counts: Integers, draws: int) -> Integers:
+        """Return (draws, N, K) true counts of cells whose observed counts are (N, K)."""
+        totals = counts.sum(axis=1)
+        shape = draws, len(counts)
+        if self.measure == "local":
+            return np.broadcast_to(counts, (draws, *counts.shape))
+        size = np.broadcast_to(totals, shape)
+        if self.sizes is not None and "marginal" in self.measure:
+            # the rest of the probability is that of no record, the last of the values
+            values = np.append(np.asarray(self.sizes.values, dtype=np.int64), 0)
+            place = np.searchsorted(np.cumsum(self.sizes.chances), self.generator.random(shape), side="right")
+            size = np.where(totals > 0, values[place], 0)
+        if self.alpha is not None:
+            shares = _dirichlet(self.alpha, shape, self.generator)
+        else:
+            shares = counts / np.maximum(totals, 1)[:, np.newaxis]
+            shares[totals == 0, 0] = 1.0
+        return np.asarray(self.generator.multinomial(size, shares))
 
 
 def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:

@@ -141,11 +141,11 @@ def refuse_blanks(schema: Any) -> None:
 
     Raises DeclarationError, which names the columns and says what to write in the first of them.
     """
-    found = {name: blanks for name, column in schema.columns.items() if (blanks := _blanks(column))}
-    if not found:
+    blank_columns = {name: blanks for name, column in schema.columns.items() if (blanks := _blanks(column))}
+    if not blank_columns:
         return
-    name, blanks = next(iter(found.items()))
-    others = ", ".join(repr(other) for other in found if other != name)
+    name, blanks = next(iter(blank_columns.items()))
+    others = ", ".join(repr(other) for other in blank_columns if other != name)
     raise DeclarationError(
         f"column {name!r} is not filled in yet ({', '.join(blanks)}){others and f'; nor are {others}'}.",
         f"{_instead(name, blanks, schema.columns[name].dtype)}: what everybody may know without the data; "
@@ -155,20 +155,20 @@ def refuse_blanks(schema: Any) -> None:
 
 def _blanks(column: Any) -> list[str]:
     """Return the blanks of a column declaration, as they are written there."""
-    found = [
+    blanks = [
         _WRITTEN.get(check.name, f"a check {check.name!r}")
         for check in column.checks
         if any(map(_blank, (getattr(check, "statistics", None) or {}).values()))
     ]
-    given = (column.metadata or {}).get("dp")
-    if isinstance(given, Mapping):
-        found += [f'"{key}" of metadata' for key, value in given.items() if _blank(value)]
-    return found
+    options = (column.metadata or {}).get("dp")
+    if isinstance(options, Mapping):
+        blanks += [f'"{key}" of metadata' for key, value in options.items() if _blank(value)]
+    return blanks
 
 
 def _blank(value: Any) -> bool:
     listed = isinstance(value, list | tuple | set | frozenset)
-    return value is ... or (listed and any(one is ... for one in value))
+    return value is ... or (listed and any(item is ... for item in value))
 
 
 def _instead(name: Hashable, blanks: list[str], dtype: Any) -> str:
@@ -193,8 +193,8 @@ def _instead(name: Hashable, blanks: list[str], dtype: Any) -> str:
 def check_text(check: Any, *, values: bool = True) -> str:
     """Return a check as its declaration writes it; without ``values`` only its name."""
     if isinstance(check, str):
-        known = re.fullmatch(r"[a-z_]+|(?:coerce_)?dtype\(.*\)|field_name\(.*\)", check)
-        return check if known else "validation"
+        public = re.fullmatch(r"[a-z_]+|(?:coerce_)?dtype\(.*\)|field_name\(.*\)", check)
+        return check if public else "validation"
     name = check.name if isinstance(check.name, str) and check.name.isidentifier() else None
     statistics = getattr(check, "statistics", None) or {}
     if name and statistics and values:
@@ -284,7 +284,7 @@ def allowed(check: Any) -> list[Any] | None:
 
 
 def in_order(values: Iterable[Any]) -> list[Any]:
-    """The values as declared; those of a set, which has no order, by type name and text."""
+    """Return the values as declared; those of a set, which has no order, sorted by type name and text."""
     if isinstance(values, set | frozenset):
         return sorted(values, key=lambda value: (type(value).__name__, str(value)))
     return list(dict.fromkeys(values))
@@ -351,7 +351,7 @@ def date_column(
 def _zone(name: Hashable, dtype: Any, instants: Sequence[pd.Timestamp]) -> str | None:
     """The time zone of the column: that of its dtype, or of its bounds."""
     native = getattr(dtype, "type", None)
-    zones = [getattr(one, key, None) for one in (dtype, native) for key in ("tz", "time_zone")]
+    zones = [getattr(source, key, None) for source in (dtype, native) for key in ("tz", "time_zone")]
     declared = next((zone for zone in zones if zone is not None), None)
     aware = {instant.tzinfo is not None for instant in instants}
     if len(aware) > 1 or (declared is not None and aware == {False}):
@@ -364,16 +364,16 @@ def _zone(name: Hashable, dtype: Any, instants: Sequence[pd.Timestamp]) -> str |
     try:
         return zone_of(instants[0] if declared is None else instants[0].tz_convert(declared))
     except PrivacyError as error:
-        found = DeclarationError(f"column {name!r}: {error.args[0]}")
-    raise found
+        refusal = DeclarationError(f"column {name!r}: {error.args[0]}")
+    raise refusal
 
 
 def _unit(name: Hashable, resolution: Any, days: bool, zone: str | None, ends: tuple[int, int]) -> TimeUnit:
     """The declared unit, or the one that tells the ends."""
     if resolution is not None and resolution not in get_args(TimeUnit):
-        known = ", ".join(map(repr, get_args(TimeUnit)))
+        units = ", ".join(map(repr, get_args(TimeUnit)))
         raise DeclarationError(
-            f'"resolution" of column {name!r} must be one of {known} (got {got(resolution)}).',
+            f'"resolution" of column {name!r} must be one of {units} (got {got(resolution)}).',
             'metadata={"dp": {"resolution": "s"}}',
         )
     if resolution == "D" and zone is not None:
@@ -382,8 +382,8 @@ def _unit(name: Hashable, resolution: Any, days: bool, zone: str | None, ends: t
             'metadata={"dp": {"resolution": "h"}}',
         )
     if resolution is not None:
-        found: TimeUnit = resolution
-        return found
+        declared: TimeUnit = resolution
+        return declared
     fine: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
     telling = (unit for unit in fine if all(end % DATE_UNITS[unit] == 0 for end in ends))
     return "D" if days and zone is None else next(telling)
@@ -435,8 +435,8 @@ def _span(end: Any) -> Any:
     """A duration as pandas has it; None for anything else."""
     if not isinstance(end, datetime.timedelta | np.timedelta64):
         return None
-    found: Any = pd.Timedelta(end)
-    return None if pd.isna(found) else found
+    duration: Any = pd.Timedelta(end)
+    return None if pd.isna(duration) else duration
 
 
 def _declared(engine: str, spans: Sequence[Any], nullable: bool) -> str:

@@ -39,7 +39,7 @@ CONFIRMED = "public"
 
 
 def read_schema(schema: Schema) -> Domain:
-    """The domain that a pandera schema declares.
+    """Return the domain that a pandera schema declares.
 
     A column belongs to the domain if its ``metadata`` has the key ``"dp"``: a dict, empty or with
 
@@ -48,7 +48,7 @@ def read_schema(schema: Schema) -> Domain:
     - ``bounds``: the pair of lower and upper bound; or ``"public"``, which confirms that the bounds of the
       checks or bins are known without the data, also where they equal its minimum or maximum,
     - ``categories``: the labels in order,
-    - ``resolution``: of dates, the unit of time that they are rounded down to.
+    - ``resolution``: for dates, the unit of time that they are rounded down to.
 
     These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
     ``eq`` and ``isin``, all of them intersected; an open end of an integer column is moved to the next
@@ -116,10 +116,10 @@ def _refuse_row_changes(schema: Any) -> None:
 
 
 def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Column:
-    given = _metadata(name, column)
-    confirmed = isinstance(given.get("bounds"), str) and given["bounds"] == CONFIRMED
+    options = _metadata(name, column)
+    confirmed = isinstance(options.get("bounds"), str) and options["bounds"] == CONFIRMED
     if confirmed:
-        del given["bounds"]
+        del options["bounds"]
     if column.regex:
         raise DeclarationError(
             f"column {name!r} is a regular expression, which declares no column by name.",
@@ -127,27 +127,27 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         )
     dtype = schema_dtype or column.dtype
     checks = [check for check in column.checks if check.groupby is None]
-    kind = _kind(dtype, checks, given)
-    declared = _declared_ends(dtype, checks, given)
-    dates = _dates(name, dtype, checks, given) if any(end is not None for end in declared) else None
+    kind = _kind(dtype, checks, options)
+    declared = _declared_ends(dtype, checks, options)
+    dates = _dates(name, dtype, checks, options) if any(end is not None for end in declared) else None
     if dates is not None:
         timeline, last = dates
-        nullable, role = column.nullable, given.get("role")
+        nullable, role = column.nullable, options.get("role")
         return Column(name, "integer", nullable, lower=0, upper=last, role=role, timeline=timeline)
-    if "resolution" in given:
+    if "resolution" in options:
         raise DeclarationError(
             f'"resolution" of column {name!r} is for dates with a lower and an upper bound.',
             f'{name!r}: pa.Column("datetime64[ns]", pa.Check.in_range(LOWER, UPPER), metadata=...)',
         )
     refuse_dates(name, engine, declared, nullable=column.nullable)
-    _refuse_unread(name, kind, declared, given)
+    _refuse_unread(name, kind, declared, options)
     if kind not in ("float", "integer"):
-        _refuse_numeric(name, kind, given)
+        _refuse_numeric(name, kind, options)
         lower = upper = bins = None
-        categories = given.get("categories", _checked_labels(name, kind, dtype, checks))
+        categories = options.get("categories", _checked_labels(name, kind, dtype, checks))
     else:
-        lower, upper, categories = _numeric(name, kind, checks, given)
-        bins = given.get("bins")
+        lower, upper, categories = _numeric(name, kind, checks, options)
+        bins = options.get("bins")
     if confirmed and bins is None and (lower is None or upper is None):
         raise DeclarationError(
             f'"bounds": "{CONFIRMED}" of column {name!r} confirms bounds, and it declares none.',
@@ -161,15 +161,15 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         upper=upper,
         categories=categories,
         bins=bins,
-        role=given.get("role"),
+        role=options.get("role"),
         public_bounds=confirmed,
     )
 
 
-def _refuse_numeric(name: Hashable, kind: str, given: Mapping[str, Any]) -> None:
+def _refuse_numeric(name: Hashable, kind: str, options: Mapping[str, Any]) -> None:
     """Refuse bounds and bins of a column that is not numeric."""
     for key in ("bounds", "bins"):
-        if key in given:
+        if key in options:
             raise DeclarationError(
                 f'"{key}" of column {name!r} needs a numeric column (it is of kind {kind!r}).',
                 declaration_hint(name, "float", "bounds"),
@@ -201,12 +201,12 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
     return options
 
 
-def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
+def _kind(dtype: Any, checks: list[Any], options: dict[str, Any]) -> Kind:
     from pandera import dtypes
 
     if dtype is None:
         bounded = any(ends(check) != (None, None) for check in checks)
-        return "float" if bounded or "bounds" in given or "bins" in given else "category"
+        return "float" if bounded or "bounds" in options or "bins" in options else "category"
     if dtypes.is_bool(dtype):
         return "boolean"
     if dtypes.is_int(dtype) or _is_wide(dtype):
@@ -214,7 +214,7 @@ def _kind(dtype: Any, checks: list[Any], given: dict[str, Any]) -> Kind:
     return "float" if dtypes.is_float(dtype) else "category"
 
 
-def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list[Any]:
+def _declared_ends(dtype: Any, checks: list[Any], options: dict[str, Any]) -> list[Any]:
     """Return the declared lower and upper end, of any type; texts of dates as dates.
 
     None of a column whose labels are declared, or that is never released: its checks are no bounds.
@@ -222,11 +222,11 @@ def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list
     from pandera import dtypes
 
     for key in ("bounds", "bins"):
-        pair = given.get(key)
+        pair = options.get(key)
         if isinstance(pair, list | tuple | np.ndarray | pd.Index) and len(pair) > 1:
             return [pair[0], pair[-1]]
-    labels = "categories" in given or any(allowed(check) is not None for check in checks)
-    if labels or given.get("role") == "identifier":
+    labels = "categories" in options or any(allowed(check) is not None for check in checks)
+    if labels or options.get("role") == "identifier":
         return [None, None]
     named = [(None, None), *map(bounds_of, checks)]
     pair = [next((end for end in side if end is not None), None) for side in zip(*named, strict=True)]
@@ -238,29 +238,29 @@ def _declared_ends(dtype: Any, checks: list[Any], given: dict[str, Any]) -> list
 
 
 def _dates(
-    name: Hashable, dtype: Any, checks: list[Any], given: dict[str, Any]
+    name: Hashable, dtype: Any, checks: list[Any], options: dict[str, Any]
 ) -> tuple[Timeline, int] | None:
     """The dates of a column that is bounded by dates on both sides; None for any other."""
     from pandera import dtypes
 
     days = str(dtype).lower().startswith("date")
-    if "bins" in given or not (dtype is None or days or dtypes.is_datetime(dtype)):
+    if "bins" in options or not (dtype is None or days or dtypes.is_datetime(dtype)):
         return None
     lows: list[Ends] = []
     highs: list[Ends] = []
-    if "bounds" in given:
-        lows, highs = ([(end, True)] for end in given["bounds"])
-    for check in [] if "bounds" in given else checks:
+    if "bounds" in options:
+        lows, highs = ([(end, True)] for end in options["bounds"])
+    for check in [] if "bounds" in options else checks:
         for side, end, whole in zip((lows, highs), bounds_of(check), closed(check), strict=True):
             if end is not None:
                 side.append((end, whole))
-    return date_column(name, dtype, lows, highs, given.get("resolution"))
+    return date_column(name, dtype, lows, highs, options.get("resolution"))
 
 
-def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], given: dict[str, Any]) -> None:
+def _refuse_unread(name: Hashable, kind: Kind, declared: list[Any], options: dict[str, Any]) -> None:
     """Refuse bounds that no release would read: decimals, and numbers of a column that is not numeric."""
     decimals = any(isinstance(end, Decimal) for end in declared)
-    numbers = kind == "category" and any(map(is_number, declared)) and not {"bounds", "bins"} & set(given)
+    numbers = kind == "category" and any(map(is_number, declared)) and not {"bounds", "bins"} & set(options)
     if decimals or numbers:
         why = "are decimals" if decimals else "need a numeric column (it is of kind 'category')"
         raise DeclarationError(
@@ -278,7 +278,7 @@ def _of_text(end: Any, kind: Any) -> Any:
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Return whether it is an integer type of Polars that pandera has no name for, as those of 128 bits."""
+    """Return whether it is an integer type of Polars without a name in pandera, such as 128 bits."""
     native = getattr(dtype, "type", None)
     kind = native if isinstance(native, type) else type(native)
     return kind.__module__.startswith("polars.") and bool(native.is_integer())  # type: ignore[union-attr]
@@ -309,24 +309,24 @@ def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -
 
 
 def _numeric(
-    name: Hashable, kind: Kind, checks: list[Any], given: dict[str, Any]
+    name: Hashable, kind: Kind, checks: list[Any], options: dict[str, Any]
 ) -> tuple[int | float | None, int | float | None, tuple[Any, ...] | None]:
     """The bounds and labels of a numeric column: the metadata, else all checks intersected."""
     whole = kind == "integer"
     lower: int | float | None
     upper: int | float | None
-    if "bounds" in given:
-        low, high = _pair(name, given["bounds"])
+    if "bounds" in options:
+        low, high = _pair(name, options["bounds"])
         lower, upper = (math.ceil(low), math.floor(high)) if whole else (low, high)
         if lower > upper:
             raise DeclarationError(
-                f'"bounds" of the integer column {name!r} hold no integer (got {given["bounds"]!r}).'
+                f'"bounds" of the integer column {name!r} hold no integer (got {options["bounds"]!r}).'
             )
     else:
         lower, upper = _checked_bounds(name, whole, checks)
-    if "categories" in given:
-        categories = given["categories"]
-        if "bounds" in given or not all(map(is_number, categories)) or not categories:
+    if "categories" in options:
+        categories = options["categories"]
+        if "bounds" in options or not all(map(is_number, categories)) or not categories:
             return lower, upper, categories
         return min(categories), max(categories), categories
     declared = [labels for check in checks if (labels := allowed(check)) is not None]
@@ -343,7 +343,7 @@ def _numeric(
     ]
     if not labels:
         raise _contradiction(name, checks)
-    if "bounds" not in given:
+    if "bounds" not in options:
         lower, upper = min(labels), max(labels)
     return lower, upper, tuple(labels)
 
@@ -425,8 +425,8 @@ def _of_columns(schema: Any, domain: Domain) -> Iterator[str]:
     declarations = {column.name: column for column in domain.columns}
     for name, column in schema.columns.items():
         declared = declarations.get(name)
-        for what in _of_part(column, declared, typed=(schema.dtype or column.dtype) is not None):
-            yield f"column {name!r}: {what}"
+        for check in _of_part(column, declared, typed=(schema.dtype or column.dtype) is not None):
+            yield f"column {name!r}: {check}"
 
 
 def _of_index(schema: Any) -> Iterator[str]:
@@ -435,8 +435,8 @@ def _of_index(schema: Any) -> Iterator[str]:
         return
     levels = getattr(index, "indexes", None)
     for level in [index] if levels is None else levels:
-        for what in _of_part(level, None, typed=level.dtype is not None):
-            yield f"index: {what}" if level.name is None else f"index {level.name!r}: {what}"
+        for check in _of_part(level, None, typed=level.dtype is not None):
+            yield f"index: {check}" if level.name is None else f"index {level.name!r}: {check}"
     if levels is not None:
         for option in ("unique", "strict", "coerce"):
             if value := getattr(index, option, None):

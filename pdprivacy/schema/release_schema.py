@@ -63,7 +63,7 @@ def released_schema(released: Released) -> ReleasedSchema:
             name=released.name,  # type: ignore[arg-type]
             title=facts.statistic,
         )
-    by_column = [_of_column(bounds, place) for place in range(released.shape[1])]
+    by_column = [_of_column(bounds, position) for position in range(released.shape[1])]
     parts = [
         pa.Column(_dtype(column.dtype), list(_within(pairs)), nullable=bool(column.isna().any()))
         for (_, column), pairs in zip(released.items(), by_column, strict=True)
@@ -137,8 +137,8 @@ def _index_of(axis: pd.Index[Any]) -> Any:
         for level, codes in zip(axis.levels, axis.codes, strict=True)
     ):
         return None  # pandera converts such a level to whole numbers, which have no null
-    for place, name in enumerate(axis.names):
-        level = axis.get_level_values(place)
+    for number, name in enumerate(axis.names):
+        level = axis.get_level_values(number)
         allowed = [label for label in dict.fromkeys(level.tolist()) if not is_null(label)]
         nullable = bool(level.isna().any())
         # pandera makes a Series of labels that are objects, with the dtype that pandas infers
@@ -164,16 +164,18 @@ def _labels_check(released: Released) -> Any:
 def _same_axis(axis: pd.Index[Any], other: pd.Index[Any]) -> bool:
     if axis.nlevels != other.nlevels or not all(map(_alike, axis.names, other.names)):
         return False
-    levels = [[one.get_level_values(place).dtype for place in range(one.nlevels)] for one in (axis, other)]
-    return levels[0] == levels[1] and bool(axis.equals(other))
+    dtypes = [
+        [index.get_level_values(place).dtype for place in range(index.nlevels)] for index in (axis, other)
+    ]
+    return dtypes[0] == dtypes[1] and bool(axis.equals(other))
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return (type(one) is type(other) and one == other) or (is_null(one) and is_null(other))
+def _alike(left: Any, right: Any) -> bool:
+    return (type(left) is type(right) and left == right) or (is_null(left) and is_null(right))
 
 
 def _by_place(parts: list[Any]) -> Any:
-    """A check of columns by their place: one of them has no label."""
+    """Return a check of columns by their place, for a column without a label."""
     import pandera.pandas as pa
 
     def same_columns(frame: pd.DataFrame) -> bool:
@@ -192,15 +194,15 @@ def _by_place(parts: list[Any]) -> Any:
 # ---------------------------------------------------------------- bounds
 
 
-def _of_column(bounds: Any, place: int) -> Any:
+def _of_column(bounds: Any, position: int) -> Any:
     """The bounds of a column: one pair for all, or one of each number."""
     if bounds is None or not isinstance(bounds[0], list):
         return bounds
-    return [row[place] for row in bounds]
+    return [row[position] for row in bounds]
 
 
 def _within(bounds: Any) -> Iterator[Any]:
-    """The checks of the bounds of a column: none, those of pandera, or one of number by number."""
+    """Yield the checks of the bounds of a column: none, pandera's own, or one number by number."""
     import pandera.pandas as pa
 
     if bounds is None:

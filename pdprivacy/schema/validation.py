@@ -60,7 +60,7 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             return validated
     # Raised here, outside every except block, so that no pandera error is its context.
     places = {name: f"column {name!r}" for name in failures} | {_WHOLE: "schema", _INDEX: "index"}
-    named = "; ".join(f"{places[where]}: {', '.join(what)}" for where, what in failures.items())
+    named = "; ".join(f"{places[where]}: {', '.join(checks)}" for where, checks in failures.items())
     count = len(failures)
     raise InvalidDataError(
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
@@ -97,7 +97,7 @@ _MENDED = {
 
 def _hint(failures: _Failures) -> str:
     """Return a hint for all failures: fates of faulty records, then a remedy for each check."""
-    checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for what in failures.values() for text in what}
+    checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for texts in failures.values() for text in texts}
     if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
         checks.add("coerce_dtype")
     return "; ".join([_fates(failures), *(said for check, said in _MENDED.items() if check in checks)])
@@ -106,7 +106,7 @@ def _hint(failures: _Failures) -> str:
 def _fates(failures: _Failures) -> str:
     """A fate of faulty records where it mends every failure, else what to correct."""
     hint = "declare what the data may hold"
-    mended = frozenset.intersection(*(fates for what in failures.values() for fates in what.values()))
+    mended = frozenset.intersection(*(fates for by_check in failures.values() for fates in by_check.values()))
     if mended:
         passed = " or ".join(f'on_invalid="{fate}"' for fate in ("clip", "drop") if fate in mended)
         return f"{hint}, or pass {passed}"
@@ -196,18 +196,20 @@ def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
         return []
     declared = opened(schema)
     domain = domain_of(declared)
-    found = []
+    failed = []
     _, errors, stopped = _errors(frame, _without_bounds_of_dates(declared, domain))
     for error in errors:
         failures: _Failures = {}
         _record(failures, error, frame, declared, domain)
         cases = error.failure_cases
-        known = isinstance(cases, pd.DataFrame) and {"index", "failure_case"} <= set(cases.columns)
-        cells = cases["failure_case"] if known and cases["index"].notna().all() else None
-        for where, what in failures.items():
-            column, held = (None, None) if where in (_WHOLE, _INDEX) else (where, cells)
-            found += [FailedCheck(column, text, bool(fates), held) for text, fates in what.items()]
-    return found if stopped is None else [*found, FailedCheck(None, stopped, False, None)]
+        listed = isinstance(cases, pd.DataFrame) and {"index", "failure_case"} <= set(cases.columns)
+        cells = cases["failure_case"] if listed and cases["index"].notna().all() else None
+        for where, by_check in failures.items():
+            column, listed_cells = (None, None) if where in (_WHOLE, _INDEX) else (where, cells)
+            failed += [
+                FailedCheck(column, text, bool(fates), listed_cells) for text, fates in by_check.items()
+            ]
+    return failed if stopped is None else [*failed, FailedCheck(None, stopped, False, None)]
 
 
 def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame | None, _Failures]:
@@ -238,9 +240,9 @@ def _without_bounds_of_dates(schema: Any, domain: Domain) -> Any:
             changed[column.name].checks = left
     if not changed:
         return schema
-    found = copy.copy(schema)
-    found.columns = {**schema.columns, **changed}
-    return found
+    reduced = copy.copy(schema)
+    reduced.columns = {**schema.columns, **changed}
+    return reduced
 
 
 def _errors(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, list[Any], str | None]:
@@ -278,8 +280,8 @@ def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, d
         # A column found by a regex has a name that is not declared.
         where = error.schema.name if error.schema.name in schema.columns else _WHOLE
     fates = _mending(error, frame[where], domain[where]) if where in domain else _NO_FATE
-    what, text = failures.setdefault(where, {}), check_text(check, values=where in domain)
-    what[text] = what.get(text, fates) & fates
+    fates_of, text = failures.setdefault(where, {}), check_text(check, values=where in domain)
+    fates_of[text] = fates_of.get(text, fates) & fates
 
 
 def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
@@ -317,7 +319,7 @@ def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:
 
 
 def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
-    """Refuse coercions in which one record decides what becomes of others.
+    """Refuse coercions in which one record decides how others are converted.
 
     pandas guesses the format of dates from the first of them, and writes whole numbers as text with
     a decimal point where any of them is null. Numbers made of times count in the unit of the column, which
@@ -332,12 +334,12 @@ def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
         wanted = dtype is not None and (schema.coerce or column.coerce) and "dp" in (column.metadata or {})
         if not wanted or name not in frame.columns:
             continue
-        held = frame[name].dtype.kind
+        kind = frame[name].dtype.kind
         timed = dtypes.is_datetime(dtype) or dtypes.is_timedelta(dtype) or str(dtype).startswith("date")
         texts = not (timed or dtypes.is_numeric(dtype) or dtypes.is_bool(dtype))
-        if (timed and held not in "mM") or (texts and held in "iufcmM"):
+        if (timed and kind not in "mM") or (texts and kind in "iufcmM"):
             guesses.append(f"column {name!r} to {dtype}")
-        elif not (timed or texts) and (held in "cmM" or (str(dtype) == "bool" and held not in "biu")):
+        elif not (timed or texts) and (kind in "cmM" or (str(dtype) == "bool" and kind not in "biu")):
             unsuited[name] = pandas_type_name(frame[name].dtype) or "objects"
     if unsuited:
         refuse_other_types(unsuited, domain_of(schema))

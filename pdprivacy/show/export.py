@@ -18,9 +18,10 @@ import pandas as pd
 
 from pdprivacy import checks, metadata
 from pdprivacy.errors import MissingExtraError, ParameterError, got
+from pdprivacy.metadata import check_release
 from pdprivacy.show.markup import ShownCells, Spanning, Table
 from pdprivacy.show.numbers import plain
-from pdprivacy.show.view import SEEDED, View, check_release
+from pdprivacy.show.view import SEEDED, View
 from pdprivacy.storage import written
 
 __all__ = ["excel", "latex", "markdown", "to_frame"]

@@ -208,6 +208,9 @@ def percent_up(share: float) -> str:
 def cost(number: Fraction | float, digits: int = 6) -> str:
     """Format a privacy loss in so many significant digits, rounded up.
 
+    For displays of releases, which never show less than was spent; `pdprivacy.privacy.show` is for messages
+    and sums of budgets, which are exact.
+
     >>> cost(0.7), cost(Fraction(1, 3)), cost(Fraction(1, 10**6))
     ('0.7', '0.333334', '1e-06')
     """

@@ -17,22 +17,12 @@ import pandas as pd
 from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
 from pdprivacy.exact import near
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, MARK, Released, recognized
 from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import label, percent, plain, printable
-from pdprivacy.show.view import (
-    ALTERED,
-    COUNTS,
-    MARK,
-    SEEDED,
-    Floats,
-    Released,
-    View,
-    neighbors_text,
-    recognized,
-)
+from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, Floats, View, neighbors_text
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
@@ -141,7 +131,7 @@ def _barred(
 
 
 def _release(view: View) -> Blocks:
-    """The numbers with their errors, and what they cost; of a changed release no number."""
+    """Return the numbers with their errors and cost; no number of a changed release."""
     yield _note(printable(view.title))
     if view.facts.seeded is not False:
         yield _warning(SEEDED)
@@ -494,7 +484,7 @@ KINDS: tuple[type, ...] = (pd.DataFrame, pd.Series)
 
 
 class Formatter:
-    """The HTML of a frame that carries a mark; that of ``before`` for every other frame."""
+    """Formats frames that carry a mark as HTML; leaves every other frame to ``before``."""
 
     def __init__(self, before: Callable[[Any], Any] | None) -> None:
         self.before = before

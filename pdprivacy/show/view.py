@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import metadata
-from pdprivacy.errors import MetadataError
 from pdprivacy.mechanism import MECHANISMS
-from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.metadata import Metadata, Released
 from pdprivacy.show.markup import ShownCells, Table, grid
 from pdprivacy.show.numbers import (
     cost,
@@ -33,12 +31,10 @@ from pdprivacy.show.numbers import (
     span,
 )
 
-__all__ = ["ALTERED", "LINEAGE", "MARK", "PLAN", "SEEDED", "Floats", "Recognized", "Released", "View"]
-__all__ += ["check_release", "mechanism_text", "neighbors_text", "recognized", "title_of"]
+__all__ = ["ALTERED", "SEEDED", "Floats", "View", "mechanism_text", "neighbors_text", "title_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = list[list[str]]
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
@@ -130,8 +126,8 @@ def conditions_text(filters: Iterable[object]) -> str:
     >>> conditions_text(["age > 30"]), conditions_text(["age > 30", "member"])
     ('age > 30', '(age > 30) and (member)')
     """
-    each = [str(one) for one in filters]
-    return each[0] if len(each) == 1 else " and ".join(f"({one})" for one in each)
+    each = [str(condition) for condition in filters]
+    return each[0] if len(each) == 1 else " and ".join(f"({condition})" for condition in each)
 
 
 def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
@@ -160,20 +156,20 @@ class View:
     def by(self) -> list[str]:
         """The released columns that are keys of groups."""
         facts, index = self.facts, self.released.index
-        known = [str(name) for name in facts.columns]
+        columns = [str(name) for name in facts.columns]
         if facts.statistic.startswith("pooled"):
             labels = set(map(str, index))
-            return [name for name in known if name not in labels]
+            return [name for name in columns if name not in labels]
         names = [str(name) for name in index.names if name is not None]
-        if facts.statistic in NOT_GROUPED and set(names) >= set(known):
+        if facts.statistic in NOT_GROUPED and set(names) >= set(columns):
             return []
         # quantiles of groups have a level more, which has no name
         levels = index.nlevels - int(facts.statistic == "quantile" and index.nlevels > 1)
-        if len(names) != levels or not set(names) <= set(known):
+        if len(names) != levels or not set(names) <= set(columns):
             return []
         if facts.statistic in TABLES or not isinstance(self.released, pd.DataFrame):
             return names
-        return names + [str(name) for name in self.released.columns.names if str(name) in known]
+        return names + [str(name) for name in self.released.columns.names if str(name) in columns]
 
     @property
     def title(self) -> str:
@@ -244,8 +240,8 @@ class View:
         """Return the numbers at some places with their margins of error, as texts."""
         cells = [self.table.iloc[list(rows), column].tolist() for column in columns]
         return [
-            [self._pair(cells[at][place], row, column) for at, column in enumerate(columns)]
-            for place, row in enumerate(rows)
+            [self._pair(cells[at][position], row, column) for at, column in enumerate(columns)]
+            for position, row in enumerate(rows)
         ]
 
     def _pair(self, value: Any, row: int, column: int) -> tuple[str, str]:
@@ -331,7 +327,7 @@ class View:
             return f"{start} the count of each label is at most {most} below that of the best label left."
         text = f"{start} the released value is within {most} ranks of {self._sought()}."
         cut = error.get("cut")
-        if cut is True or (isinstance(cut, Mapping) and any(one is True for one in cut.values())):
+        if cut is True or (isinstance(cut, Mapping) and any(was_cut is True for was_cut in cut.values())):
             text += " There were too few public records for this rank: the value may lie beyond all records."
         return text + self._in_value()
 
@@ -379,10 +375,10 @@ class View:
             sizes = np.abs(np.asarray(numbers, dtype=np.float64).ravel())
         except (TypeError, ValueError):
             return None
-        known = sizes[np.isfinite(sizes)]
-        if not known.size:
+        finite = sizes[np.isfinite(sizes)]
+        if not finite.size:
             return None
-        return duration(float(known.max())) if self.dates else half_width(float(known.max()), whole=True)
+        return duration(float(finite.max())) if self.dates else half_width(float(finite.max()), whole=True)
 
     @property
     def budget(self) -> str:
@@ -398,10 +394,10 @@ class View:
     @property
     def risk(self) -> str:
         """The estimated disclosure risk; empty without an estimate."""
-        found = self.facts.dr_ha
-        if found is None:
+        risk = self.facts.dr_ha
+        if risk is None:
             return ""
-        return f"{percent(float(found['by_records']))} of records (dr_ha, estimated from the released counts)"
+        return f"{percent(float(risk['by_records']))} of records (dr_ha, estimated from the released counts)"
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -431,132 +427,7 @@ def _by_name(
     """Format numbers (of records), one for all or one per name; empty if none is known."""
     if not isinstance(stored, Mapping):
         return "" if stored is None else form(float(stored))
-    known = {name: form(float(one)) for name, one in stored.items() if one is not None}
-    if len(set(known.values())) == 1 and len(known) == len(stored):
-        return next(iter(known.values()))
-    return listed(f"{number} ({name})" for name, number in known.items())
-
-
-# ---------------------------------------------------------------- recognition
-
-MARK = "confidential"
-PLAN = "dp_plan"
-"""The key in ``attrs`` of a plan: its arguments, and what was assumed of the data."""
-
-LINEAGE = {"declared": "lineage"}
-"""The mark of a lineage."""
-
-What: TypeAlias = Literal["release", "plan", "confidential", "lineage", "other"]
-
-RISK = f" risk ({MARK})"
-NAMED = (f"dr_ha ({MARK})", f"epsilon ({MARK})")
-
-COMPARED = {
-    *("error", "lower", "upper", "worse", "part_epsilon"),
-    *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
-}
-DISTANCES = {"tvd", "standard_error"}
-COUNTED = {
-    *("clipped", "null", "unseen", "dropped"),
-    *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
-    *("cells", "records", "share of records", "label", "share"),
-    *("fault", "declared", "examples"),
-}
-
-
-@dataclass(frozen=True)
-class Recognized:
-    """The kind of an object.
-
-    Attributes
-    ----------
-    what : "confidential" is made of exact counts.
-    kind : the method that made a confidential frame, or the name of its columns; "" for others.
-    facts : the metadata of the object.
-    """
-
-    what: What
-    kind: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-def recognized(thing: Any) -> Recognized:
-    """Return the kind of an object.
-
-    ``attrs`` come first, so that a release of a column named "confidential" is a release. Without them, the
-    names of columns identify a confidential frame. A table with the column name "confidential" alone is not
-    one, unless its other columns are those of a confidential frame, too.
-
-    >>> recognized(pd.DataFrame({"risk": [0.5]})).what
-    'other'
-    """
-    if not isinstance(thing, pd.DataFrame | pd.Series):
-        kind = type(thing).__name__.lower()
-        marked = getattr(thing, MARK, False) is True
-        return Recognized("confidential", kind, {MARK: kind}) if marked else Recognized("other")
-    stored, plan = thing.attrs.get(KEY), thing.attrs.get(PLAN)
-    facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
-    if MARK in facts:
-        return Recognized("confidential", printable(facts[MARK]), facts)
-    if "statistic" in facts:
-        return Recognized("release", facts=facts)
-    if facts == LINEAGE and isinstance(thing, pd.DataFrame):
-        return Recognized("lineage", facts=facts)
-    if isinstance(plan, Mapping) and isinstance(thing, pd.DataFrame):
-        return Recognized("plan", facts=plan)
-    kind = _kind_of_names(thing)
-    if kind:
-        return Recognized("confidential", kind, {**facts, MARK: kind})
-    return Recognized("other", facts=facts)
-
-
-def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
-    """Return a release as it was made, so that it can be saved or written for readers.
-
-    ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
-    counts, for any other that is no release, and for a release whose numbers or labels were changed.
-
-    >>> check_release(pd.DataFrame({"risk": [0.5]}), "saved")
-    Traceback (most recent call last):
-        ...
-    pdprivacy.errors.MetadataError: This frame carries no release metadata.
-    Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
-    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
-    """
-    if recognized(thing).what == "confidential":
-        raise MetadataError(
-            f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
-            "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
-        )
-    kept = metadata.as_released(thing)
-    if kept is None:
-        raise MetadataError(
-            f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
-            "take the release as it was returned; verify() tells.",
-        )
-    return kept
-
-
-def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:
-    """Return the kind of a confidential frame by its names; "" for others."""
-    if isinstance(frame, pd.Series):
-        return str(frame.name) if isinstance(frame.name, str) and frame.name in NAMED else ""
-    names = [name for name in frame.columns.names if isinstance(name, str)]
-    for name in names:
-        if name in NAMED:
-            return name
-        if name.endswith(RISK):
-            return "risk_curve"
-    if names[:1] != [MARK] or not len(frame.columns):
-        return ""
-    held = set(frame.columns.get_level_values(0))
-    if names == [MARK, "epsilon"] and held <= DISTANCES:
-        return "utility"
-    if names != [MARK]:
-        return ""
-    if held <= COMPARED:
-        return "compare_sampling" if "rate" in frame.index.names else "compare_suppression"
-    if held <= COUNTED:
-        return MARK
-    distances = held - {"risk", "recommended"}
-    return "tradeoff" if all(re.fullmatch(r"tvd \d+-way", str(name)) for name in distances) else ""
+    texts = {name: form(float(number)) for name, number in stored.items() if number is not None}
+    if len(set(texts.values())) == 1 and len(texts) == len(stored):
+        return next(iter(texts.values()))
+    return listed(f"{text} ({name})" for name, text in texts.items())

@@ -17,7 +17,7 @@ from typing import Any
 
 from pdprivacy import checks, disk
 from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
-from pdprivacy.show.view import check_release
+from pdprivacy.metadata import check_release
 from pdprivacy.storage import file_formats
 from pdprivacy.storage.shapes import Released, attempt, verified
 
@@ -41,10 +41,10 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
 
     Parameters
     ----------
-    path : the file. Its end says the format: ``.parquet``, ``.csv`` or ``.json``, compressed ``.csv.gz`` or
-        ``.json.gz``. Beside a CSV file, its metadata and the types of its labels are written to a file of the
-        same name with ``.dp.json`` after it: keep the two together.
-    format : "parquet", "csv" or "json", for a path that does not say.
+    path : the file. Its suffix sets the format: ``.parquet``, ``.csv`` or ``.json``, compressed ``.csv.gz``
+        or ``.json.gz``. Beside a CSV file, its metadata and the types of its labels are written to a file of
+        the same name with ``.dp.json`` after it: keep the two together.
+    format : "parquet", "csv" or "json", for a path with another suffix.
 
     Raises
     ------

@@ -117,7 +117,7 @@ def check_rate(rate: Rational, name: str = "rate") -> Fraction:
 
 
 def sampling_epsilon(epsilon: Rational, rate: Rational, delta: Rational = 0) -> Pure | Approx:
-    """The loss of the whole when a mechanism of loss (epsilon, delta) is run on a secret sample.
+    """Return the loss of the whole when a mechanism of loss (epsilon, delta) is run on a secret sample.
 
     Epsilon ``ln(1 + rate (e^epsilon - 1))``, rounded up by less than 1e-28 of it; delta ``rate * delta``,
     exactly. For Poisson sampling with neighbours ``add_remove``, or sampling without replacement, n of N and
@@ -140,11 +140,11 @@ def sampling_epsilon(epsilon: Rational, rate: Rational, delta: Rational = 0) -> 
 
 
 def sampling_target(epsilon: Rational, rate: Rational, delta: Rational = 0) -> Pure | Approx:
-    """The loss that a mechanism on a secret sample may have, so that the whole has (epsilon, delta).
+    """Return the loss that a mechanism on a secret sample may have, so that the whole has (epsilon, delta).
 
     Epsilon ``ln((e^epsilon - 1 + rate) / rate)``, rounded down by 1e-20 of it; delta ``delta / rate``,
-    exactly. The neighbours and the sampling are those of `sampling_epsilon`, which of the result never
-    exceeds what was asked.
+    exactly. The neighbours and the sampling are those of `sampling_epsilon`. `sampling_epsilon` of the result
+    never exceeds ``epsilon``.
 
     Source: as `sampling_epsilon`, solved for the loss of the mechanism.
 
@@ -168,7 +168,7 @@ def sampling_target(epsilon: Rational, rate: Rational, delta: Rational = 0) -> P
 
 
 def stable_epsilon(epsilon: Rational, stability: int, delta: Rational = 0) -> Pure | Approx:
-    """The loss of the whole when a mechanism of loss (epsilon, delta) is run on what a rule has kept.
+    """Return the loss of the whole when a mechanism of this loss is run on the records that a rule keeps.
 
     Epsilon ``stability * epsilon``, exactly; delta ``delta * (1 + e^epsilon + ... + e^((stability - 1)
     epsilon))``, rounded up by less than 1e-28 of it. The rule is deterministic, and turns neighbours into
@@ -259,7 +259,7 @@ Shape: TypeAlias = tuple[Decimal, Decimal]
 
 
 def outlier_epsilon(epsilon: Rational, m: Rational, M: Rational) -> float:
-    """The epsilon of the whole when a mechanism of this epsilon is run on what an outlier score has kept.
+    """Return the epsilon of the whole when a mechanism of this epsilon is run after outlier suppression.
 
     An upper bound for every mechanism and every distance, 2e-7 above the formula; for neighbours
     ``add_remove``. A record is suppressed with a probability between ``m`` and ``M``. It may be above
@@ -280,9 +280,10 @@ def outlier_epsilon(epsilon: Rational, m: Rational, M: Rational) -> float:
 
 
 def outlier_delta(delta: Rational, m: Rational) -> float:
-    """The delta of the whole, ``delta * (1 - m)``, rounded up; the mechanism has delta / (1 - m) at most.
+    """Return the delta of the whole after suppression: ``delta * (1 - m)``, rounded up.
 
-    Goes with `outlier_epsilon`: neighbours ``add_remove``, ``m`` the least probability of suppression.
+    It goes with `outlier_epsilon`: neighbours ``add_remove``, ``m`` the least probability of suppression. So
+    a mechanism may have a delta of ``delta / (1 - m)``.
 
     Source: "The adverse effects of omitting records in differential privacy", Theorem 5.4.
 
@@ -297,7 +298,7 @@ def outlier_delta(delta: Rational, m: Rational) -> float:
 
 
 def outlier_floor(m: Rational, M: Rational) -> float:
-    """The epsilon of the suppression itself: what the whole costs, however little the mechanism does.
+    """Return the epsilon of the suppression itself, which the whole costs whatever the mechanism.
 
     No target at or below it can be met; it is 0 for m = M. The value of `outlier_epsilon` as its epsilon
     goes to 0.
@@ -315,10 +316,10 @@ def outlier_floor(m: Rational, M: Rational) -> float:
 
 
 def outlier_target(epsilon: Rational, m: Rational, M: Rational) -> float:
-    """The epsilon that a mechanism may have, so that the whole has this epsilon; at most 100.
+    """Return the epsilon that a mechanism may have, so that the whole has this epsilon; at most 100.
 
-    Rounded down: `outlier_epsilon` of it never exceeds what was asked, and comes nearly as near as floats lie
-    apart. The neighbours are those of `outlier_epsilon`.
+    Rounded down: `outlier_epsilon` of it never exceeds ``epsilon``, and is nearly as close to it as floats
+    allow. The neighbours are those of `outlier_epsilon`.
 
     Source: "The adverse effects of omitting records in differential privacy", Section 6.1.
 

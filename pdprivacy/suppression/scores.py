@@ -73,7 +73,7 @@ def outlier_scores(
 
     Parameters
     ----------
-    progress : a bar for "euclidean", which needs tqdm; None: where there are many records.
+    progress : whether to show a bar for "euclidean", which needs tqdm; None: for many records.
 
     Source: "The adverse effects of omitting records in differential privacy", Section 5.3.
 

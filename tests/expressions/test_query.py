@@ -1,3 +1,5 @@
+"""Queries from their text to the records and the narrowed domain, against `DataFrame.query`."""
+
 from __future__ import annotations
 
 import datetime as dt

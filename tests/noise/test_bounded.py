@@ -1,3 +1,5 @@
+"""Truncated, generalized Gaussian and staircase noise: exact laws, exact decisions, and refusals."""
+
 from __future__ import annotations
 
 import math

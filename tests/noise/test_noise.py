@@ -1,3 +1,5 @@
+"""Noise on the integers, from bits to draws: exact laws, exact decisions, and the random bits of a source."""
+
 from __future__ import annotations
 
 import math

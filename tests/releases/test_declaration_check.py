@@ -24,7 +24,7 @@ from pdprivacy.errors import (
     NotProtectedError,
     ParameterError,
 )
-from pdprivacy.show.view import recognized
+from pdprivacy.metadata import recognized
 from tests.support.engine_frames import BESIDE_PANDAS, each_engine, frame_of
 
 DOMAIN = Domain(

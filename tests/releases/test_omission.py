@@ -66,7 +66,7 @@ def watched(monkeypatch):
     """Every release that is made: the facts it saw, what it was told, what it gave and what it charged."""
     seen: list[dict[str, Any]] = []
     budgets: list[Budget] = []
-    opened, release = Budget.with_total, omission._Asked.release
+    opened, release = Budget.with_total, omission._Comparison.release
 
     def open_budget(*args: Any, **more: Any) -> Budget:
         budgets.append(opened(*args, **more))
@@ -85,7 +85,7 @@ def watched(monkeypatch):
                 seen[-1] |= {"spent": budgets[-1].spent, "total": budgets[-1].total}
             return found
 
-        monkeypatch.setattr(omission._Asked, "release", watched)
+        monkeypatch.setattr(omission._Comparison, "release", watched)
         return seen
 
     return watch

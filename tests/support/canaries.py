@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 import re
+import traceback
+from typing import Any
 
-__all__ = ["CANARY", "CELL", "NUMBER"]
+import pandas as pd
+import pytest
+
+from pdprivacy.errors import InvalidDataError
+from pdprivacy.schema import validate
+
+__all__ = ["CANARY", "CELL", "NUMBER", "refused"]
 
 NUMBER = 918273645
 CANARY = "CANARYx7"
 CELL = re.compile(r"918273645|918[_,]273|9\.18273|CANARY", re.IGNORECASE)
+
+
+def refused(frame: pd.DataFrame, schema: Any) -> str:
+    """The message of the refusal of a frame, after looking for cells in every text the error can give."""
+    with pytest.raises(InvalidDataError) as caught:
+        validate(frame, schema)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    for text in (str(error), repr(error), *traceback.format_exception(error)):
+        assert not CELL.search(text)
+    assert error.hint.startswith("declare what the data may hold, or ")
+    assert not set(vars(error)) - {"hint"}
+    return str(error)

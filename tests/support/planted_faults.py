@@ -128,7 +128,7 @@ FAULTS = (
         "mechanism/geometric.py",
         ("    def loses_less(b: float) -> bool:\n        # C(lower"),
         ("    each *= 1.02\n\n    def loses_less(b: float) -> bool:\n        # C(lower"),
-        ("tests/mechanism/test_bounded_geometric.py::test_truncated_noise_loses_epsilon_and_no_more",),
+        ("tests/mechanism/test_geometric.py::test_truncated_noise_loses_epsilon_and_no_more",),
     ),
     PlantedFault(
         "Gaussian noise 2 % too small",
@@ -177,14 +177,14 @@ FAULTS = (
         "mechanism/exponential.py",
         '        steps = moved * (1 if flag(monotone, "monotone") else 2) / eps',
         "        steps = moved / eps",
-        ("tests/mechanism/test_selection.py::test_the_exponential_mechanism_has_its_weights",),
+        ("tests/mechanism/test_exponential.py::test_the_exponential_mechanism_has_its_weights",),
     ),
     PlantedFault(
         "report noisy max without the doubled sensitivity",
         "mechanism/exponential.py",
         "        noise = Geometric(epsilon, moved if monotone else 2 * moved)",
         "        noise = Geometric(epsilon, moved)",
-        ("tests/mechanism/test_selection.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
+        ("tests/mechanism/test_exponential.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
     ),
     PlantedFault(
         "labels taken to be monotone under replacement",
@@ -343,7 +343,7 @@ FAULTS = (
         "accounting/rules.py",
         "            self.delta + number * item.delta if item.delta else self.delta,",
         "            item.delta if item.delta else self.delta,",
-        ("tests/accounting/test_accounting.py::test_slack_that_adds_up_to_one_is_refused",),
+        ("tests/accounting/test_rules.py::test_slack_that_adds_up_to_one_is_refused",),
     ),
     PlantedFault(
         "cap on sums without its delta",
@@ -473,7 +473,7 @@ FAULTS = (
         "ledger/audit.py",
         "        least = max(last, remembered)",
         "        least = last",
-        ("tests/command/test_ledger.py::test_audit_with_a_head_tells_an_older_copy",),
+        ("tests/command/test_ledger_command.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
         "release id charged twice in a ledger",
@@ -1059,7 +1059,7 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential figures saved as releases",
-        "show/view.py",
+        "metadata.py",
         '    if recognized(thing).what == "confidential":',
         "    if False:",
         ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
@@ -1135,22 +1135,22 @@ FAULTS = (
     PlantedFault(
         "infinite values not refused",
         "conform.py",
-        "                if found.endless:",
+        "                if tally.endless:",
         "                if False:",
         ("tests/test_conform.py::test_infinity_is_never_within_what_is_declared",),
     ),
     PlantedFault(
         "upper bound of values not checked",
         "conform.py",
-        "            found.outside = found.outside | (good & (array > column.upper))",
+        "            cells.outside = cells.outside | (good & (array > column.upper))",
         "            pass",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
     PlantedFault(
         "labels that are not declared kept",
         "conform.py",
-        "        found.unseen = good & ~known",
-        "        found.unseen = none",
+        "        cells.unseen = good & ~declared",
+        "        cells.unseen = none",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
     PlantedFault(
@@ -1165,21 +1165,21 @@ FAULTS = (
         "engine_narwhals/column_expressions.py",
         "        return value.clip(lower, upper)",
         "        return value",
-        ("tests/engine_narwhals/test_frame.py::test_frames_in_slices_give_the_same",),
+        ("tests/engine_narwhals/test_narwhals_engine.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "NaN of engines taken as no null",
         "engine_narwhals/column_expressions.py",
         "    return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()",
         "    return at.is_null()",
-        ("tests/engine_narwhals/test_frame.py::test_frames_in_slices_give_the_same",),
+        ("tests/engine_narwhals/test_narwhals_engine.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "NaN of engines summed up",
         "engine_narwhals/column_expressions.py",
         "        conditions.append(~self._at.is_nan())",
         "        pass",
-        ("tests/engine_narwhals/test_frame.py::test_frames_in_slices_give_the_same",),
+        ("tests/engine_narwhals/test_narwhals_engine.py::test_frames_in_slices_give_the_same",),
     ),
     PlantedFault(
         "labels of engines in another order",
@@ -1189,7 +1189,7 @@ FAULTS = (
             "    labels = dict(zip(sorted(column.categories or ()), range(len(column.categories or "
             "())), strict=True))"
         ),
-        ("tests/engine_narwhals/test_frame.py::test_the_cell_of_each_record_is_that_of_pandas",),
+        ("tests/engine_narwhals/test_narwhals_engine.py::test_the_cell_of_each_record_is_that_of_pandas",),
     ),
     PlantedFault(
         "answers of several reads taken for another",
@@ -1197,7 +1197,7 @@ FAULTS = (
         "        return [[part[place] for part in parts] for place in range(len(plans))]",
         "        return [[part[0] for part in parts] for place in range(len(plans))]",
         (
-            "tests/engine_narwhals/test_frame.py"
+            "tests/engine_narwhals/test_narwhals_engine.py"
             "::test_reads_that_are_collected_together_are_one_query_with_the_same_answers",
         ),
     ),
@@ -1206,7 +1206,9 @@ FAULTS = (
         "engine_narwhals/queries.py",
         "    return 1 << ((reach.bit_length() + 1) // 2)",
         "    return 0",
-        ("tests/engine_narwhals/test_frame.py::test_sums_beyond_the_precision_of_a_double_are_exact",),
+        (
+            "tests/engine_narwhals/test_narwhals_engine.py::test_sums_beyond_the_precision_of_a_double_are_exact",
+        ),
     ),
     PlantedFault(
         "one record of a unit too many in a frame of Polars",
@@ -1335,7 +1337,7 @@ FAULTS = (
             "self.monotone)"
         ),
         "        return type(self)(self.epsilon, self.sensitivity, self.monotone)",
-        ("tests/mechanism/test_selection.py::test_selections_in_a_row_share_the_loss_of_one",),
+        ("tests/mechanism/test_exponential.py::test_selections_in_a_row_share_the_loss_of_one",),
     ),
     PlantedFault(
         "error shows a number of NumPy",
@@ -1368,7 +1370,7 @@ FAULTS = (
     PlantedFault(
         "report without its warning of a seed",
         "show/report/report_page.py",
-        "        return [one for one in self.releases if one.facts.seeded]",
+        "        return [release for release in self.releases if release.facts.seeded]",
         "        return []",
         ("tests/show/test_report.py::test_a_seed_takes_every_promise_away",),
     ),
@@ -1442,14 +1444,14 @@ FAULTS = (
         "suppression/amplification.py",
         ("in (epsilon, rate, 1 - rate))\n    inner = context.add("),
         ("in (epsilon, rate * rate, 1 - rate))\n    inner = context.add("),
-        ("tests/suppression/test_sampling.py::test_amplified_epsilons_are_the_formula_rounded_up",),
+        ("tests/suppression/test_amplification.py::test_amplified_epsilons_are_the_formula_rounded_up",),
     ),
     PlantedFault(
         "suppressed outliers cost what a sample does",
         "suppression/amplification.py",
         ("    if low == high:\n        return amplified(epsilon, 1 - low)"),
         ("    if True:\n        return amplified(epsilon, 1 - low)"),
-        ("tests/suppression/test_outliers.py::test_epsilons_are_the_maximum_over_p",),
+        ("tests/suppression/test_amplification.py::test_epsilons_are_the_maximum_over_p",),
     ),
     PlantedFault(
         "interval of combined releases without the noise",

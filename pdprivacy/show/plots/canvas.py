@@ -300,16 +300,14 @@ class Canvas:
         *,
         over: Any = "data",
         size: float | None = None,
-        color: Any = "0.2",
-        ha: str = "left",
-        va: str = "center",
-        **more: Any,
+        **look: Any,
     ) -> Any:
         """Write a text at a place, moved by so many points; ``over``: the coordinates of the place."""
+        look = {"ha": "left", "va": "center", "color": "0.2", "parse_math": False, **look}
+        points = self.points if size is None else size
         return self.ax.annotate(
-            text, at, xytext=shift, xycoords=over, textcoords="offset points", ha=ha, va=va, color=color,
-            fontsize=self.points if size is None else size, parse_math=False, **more,
-        )  # fmt: skip
+            text, at, xytext=shift, xycoords=over, textcoords="offset points", fontsize=points, **look
+        )
 
     # ------------------------------------------------------------ ticks
 

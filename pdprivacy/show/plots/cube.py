@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError
-from pdprivacy.metadata import Metadata
+from pdprivacy.metadata import Metadata, Released
 from pdprivacy.show import numbers
 from pdprivacy.show.numbers import printable
-from pdprivacy.show.view import LABELS, SEEDED, Floats, Released, View, mechanism_text
+from pdprivacy.show.view import LABELS, SEEDED, Floats, View, mechanism_text
 
 __all__ = ["Cube", "edge_texts", "edges_of", "label_of", "names_of", "within_noise"]
 

@@ -1,4 +1,4 @@
-"""A report on releases: one page of HTML for whoever is responsible for data protection.
+"""A report on releases: one page of HTML for those responsible for data protection.
 
 The public edition is made of the releases, the declaration and the totals of the budget. The curator's
 edition is CONFIDENTIAL: it also holds every charge, and figures made of exact counts.
@@ -21,7 +21,7 @@ from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
 from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.metadata import KEY, Metadata
+from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.releases.disclosure_risk import Homogeneity
@@ -29,7 +29,7 @@ from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.tracebacks import short_traceback
-from pdprivacy.show.view import Released, View, recognized
+from pdprivacy.show.view import View
 from pdprivacy.storage import load, written
 from pdprivacy.storage.file_formats import check_pyarrow
 
@@ -92,9 +92,10 @@ def report(
 
     Parameters
     ----------
-    releases : a released Series or DataFrame, the path of a file of one, or a list or dict of
-        these; the keys of a dict are their names in the report.
-    ledger : the `Ledger` that was charged, its path or URL, or a `Budget`. ``name``: of the budget in it.
+    releases : a released Series or DataFrame, the path of a saved one, or a list or dict of these; the
+        keys of a dict are their names in the report.
+    ledger : the `Ledger` that was charged, its path or URL, or a `Budget`.
+    name : the name of the budget in the ledger.
     declaration : a pandera schema, a `Domain`, or the protected frame.
     path : where to write the page; an existing file is replaced.
     edition : "public" holds nothing confidential, and takes releases alone. It shows the limit and the totals

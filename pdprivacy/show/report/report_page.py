@@ -18,13 +18,14 @@ from pdprivacy._version import __version__
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MetadataError, MissingExtraError
 from pdprivacy.ledger import Entry
+from pdprivacy.metadata import Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import COUNTS, Released, View, mechanism_text
+from pdprivacy.show.view import COUNTS, View, mechanism_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,23 +65,27 @@ class Contents:
     @property
     def seeded(self) -> list[ReportedRelease]:
         """The releases whose noise can be repeated."""
-        return [one for one in self.releases if one.facts.seeded]
+        return [release for release in self.releases if release.facts.seeded]
 
     @property
     def sampled(self) -> list[ReportedRelease]:
         """The releases of a secret sample."""
-        return [one for one in self.releases if any(step.startswith(SAMPLES) for step in one.facts.lineage)]
+        return [
+            release
+            for release in self.releases
+            if any(step.startswith(SAMPLES) for step in release.facts.lineage)
+        ]
 
     @property
     def columns(self) -> list[str]:
         """The released columns."""
-        return list(dict.fromkeys(name for one in self.releases for name in one.facts.columns))
+        return list(dict.fromkeys(name for release in self.releases for name in release.facts.columns))
 
     @property
     def undeclared(self) -> list[str]:
         """The released columns that the declaration lacks."""
-        known = {str(name) for name in self.domain} if self.domain is not None else set()
-        return [name for name in self.columns if name not in known]
+        declared = {str(name) for name in self.domain} if self.domain is not None else set()
+        return [name for name in self.columns if name not in declared]
 
     @property
     def waiting(self) -> list[int]:
@@ -91,17 +96,17 @@ class Contents:
     @property
     def exposed(self) -> list[ReportedRelease]:
         """The releases with an estimated disclosure risk."""
-        return [one for one in self.releases if one.facts.dr_ha is not None]
+        return [release for release in self.releases if release.facts.dr_ha is not None]
 
     @property
     def versions(self) -> list[str]:
         """The versions of pdprivacy that made the releases."""
-        return sorted({one.facts.version for one in self.releases})
+        return sorted({release.facts.version for release in self.releases})
 
     @property
     def newer(self) -> list[str]:
         """The versions above the one that makes the report."""
-        return [one for one in self.versions if _order(one) > _order(__version__)]
+        return [version for version in self.versions if _order(version) > _order(__version__)]
 
     def figure_tables(self, name: str) -> list[Table]:
         """Return the numbers of a confidential figure."""
@@ -119,31 +124,31 @@ class Contents:
         """Return the cost of each release."""
         rows = [
             [
-                one.name,
-                mechanism_text(one.facts.mechanism, one.facts.p),
-                cost(one.loss.epsilon),
-                cost(one.loss.delta),
+                release.name,
+                mechanism_text(release.facts.mechanism, release.facts.p),
+                cost(release.loss.epsilon),
+                cost(release.loss.delta),
             ]
-            for one in self.releases
+            for release in self.releases
         ]
         return Table(["Result", "Mechanism", "epsilon", "delta"], rows, "Cost of each result", text={1})
 
     def accuracy_table(self) -> Table:
         """Return the margins of error of each release."""
         rows = []
-        for one in self.releases:
-            error = "selected: see the result" if one.view.selected else one.view.span or "not known"
-            rows.append([one.name, f"{one.view.released.size:,}", error])
+        for release in self.releases:
+            error = "selected: see the result" if release.view.selected else release.view.span or "not known"
+            rows.append([release.name, f"{release.view.released.size:,}", error])
         return Table(["Result", "Numbers", "±"], rows, "Margins of error", text={2})
 
     def risk_table(self) -> Table:
         """Return the estimated disclosure risk of tables."""
         rows = []
-        for one in self.exposed:
-            found, axes = one.facts.dr_ha or {}, one.view.released.axes
-            known, learned = (_level_names(axes[place]) for place in (0, -1))
-            shares = [percent(min(float(found[name]), 1.0)) for name in ("by_cells", "by_records")]
-            rows.append([one.name, known, learned, *shares])
+        for release in self.exposed:
+            risk, axes = release.facts.dr_ha or {}, release.view.released.axes
+            known_names, learned_names = (_level_names(axes[level]) for level in (0, -1))
+            shares = [percent(min(float(risk[name]), 1.0)) for name in ("by_cells", "by_records")]
+            rows.append([release.name, known_names, learned_names, *shares])
         head = ["Result", "Known to the attacker", "Learned", "of the cells", "of the records"]
         caption = "Homogeneity attacks, estimated from the released counts alone"
         return Table(head, rows, caption, text={1, 2})
@@ -153,20 +158,20 @@ class Contents:
         columns = () if self.domain is None else self.domain.columns
         rows = [
             [
-                str(one.name),
-                one.kind,
-                _declared(one),
-                "yes" if one.nullable else "no",
-                ROLES.get(one.role, "none"),
+                str(column.name),
+                column.kind,
+                _declared(column),
+                "yes" if column.nullable else "no",
+                ROLES.get(column.role, "none"),
             ]
-            for one in columns
+            for column in columns
         ]
         head = ["Column", "Kind", "Declared values", "May be missing", "Role"]
         return Table(head, rows, "The declared columns", text={1, 2, 3, 4})
 
     def versions_table(self) -> Table:
         """Return versions and fingerprints."""
-        rows = [[one.name, one.facts.version, one.facts.fingerprint] for one in self.releases]
+        rows = [[release.name, release.facts.version, release.facts.fingerprint] for release in self.releases]
         head = ["Result", "Made by pdprivacy", "Fingerprint of the numbers"]
         return Table(head, rows, "Versions and fingerprints", text={1, 2})
 
@@ -174,7 +179,7 @@ class Contents:
         """Return the charges of the budget."""
         entries = () if self.charges is None else self.charges.entries
         paid: dict[int, list[str]] = {}
-        names = {one.place: one.name for one in self.releases}
+        names = {release.place: release.name for release in self.releases}
         for place, number in payments(self.releases, entries).items():
             paid.setdefault(number, []).append(names[place])
         rows = [_charge(entry, paid.get(entry.number, ())) for entry in entries[:MOST_ROWS]]
@@ -199,7 +204,7 @@ def _declared(column: Column) -> str:
     """The declared values of a column in words."""
     texts = []
     if column.categories is not None:
-        texts.append(_first([label(one, None) for one in column.categories], "labels"))
+        texts.append(_first([label(category, None) for category in column.categories], "labels"))
     elif column.lower is not None or column.upper is not None:
         low, high = ("" if end is None else column.end_text(end) for end in (column.lower, column.upper))
         texts.append(f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}")
@@ -208,9 +213,9 @@ def _declared(column: Column) -> str:
     return "; ".join(texts) or "none"
 
 
-def _first(texts: list[str], what: str) -> str:
+def _first(texts: list[str], noun: str) -> str:
     more = len(texts) - MOST_LABELS
-    return ", ".join(texts[:MOST_LABELS]) + (f" and {more:,} more {what}" if more > 0 else "")
+    return ", ".join(texts[:MOST_LABELS]) + (f" and {more:,} more {noun}" if more > 0 else "")
 
 
 def _charge(entry: Entry, paid: Iterable[str]) -> list[object]:
@@ -292,38 +297,38 @@ def is_short(table: Table) -> bool:
 def kinds(table: Table) -> list[str]:
     """Return the class of each column: numbers, text, or text with words that have to be broken."""
     most = max(8, LETTERS // len(table.head))
-    found = []
+    classes = []
     for place, head in enumerate(table.head):
         cells = [head, *(row[place] for row in table.rows)]
-        broken = any(len(word) > most for one in cells for word in str(one).split())
-        found.append("long" if broken else "" if place in table.left else "n")
-    return found
+        broken = any(len(word) > most for cell in cells for word in str(cell).split())
+        classes.append("long" if broken else "" if place in table.left else "n")
+    return classes
 
 
 def labels_of(key: object) -> list[str]:
     """Return the labels of a row or a column, one per level."""
     levels = key if isinstance(key, tuple) else (key,)
-    return [label(one, None) if str(one).strip() else "(blank)" for one in levels]
+    return [label(level, None) if str(level).strip() else "(blank)" for level in levels]
 
 
-def _names(index: pd.Index[Any], what: str) -> list[str]:
-    """Return the names of the levels, or what they are of."""
-    return [what if name is None else labels_of(name)[0] for name in index.names]
+def _names(index: pd.Index[Any], default: str) -> list[str]:
+    """Return the names of the levels; ``default`` for a level without one."""
+    return [default if name is None else labels_of(name)[0] for name in index.names]
 
 
-def _omitted(whole: int, what: str) -> str:
+def _omitted(whole: int, noun: str) -> str:
     """Return a note if there are more rows than shown."""
     if whole <= MOST_ROWS:
         return ""
-    return f"The first {MOST_ROWS} of {whole:,} {what}; the release itself holds all of them."
+    return f"The first {MOST_ROWS} of {whole:,} {noun}; the release itself holds all of them."
 
 
 def _numbers(view: View) -> tuple[list[list[str]], list[list[str]], list[list[tuple[str, str]]]]:
     """Return the labels of rows and columns, none of a Series, and the numbers with their errors."""
-    found = view.table
-    rows, columns = (list(range(min(length, MOST_ROWS))) for length in found.shape)
-    keys = [labels_of(key) for key in found.index[: len(rows)].tolist()]
-    tops = [labels_of(top) for top in found.columns[: len(columns)].tolist()]
+    frame = view.table
+    rows, columns = (list(range(min(length, MOST_ROWS))) for length in frame.shape)
+    keys = [labels_of(key) for key in frame.index[: len(rows)].tolist()]
+    tops = [labels_of(top) for top in frame.columns[: len(columns)].tolist()]
     return keys, [[]] if isinstance(view.released, pd.Series) else tops, view.pairs(rows, columns)
 
 
@@ -413,12 +418,12 @@ class Picture:
 
 def release_picture(view: View) -> Picture | None:
     """Draw a release; None for one number, for labels, and for more numbers than can be seen."""
-    found = view.released
+    released = view.released
     counted = view.facts.statistic in COUNTS
-    each = 0.95 if not counted else 0.26 if isinstance(found, pd.DataFrame) else 0.35
-    if not 1 < found.size <= MOST_CELLS or len(found) > (MOST_COUNTS if counted else MOST_TOLD):
+    each = 0.95 if not counted else 0.26 if isinstance(released, pd.DataFrame) else 0.35
+    if not 1 < released.size <= MOST_CELLS or len(released) > (MOST_COUNTS if counted else MOST_TOLD):
         return None
-    return _picture(lambda ax: plots.draw(found, ax=ax), _words(view), 1.5 + each * len(found))
+    return _picture(lambda ax: plots.draw(released, ax=ax), _words(view), 1.5 + each * len(released))
 
 
 def figure_picture(name: str, frame: Any) -> Picture | None:
@@ -466,10 +471,10 @@ def _picture(draw: Callable[[Axes], Any], words: str, high: float = 4.0) -> Pict
 
 
 def _saved(figure: Any, kind: str) -> bytes:
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     without = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(held, format=kind, dpi=160, metadata=without)
-    return held.getvalue()
+    figure.savefig(buffer, format=kind, dpi=160, metadata=without)
+    return buffer.getvalue()
 
 
 def _words(view: View) -> str:
@@ -488,6 +493,6 @@ def _words(view: View) -> str:
 
 def _range(frame: pd.DataFrame) -> str:
     numbers = frame.to_numpy(dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    ends = f", from {plain(known.min())} to {plain(known.max())}" if known.size else ""
+    finite = numbers[np.isfinite(numbers)]
+    ends = f", from {plain(finite.min())} to {plain(finite.max())}" if finite.size else ""
     return f"{many(frame.size, 'number')}{ends}."

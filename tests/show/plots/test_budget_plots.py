@@ -15,10 +15,10 @@ import pytest
 import pdprivacy
 from pdprivacy import ZCDP, Approx, Column, Domain, Pure
 from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
+from pdprivacy.metadata import PLAN
 from pdprivacy.show import plots
 from pdprivacy.show.plots import budget_plots
 from pdprivacy.show.plots.canvas import luminance
-from pdprivacy.show.view import PLAN
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)

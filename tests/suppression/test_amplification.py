@@ -1,4 +1,4 @@
-"""Sampling and fixed rules: amplified losses against the exact laws of small mechanisms."""
+"""Amplified losses of sampling, fixed rules and outlier suppression, against exact laws of mechanisms."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ from hypothesis import strategies as st
 
 from pdprivacy import Approx, Pure
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import float_down, float_up
 from pdprivacy.suppression import (
     exact_delta,
     exact_epsilon,
     hockey_stick,
     independent,
+    keep_probabilities,
     least_epsilon,
     neighbor_pairs,
+    outlier_delta,
     outlier_epsilon,
+    outlier_floor,
+    outlier_scores,
     outlier_target,
     output_law,
     sampling_epsilon,
     sampling_target,
     stability_factor,
     stable_epsilon,
+    suppression_bound,
     without_replacement,
 )
+from pdprivacy.suppression.amplification import suppressed, unsuppressed
 
 EPSILONS = ["1e-12", "1e-6", "0.01", "0.3", "1", "5", "50", "700", "1e5"]
 RATES = ["1e-9", "1e-3", "0.1", "1/3", "0.5", "0.99", "1"]
@@ -360,3 +367,329 @@ def test_bad_rules_are_refused():
         stability_factor(lambda database: [], "", 2)
     with pytest.raises(ParameterError, match="size"):
         stability_factor(lambda database: [], "ab", 0)
+
+
+PROOF_ERROR = 2e-7
+GRID = [0.01, 0.05, 0.1, 0.3, 0.5, 0.51, 0.7, 0.9, 0.99]
+PAIRS = [(m, M) for m in GRID for M in GRID if m < M]
+OUTLIER_EPSILONS = [1e-6, 0.01, 0.25, 1.0, 2.0, 10.0, 100.0]
+CHANCES = st.integers(10, 990).map(lambda number: Fraction(number, 1000))
+LEVELS = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
+
+
+def curves(p, epsilon, m, M):
+    """The functions l1 and l2 that Proposition B.10 maximises over p, and l3, as Theorem 5.4 prints them."""
+
+    def logarithm(q):  # ln(e^epsilon - (e^epsilon - 1) q), which overflows for no epsilon
+        return epsilon + np.log1p(q * np.expm1(-epsilon))
+
+    mean = p * M + (1 - p) * m
+    other = (M + m - p * M) / (2 - p)
+    l1 = logarithm(mean) + p * M / m + (1 - p) * (1 - m) / (1 - mean) - 1
+    l2 = logarithm(p * M + (1 - p) * other) + p * M / m + (1 - p) * (1 - other) / (1 - M) - 1
+    l3 = -np.log(np.exp(-epsilon) - np.expm1(-epsilon) * M) + 1 - (1 - M) / (1 - m)
+    return l1, l2, l3
+
+
+def searched(epsilon, m, M):
+    """The maximum over p on a grid, and on finer ones around its best point."""
+    best = -math.inf
+    for which in (0, 1):
+        low, high = 0.0, 1.0
+        for _ in range(5):
+            p = np.linspace(low, high, 2001)
+            values = curves(p, epsilon, m, M)[which]
+            at, step = p[values.argmax()], (high - low) / 2000
+            low, high = max(0.0, at - step), min(1.0, at + step)
+            best = max(best, values.max())
+    return max(best, curves(0.0, epsilon, m, M)[2])
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("epsilon", OUTLIER_EPSILONS)
+def test_epsilons_are_the_maximum_over_p(epsilon):
+    for m, M in PAIRS:
+        found = float(outlier_epsilon(epsilon, m, M))
+        assert found - PROOF_ERROR == pytest.approx(searched(epsilon, m, M), rel=1e-13, abs=1e-13), (m, M)
+
+
+def test_floors_are_the_maximum_over_p_at_epsilon_zero():
+    for m, M in PAIRS:
+        assert float(outlier_floor(m, M)) - PROOF_ERROR == pytest.approx(searched(0.0, m, M), abs=1e-12)
+    assert outlier_floor(0.3, 0.3) == 0
+
+
+@given(LEVELS, CHANCES, CHANCES)
+def test_epsilons_are_never_below_a_dense_search(epsilon, one, other):
+    m, M = sorted([one, other])
+    found = outlier_epsilon(epsilon, m, M)
+    best = searched(float(epsilon), float(m), float(M))
+    if m < M:
+        assert float(found) > best
+    assert float(found) == pytest.approx(best + (PROOF_ERROR if m < M else 0), rel=1e-12, abs=1e-12)
+    assert found <= outlier_epsilon(100, m, M)
+    assert m == M or found > outlier_floor(m, M)
+
+
+def cardano(epsilon, m, M):
+    """The peaks of Proposition B.10 by the roots that it prints, in floating point."""
+    g, x = math.expm1(epsilon), math.exp(epsilon)
+    first = (
+        g * M / m * (M - m) ** 2,
+        -(M - m) / m * ((m * m - 4 * M * m + 2 * M) * g + x * M),
+        (1 - m) / m * (g * (2 * m * m - 4 * M * m - m) + (3 * x - 1) * M),
+        -(1 - m) * (g * (m - 2) + x / m),
+    )
+    second = (
+        (x - g * m) / m,
+        -(6 * x - g * (M + 5 * m)) / m,
+        (m * (g * (m + 9 * M - 9) - x) + 4 * M * (g * M - 4 * x + 1) + 12 * x) / ((1 - M) * m),
+        -(2 * x - g * (M + m)) * (4 - 4 * M - m) / ((1 - M) * m) + 2 * g,
+    )
+    for a, b, c, d in (first, second):
+        D0, D1 = b * b - 3 * a * c, 2 * b**3 - 9 * a * b * c + 27 * a * a * d
+        square = D1 * D1 - 4 * D0**3
+        if square > 0:
+            roots = np.cbrt((D1 + math.sqrt(square)) / 2) + np.cbrt((D1 - math.sqrt(square)) / 2)
+        else:
+            roots = 2 * math.sqrt(D0) * math.cos(math.acos(D1 / (2 * math.sqrt(D0**3))) / 3)
+        yield min(1.0, max(0.0, -(b + roots) / (3 * a)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize(("m", "M"), [(0.1, 0.5), (0.3, 0.9), (0.5, 0.7), (0.6, 0.95), (0.05, 0.9)])
+def test_the_printed_roots_are_the_peaks_where_floats_can_tell(epsilon, m, M):
+    first, second = cardano(epsilon, m, M)
+    values = [
+        curves(first, epsilon, m, M)[0],
+        curves(second, epsilon, m, M)[1],
+        curves(0.0, epsilon, m, M)[2],
+    ]
+    assert float(outlier_epsilon(epsilon, m, M)) - PROOF_ERROR == pytest.approx(max(values), rel=1e-12)
+
+
+def test_some_peaks_lie_inside_and_some_at_the_ends():
+    """So that the closed form is tested where it is at work."""
+    p = np.linspace(0, 1, 1001)
+    inside = {
+        which
+        for epsilon in (0.25, 1.0, 10.0)
+        for m, M in PAIRS
+        for which in (0, 1)
+        if 0 < curves(p, epsilon, m, M)[which].argmax() < 1000
+    }
+    ends = {int(curves(p, 1.0, m, M)[1].argmax()) for m, M in PAIRS}
+    assert inside == {0, 1}
+    assert {0, 1000} <= ends
+
+
+@pytest.mark.parametrize("m", ["0.01", "1/3", "0.99"])
+@pytest.mark.parametrize("epsilon", ["1e-12", "0.5", "100"])
+def test_equal_chances_are_poisson_sampling(epsilon, m):
+    rate = 1 - Fraction(m)
+    assert outlier_epsilon(epsilon, m, m) == float_up(sampling_epsilon(epsilon, rate).epsilon)
+    assert outlier_target(epsilon, m, m) == min(100, float_down(sampling_target(epsilon, rate).epsilon))
+
+
+@given(LEVELS, LEVELS, CHANCES, CHANCES)
+def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, low, high):
+    low, high = sorted([low, high])
+    one, other = sorted([one, other])
+    cost = outlier_epsilon(one, low, high)
+    assert cost <= outlier_epsilon(other, low, high)
+    assert cost >= sampling_epsilon(one, 1 - low).epsilon
+
+
+@given(LEVELS, CHANCES, CHANCES)
+def test_outlier_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, low, high):
+    low, high = sorted([low, high])
+    if epsilon <= Fraction(str(outlier_floor(low, high))):
+        with pytest.raises(ParameterError, match="cannot be met"):
+            outlier_target(epsilon, low, high)
+        return
+    inner, stated = unsuppressed(epsilon, low, high), outlier_target(epsilon, low, high)
+    assert 0 < Fraction(str(stated)) <= inner <= 100
+    assert stated == pytest.approx(float(inner), rel=1e-15)
+    assert suppressed(Fraction(str(stated)), low, high) <= suppressed(inner, low, high) <= epsilon
+    if inner < 99:
+        assert suppressed(inner * (1 + Fraction(1, 10**15)), low, high) > epsilon
+
+
+@given(LEVELS, CHANCES, CHANCES)
+def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
+    low, high = sorted([low, high])
+    whole = outlier_epsilon(epsilon, low, high)
+    if whole <= 100:
+        assert float(outlier_target(whole, low, high)) == pytest.approx(float(epsilon), rel=1e-9)
+
+
+@pytest.mark.parametrize("above", ["1e-29", "1e-15", "1e-6"])
+def test_targets_just_above_the_floor_are_small_and_safe(above):
+    low, high = Fraction("0.2"), Fraction("0.3")
+    asked = suppressed(Fraction(0), low, high) + Fraction(above)
+    inner = unsuppressed(asked, low, high)
+    assert 0 < inner < 10 * Fraction(above)
+    assert suppressed(inner, low, high) <= asked
+
+
+def test_targets_are_not_above_what_the_theorem_covers():
+    assert outlier_epsilon(100, 0.97, 0.99) < 100
+    assert outlier_target(100, 0.97, 0.99) == 100
+
+
+def test_deltas_are_exact():
+    assert outlier_delta("1e-6", "0.3") == 7e-7
+    assert outlier_delta(0, 0.5) == 0
+
+
+# The theorem, on databases.
+
+UNIVERSES = {
+    "absolute": [0, 1, 4, 10],
+    "discrete": ["a", "b", "c", "d"],
+    "euclidean": [(0, 0), (1, 0), (0, 1), (1, 1)],
+}
+BOUNDS = {"absolute": (0, 10), "discrete": None, "euclidean": [(0, 1), (0, 1)]}
+
+
+def scores(records, distance):
+    if not len(records):
+        return np.empty(0)
+    return outlier_scores(records, distance, BOUNDS[distance])
+
+
+def suppression(distance, m, M):
+    return independent(lambda database: keep_probabilities(scores(list(database), distance), m, M))
+
+
+@pytest.mark.full(keep=4)
+@pytest.mark.parametrize(("m", "M"), [(0.05, 0.2), (0.3, 0.6), (0.5, 0.51), (0.2, 0.9), (0.8, 0.95)])
+@pytest.mark.parametrize("distance", UNIVERSES)
+def test_the_bound_holds_for_every_small_database(distance, m, M):
+    delta = 0.01
+    law = suppression(distance, m, M)
+    for epsilon in (0.1, 1.0, 4.0):
+        bound = suppression_bound(UNIVERSES[distance], 3, law, epsilon, delta)
+        assert bound.epsilon <= float(outlier_epsilon(epsilon, m, M))
+        assert bound.delta <= float(outlier_delta(delta, m)) + 1e-15
+
+
+@pytest.mark.parametrize("distance", UNIVERSES)
+def test_mechanisms_on_kept_records_stay_within_the_bound(distance):
+    universe, m, M, epsilon, delta = UNIVERSES[distance][:3], 0.2, 0.5, 0.8, 0.02
+    loud, quiet = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)), (1 - delta) / (1 + math.exp(epsilon))
+    law = suppression(distance, m, M)
+    for record in universe:
+
+        def mechanism(database, record=record):
+            return {0: loud, 1: quiet} if record in database else {0: quiet, 1: loud}
+
+        whole, slack = float(outlier_epsilon(epsilon, m, M)), float(outlier_delta(delta, m))
+        assert exact_epsilon(universe, 3, law, mechanism, slack) <= whole
+        assert exact_delta(universe, 3, law, mechanism, whole) <= slack + 1e-15
+        # the delta is met by a record that is added to none: it is kept with probability 1 - m
+        alone = float(sampling_epsilon(epsilon, 1 - Fraction("0.2")).epsilon)
+        assert exact_delta([record], 1, law, mechanism, alone) == pytest.approx(slack, rel=1e-9)
+
+
+def exact_pair(left, right, epsilon):
+    """The bounds of Theorem 5.3 for D and D + y: the worst kept set takes the worse factor of each record.
+
+    ``left``: probabilities of suppression in D; ``right``: those of the same records and of y in D + y.
+    """
+    common, last = right[:-1], right[-1]
+    kept, left_out = np.log((1 - common) / (1 - left)), np.log(common / left)
+    added = math.log(last + math.exp(epsilon) * (1 - last)) + np.maximum(kept, left_out).sum()
+    removed = -math.log(last + math.exp(-epsilon) * (1 - last)) + np.maximum(-kept, -left_out).sum()
+    return max(added, removed)
+
+
+def test_factors_of_single_records_are_the_theorem_by_enumeration():
+    m, M, epsilon = 0.2, 0.6, 0.7
+    universe = UNIVERSES["absolute"]
+    law = suppression("absolute", m, M)
+    worst = max(
+        exact_pair(*(1 - keep_probabilities(scores(list(d), "absolute"), m, M) for d in pair), epsilon)
+        for pair in neighbor_pairs(universe, 3)
+    )
+    assert suppression_bound(universe, 3, law, epsilon).epsilon == pytest.approx(worst, rel=1e-12)
+
+
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize("distance", UNIVERSES)
+def test_the_bound_holds_for_random_databases_of_all_sizes(distance):
+    rng = np.random.default_rng(len(distance))
+    for _ in range(250):
+        n = int(rng.choice([1, 2, 3, 5, 20, 300]))
+        m, M = np.sort(rng.integers(1, 100, 2)) / 100
+        epsilon = round(float(10 ** rng.uniform(-2, 2)), 6)
+        if distance == "discrete":
+            records = rng.integers(0, rng.integers(1, 2 * n + 2), n + 1)
+        elif distance == "absolute":
+            records = 10 * rng.beta(*rng.choice([0.05, 1.0, 20.0], 2), n + 1)
+        else:
+            records = np.clip(rng.normal(rng.integers(0, 2, (n + 1, 1)), 0.1, (n + 1, 2)), 0, 1)
+        chances = [1 - keep_probabilities(scores(part, distance), m, M) for part in (records[:-1], records)]
+        assert exact_pair(*chances, epsilon) <= float(outlier_epsilon(epsilon, m, M)) + 1e-12
+
+
+def test_the_bound_is_met_by_copies_and_one_record_far_away():
+    """Proposition B.12, at p = 1: many records at one place, and one at the other end is added."""
+    m, M, epsilon, n = 0.3, 0.4, 1.0, 10**6
+    chances = [np.full(n, m), np.append(np.full(n, (n * m + M) / (n + 1)), (m + n * M) / (n + 1))]
+    met = exact_pair(*chances, epsilon)
+    assert met == pytest.approx(math.log(math.e - (math.e - 1) * M) + M / m - 1, abs=1e-5)
+    p = np.linspace(0, 1, 1001)
+    assert curves(p, epsilon, m, M)[0].argmax() == 1000  # so l1 is largest at p = 1
+    assert met <= float(outlier_epsilon(epsilon, m, M))
+
+
+def test_the_bound_is_met_by_records_far_apart_and_one_between():
+    """Proposition B.12, at p = 0: all records at distance 1 from each other and 1/2 from the added one."""
+    m, M, epsilon, n = 0.8, 0.95, 1.0, 10**6
+    far, half = (m + (n - 1) * M) / n, (m + M) / 2
+    chances = [np.full(n, far), np.append(np.full(n, (n * far + half) / (n + 1)), (m + n * half) / (n + 1))]
+    met = exact_pair(*chances, epsilon)
+    assert met == pytest.approx(curves(0.0, epsilon, m, M)[1], abs=1e-4)
+    p = np.linspace(0, 1, 1001)
+    assert curves(p, epsilon, m, M)[1].argmax() == 0
+    assert curves(0.0, epsilon, m, M)[1] == pytest.approx(searched(epsilon, m, M), rel=1e-12)
+    assert met <= float(outlier_epsilon(epsilon, m, M))
+
+
+BAD_OUTLIER_EPSILONS = [0, -1, 100.5, math.nan, math.inf, "many", True, None, "1e-301"]
+BAD_CHANCES = [0, 1, 0.0099, 0.991, -0.5, math.nan, math.inf, "half", True, False, None]
+
+
+def test_bad_chances_and_losses_are_refused():
+    for call in (outlier_epsilon, outlier_target):
+        for epsilon in BAD_OUTLIER_EPSILONS:
+            with pytest.raises(ParameterError, match="epsilon"):
+                call(epsilon, 0.1, 0.2)
+        for chance in BAD_CHANCES:
+            with pytest.raises(ParameterError, match="'m'"):
+                call(1, chance, 0.99)
+            with pytest.raises(ParameterError, match="'M'"):
+                call(1, 0.01, chance)
+        with pytest.raises(ParameterError, match="must not be above 'M'"):
+            call(1, 0.3, 0.2)
+    for chance in BAD_CHANCES:
+        with pytest.raises(ParameterError, match="'m'"):
+            outlier_floor(chance, 0.99)
+        with pytest.raises(ParameterError, match="'m'"):
+            outlier_delta(1e-6, chance)
+    with pytest.raises(ParameterError, match="must not be above 'M'"):
+        outlier_floor(0.3, 0.2)
+    for delta in [-1e-9, 1, math.nan, math.inf, "small", True, None]:
+        with pytest.raises(ParameterError, match="delta"):
+            outlier_delta(delta, 0.5)
+
+
+def test_targets_at_the_floor_are_refused_with_the_way_out():
+    floor = outlier_floor(0.1, 0.2)
+    with pytest.raises(ParameterError, match="cannot be met") as error:
+        outlier_target(floor, 0.1, 0.2)
+    assert "outlier_floor" in str(error.value)
+    with pytest.raises(ParameterError, match=r"m=0\.1 and M=0\.2"):
+        outlier_target(0.5, 0.1, 0.2)
+    assert outlier_target(floor + 1e-6, 0.1, 0.2) > 0
