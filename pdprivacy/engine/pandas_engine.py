@@ -25,7 +25,7 @@ from pdprivacy.domain import Column
 from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
 from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
 from pdprivacy.expressions.cells import nulls
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Ranks, Read
+from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read
 
 __all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]
 
@@ -150,14 +150,14 @@ class PandasEngine:
             self._points = key, points(reads, key, self.rows)
         return sums_around(self._points[1], key, centers)
 
-    def moments(self, quantities: Sequence[Quantity]) -> Moments:
-        """Count, sums and products over records complete in all ``quantities``."""
+    def _ungrouped(self, quantities: Sequence[Quantity], *, products: bool) -> GroupedSums:
+        """Records complete in all ``quantities``, as one group."""
         reads = [self._quantity(quantity) for quantity in quantities]
         size = len(quantities)
         width = min(BLOCK, max(self.rows, 1))
         buffer = _scratch(width, size)
         sums = [0] * size
-        products = [[0] * size for _ in range(size)]
+        totals = {(i, j): 0 for i in range(size) for j in range(i, size)} if products else {}
         count = 0
         for start, stop in blocks(self.rows, BLOCK):
             values = buffer[:, : stop - start]
@@ -171,12 +171,12 @@ class PandasEngine:
                 count -= int(np.count_nonzero(incomplete))
                 values[:, incomplete] = 0.0
                 block_sums = values.sum(axis=1)
+            for i, quantity in enumerate(quantities):
+                sums[i] += int(block_sums[i] / quantity.grid)
             block_products = np.einsum("ik,jk->ij", values, values) if size == 1 else np.dot(values, values.T)
-            for i, first in enumerate(quantities):
-                sums[i] += int(block_sums[i] / first.grid)
-                for j, second in enumerate(quantities):
-                    products[i][j] += int(block_products[i, j] / first.grid / second.grid)
-        return Moments(count, sums, products)
+            for i, j in totals:
+                totals[i, j] += int(block_products[i, j] / quantities[i].grid / quantities[j].grid)
+        return GroupedSums([count], [[total] for total in sums], {pair: [totals[pair]] for pair in totals})
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
@@ -211,7 +211,12 @@ class PandasEngine:
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
-        """Records complete in all ``quantities``, per declared group of ``keys``."""
+        """Records complete in all ``quantities``, per declared group of ``keys``; of no keys, all are one."""
+        if not keys and len(quantities) == 1 and not products:
+            count, total = self.sum(quantities[0])
+            return GroupedSums([count], [[total]], {})
+        if not keys:
+            return self._ungrouped(quantities, products=products)
         group_codes, groups = self._groups(keys, method)
         reads = [self._quantity(quantity) for quantity in quantities]
         size = len(quantities)

@@ -19,7 +19,7 @@ from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, 
 from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_numbers, each_of_polars, streamed
 from pdprivacy.engine_narwhals.queries import Queries, Query
 from pdprivacy.errors import DeclarationError, EngineError, ParameterError
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read, Window, quantity
+from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity
 
 __all__ = ["HistogramRanks", "NarwhalsEngine"]
 
@@ -111,31 +111,31 @@ class NarwhalsEngine:
         return self._answer(self._queries.rows())
 
     present = _answered(Queries.present)
-    grouped = _answered(Queries.grouped)
     grouped_ranks = _answered(Queries.grouped_ranks)
     table = _answered(Queries.table)
     bins = _answered(Queries.bins)
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
-        if self._plain([quantity]):
-            sums = self._in_pieces("a sum", [quantity], lambda piece: PandasEngine(piece).sum(quantity))
-            return sum(rows for rows, _ in sums), sum(total for _, total in sums)
-        return self._answer(self._queries.sum(quantity))
+        sums = self.grouped([quantity], (), "sum", products=False)
+        return sums.rows[0], sums.sums[0][0]
 
-    def moments(self, quantities: Sequence[Quantity]) -> Moments:
-        """Count, sums and products over records complete in all ``quantities``."""
-        if self._plain(quantities):
-            pieces = self._in_pieces(
-                "moments", quantities, lambda piece: PandasEngine(piece).moments(quantities)
-            )
-            size = range(len(quantities))
-            return Moments(
-                sum(piece.rows for piece in pieces),
-                [sum(piece.sums[i] for piece in pieces) for i in size],
-                [[sum(piece.products[i][j] for piece in pieces) for j in size] for i in size],
-            )
-        return self._answer(self._queries.moments(quantities))
+    def grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums:
+        """Records complete in all ``quantities``, per declared group of ``keys``; of no keys, all are one."""
+        if keys or not self._plain(quantities):
+            return self._answer(self._queries.grouped(quantities, keys, method, products=products))
+        pieces = self._in_pieces(
+            "sums",
+            quantities,
+            lambda piece: PandasEngine(piece).grouped(quantities, (), method, products=products),
+        )
+        return GroupedSums(
+            [sum(piece.rows[0] for piece in pieces)],
+            [[sum(piece.sums[i][0] for piece in pieces)] for i in range(len(quantities))],
+            {pair: [sum(piece.products[pair][0] for piece in pieces)] for pair in pieces[0].products},
+        )
 
     def codes(self, column: Column, method: str) -> Integers:
         """The declared cell of each record, nulls after the last; -1 where it has none.

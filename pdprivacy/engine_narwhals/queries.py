@@ -26,7 +26,7 @@ from pdprivacy.engine.ranks import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
 from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
+from pdprivacy.statistic import GroupedSums, Quantity, Read
 
 __all__ = ["Queries", "Query"]
 
@@ -228,16 +228,6 @@ class Queries:
         """Return the query of the records without null, and of the sum of their grid steps."""
         query = self._sums([quantity], self._groups(()), products=False)
         return query.then(lambda sums: (sums.rows[0], sums.sums[0][0]))
-
-    def moments(self, quantities: Sequence[Quantity]) -> Query[Moments]:
-        """Return the query of count, sums and products over records complete in all ``quantities``."""
-        size = range(len(quantities))
-
-        def ungrouped(sums: GroupedSums) -> Moments:
-            products = [[sums.products[min(i, j), max(i, j)][0] for j in size] for i in size]
-            return Moments(sums.rows[0], [total[0] for total in sums.sums], products)
-
-        return self._sums(quantities, self._groups(()), products=True).then(ungrouped)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

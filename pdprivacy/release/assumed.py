@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.statistic import GroupedSums, Moments, Quantity, Read
+from pdprivacy.statistic import GroupedSums, Quantity, Read
 
 __all__ = ["Assumption"]
 
@@ -39,8 +39,6 @@ class Assumption:
                 return self._cells(len(edges) - 1 + int(column.nullable))
             case "sum", (quantity,):
                 return self.rows, self.rows * self._mean(quantity)
-            case "moments", (quantities,):
-                return self._moments(quantities)
         quantities, keys, method = read.args
         return self._grouped(quantities, keys, method, products=dict(read.options)["products"])
 
@@ -68,23 +66,16 @@ class Assumption:
             variance = self.at / quantity.grid**2
         return round(min(variance, quantity.reach**2))
 
-    def _moments(self, quantities: Sequence[Quantity]) -> Moments:
-        size = len(quantities)
-        products = [[0] * size for _ in range(size)]
-        for position, quantity in enumerate(quantities):
-            products[position][position] = max(self.rows - 1, 0) * self._square(quantity)
-        return Moments(self.rows, [0] * size, products)
-
     def _grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
-        groups = math.prod(key.cells(method) for key in keys)
-        rows = Assumption(self.rows)._cells(groups).tolist()
+        rows = Assumption(self.rows)._cells(math.prod(key.cells(method) for key in keys)).tolist()
         if quantities[0].weighs and (len(quantities) == 2 or method != "groupby"):
             return self._weighted(quantities, rows, products=products)
         sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
+        spare = 0 if keys else 1  # the divisor of a variance of all records is n - 1
         squares = {
-            (i, j): [n * self._square(quantities[i]) if i == j else 0 for n in rows]
+            (i, j): [max(n - spare, 0) * self._square(quantities[i]) if i == j else 0 for n in rows]
             for i in range(len(quantities))
             for j in range(i, len(quantities))
         }

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 MODULES = {
-    "aggregates": ("agg", "pivot_table"),
+    "aggregates": ("agg", "describe", "pivot_table"),
     "batches": (
         "Batch",
         "Pending",
@@ -34,7 +34,6 @@ MODULES = {
     "moments": (
         "corr",
         "cov",
-        "describe",
         "mean",
         "pooled_cov",
         "pooled_var",

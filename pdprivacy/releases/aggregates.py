@@ -12,7 +12,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Floats, Made, release_of
+from pdprivacy.release.publish import Floats, Made, release_of, series
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
 from pdprivacy.releases import moments, tables
@@ -29,7 +29,7 @@ from pdprivacy.releases.columns import (
 from pdprivacy.request import Options
 from pdprivacy.statistic import PIECES, GroupedMoments, quantity
 
-__all__ = ["agg", "pivot_table"]
+__all__ = ["agg", "describe", "pivot_table"]
 
 Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
 Aggregates: TypeAlias = (
@@ -88,7 +88,7 @@ def moments_of(
         quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
         for column, own in zip(chosen, kinds, strict=True)
     )
-    return GroupedMoments(kinds, quantities, weights_of(chosen, split), keys, protected.scope)
+    return GroupedMoments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
 
 
 @noised("laplace")
@@ -128,24 +128,63 @@ def agg(
         labels = [column.name for column in chosen]
         release: Release[Any] = VERBS[kinds[0][0]](protected, labels, epsilon=epsilon, split=split, **noise)
         return release
-    call = Call.of("agg", epsilon, noise, chosen)
+    return _aggregated(protected, Call.of("agg", epsilon, noise, chosen), kinds, split, by_name=by_name)
+
+
+@noised("laplace")
+def describe(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
+
+    All are computed from one set of noisy parts: counts, centred sums and sums of squares, each with a third
+    of the share. Where the number of rows is private, `std` alone would cost as much; where it is public,
+    `mean` and `std` by themselves err less. Extremes and quartiles are no sums; `min`, `max` and `quantile`
+    select them, at a cost of their own.
+
+    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
+    of one of the three are for `count`, `mean` and `std`, and refused here.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.describe("age", epsilon=0.5, rng=1).round(1)
+             age
+    count  999.3
+    mean    41.8
+    std      9.6
+    """
+    chosen = columns_of(protected, columns, "describe")
+    kinds = (("count", "mean", "std"),) * len(chosen)
+    return _aggregated(protected, Call.of("describe", epsilon, noise, chosen), kinds, split)
+
+
+def _aggregated(
+    protected: Protected, call: Call, kinds: Kinds, split: Split, *, by_name: bool = False
+) -> Release[Any]:
+    """The release of statistics by columns; of a Series by column where each has one statistic, by name."""
     refuse_bounds(call)
-    statistic = moments_of(protected, chosen, kinds, split, (), "agg")
+    chosen, names = call.columns, name_index(call.columns)
+    statistic = moments_of(protected, chosen, kinds, split, (), call.statistic)
     rows = list(dict.fromkeys(kind for own in kinds for kind in own))
-    names = name_index(chosen)
-    places = [(rows.index(kind), column) for column, kind in statistic.numbers]
+    places = [(rows.index(kind), column) for column, kind in statistic.layout.numbers]
 
     def table(numbers: Floats) -> Floats:
         found = np.full((len(rows), len(chosen)), np.nan)
-        found[tuple(np.transpose(places))] = numbers[0]
+        found[tuple(np.transpose(places))] = numbers
         return found
 
     def make(result: Result) -> Made[Any]:
-        made = result.transformed(lambda answer: answer.arranged(lambda x: x[0] if by_name else table(x)))
-        values = made.answer.values
         if by_name:
-            return pd.Series(values, index=names), made.errors
-        return pd.DataFrame(values, index=pd.Index(rows), columns=names), made.errors
+            return series(result, names)
+        made = result.transformed(lambda answer: answer.arranged(table))
+        return pd.DataFrame(made.answer.values, index=pd.Index(rows), columns=names), made.errors
 
     return release_of(protected, call, statistic, make)
 

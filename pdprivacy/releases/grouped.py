@@ -245,7 +245,7 @@ def proportion(
     refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
     quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
     shares = weights_of(chosen, None)
-    statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, keys, facts.scope)
+    statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, facts.scope, keys)
     if weight is not None:
         statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
     labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
@@ -313,7 +313,9 @@ def _several(
         refuse_bounds(call)
     labels = name_index(chosen)
     if not by_name:
-        labels = pd.MultiIndex.from_tuples([(chosen[place].name, kind) for place, kind in statistic.numbers])
+        labels = pd.MultiIndex.from_tuples(
+            [(chosen[place].name, kind) for place, kind in statistic.layout.numbers]
+        )
     return _table(groups, statistic, call, labels)
 
 

@@ -25,7 +25,6 @@ from pdprivacy.releases.columns import (
     Split,
     columns_of,
     name_index,
-    refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
@@ -34,14 +33,11 @@ from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
     Covariance,
-    Description,
     Direct,
-    Means,
-    PooledCovariance,
+    GroupedMoments,
     Scope,
     Statistic,
     Sums,
-    Variances,
     Weighted,
     indicator,
     quantity,
@@ -51,7 +47,7 @@ from pdprivacy.statistic import (
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
 
-__all__ = ["corr", "cov", "describe", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
+__all__ = ["corr", "cov", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
 
 MatrixConstraint: TypeAlias = Literal["psd"]
 
@@ -88,17 +84,17 @@ def sum(  # noqa: A001
     """
     chosen, weight = weighted_columns(protected, columns, weights, "sum")
     call = Call.of("sum", epsilon, noise, chosen, weights=weight)
-    if weight is not None:
-        quantities = tuple(quantity(column, "sum", centered=False, products=True) for column in chosen)
-        return _series(
-            protected, weighted(protected.scope, "sum", quantities, weights_of(chosen, split), weight), call
+    shares, scope = weights_of(chosen, split), protected.scope
+    if weight is None:
+        # centred, a sum is exact to the range of its terms; the centres of a public number are added after
+        quantities = tuple(
+            quantity(column, "sum", centered=scope.public(column) is not None) for column in chosen
         )
-    # centred, a sum is exact to the range of its terms; the centres of a public number are added after
-    public = [protected.scope.public(column) is not None for column in chosen]
-    quantities = tuple(
-        quantity(column, "sum", centered=known) for column, known in zip(chosen, public, strict=True)
-    )
-    return _series(protected, Sums(quantities, weights_of(chosen, split), protected.scope), call)
+        statistic: Statistic = Sums(quantities, shares, scope)
+    else:
+        quantities = tuple(quantity(column, "sum", centered=False, products=True) for column in chosen)
+        statistic = weighted(scope, "sum", quantities, shares, weight)
+    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
 @noised("laplace")
@@ -135,7 +131,8 @@ def mean(
     chosen, weight = weighted_columns(protected, columns, weights, "mean")
     quantities = tuple([quantity(column, "mean", products=weight is not None) for column in chosen])
     call = Call.of("mean", epsilon, noise, chosen, weights=weight)
-    return _series(protected, _means(protected, quantities, weights_of(chosen, split), call), call)
+    statistic = _moments(protected, "mean", quantities, weights_of(chosen, split), call)
+    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
 def weighted(
@@ -150,14 +147,16 @@ def weighted(
     return Weighted(kind, quantities, shares, weight_of(weight, kind, bits=PRODUCT_BITS), scope, keys)
 
 
-def _means(protected: Protected, quantities: Any, weights: Any, call: Call) -> Statistic:
-    method = call.statistic
+def _moments(
+    protected: Protected, kind: Literal["mean", "var"], quantities: Any, weights: Any, call: Call
+) -> Statistic:
+    """Means or variances: weighted, exact where the number of rows is public, or of noisy sums and counts."""
     if call.weights is not None:
         return weighted(protected.scope, "mean", quantities, weights, call.weights)
-    rows = protected.scope.direct([q.column for q in quantities], method, 1)
+    rows = protected.scope.direct(call.columns, call.statistic, 1 if kind == "mean" else 2)
     if rows is None:
-        return Means(quantities, weights, protected.scope)
-    return Direct("mean", quantities, weights, protected.scope, rows)
+        return GroupedMoments(((kind,),) * len(weights), quantities, weights, protected.scope)
+    return Direct(kind, quantities, weights, protected.scope, rows)
 
 
 @noised("laplace")
@@ -191,7 +190,8 @@ def proportion(
     quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
     call = Call.of("proportion", epsilon, noise, chosen, weights=weight)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
-    return _series(protected, _means(protected, quantities, (Fraction(1),), call), call, index=index)
+    statistic = _moments(protected, "mean", quantities, (Fraction(1),), call)
+    return release_of(protected, call, statistic, partial(series, index=index))
 
 
 @noised("laplace")
@@ -221,15 +221,13 @@ def var(
     """
     chosen = columns_of(protected, columns, "var")
     call = Call.of("var", epsilon, noise, chosen)
-    return _series(protected, _variances(protected, chosen, weights_of(chosen, split), "var"), call)
+    statistic = _variances(protected, weights_of(chosen, split), call)
+    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
-def _variances(protected: Protected, chosen: Sequence[Column], weights: Any, method: str) -> Statistic:
-    quantities = tuple(quantity(column, method, products=True) for column in chosen)
-    rows = protected.scope.direct(chosen, method, 2)
-    if rows is None:
-        return Variances(quantities, weights, protected.scope)
-    return Direct("var", quantities, weights, protected.scope, rows)
+def _variances(protected: Protected, weights: Any, call: Call) -> Statistic:
+    quantities = tuple(quantity(column, call.statistic, products=True) for column in call.columns)
+    return _moments(protected, "var", quantities, weights, call)
 
 
 @noised("laplace")
@@ -255,11 +253,13 @@ def std(
     """
     chosen = columns_of(protected, columns, "std")
     call = Call.of("std", epsilon, noise, chosen)
-    statistic = _variances(protected, chosen, weights_of(chosen, split), "std")
+    statistic = _variances(protected, weights_of(chosen, split), call)
+    call, index = replace(call, bounds=_squared(call.bounds)), name_index(chosen)
 
-    call = replace(call, bounds=_squared(call.bounds))
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        return series(result.transformed(rooted), index)
 
-    return _series(protected, statistic, call, transform=rooted)
+    return release_of(protected, call, statistic, make)
 
 
 def _squared(bounds: Any) -> Any:
@@ -273,66 +273,6 @@ def _squared(bounds: Any) -> Any:
         raise ParameterError("'bounds' of standard deviations must leave room above 0.")
     lower = max(lower, 0.0)
     return lower * lower, upper * upper
-
-
-def _series(
-    protected: Protected,
-    statistic: Statistic,
-    call: Call,
-    *,
-    index: pd.Index[Any] | None = None,
-    transform: Callable[[Answer], Answer] | None = None,
-) -> Release[pd.Series[Any]]:
-    index = name_index(call.columns) if index is None else index
-    if transform is None:
-        return release_of(protected, call, statistic, partial(series, index=index))
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result.transformed(transform), index)
-
-    return release_of(protected, call, statistic, make)
-
-
-@noised("laplace")
-def describe(
-    protected: Protected,
-    columns: Labels | None = None,
-    *,
-    epsilon: Rational,
-    split: Split = None,
-    **noise: Unpack[Options],
-) -> Release[pd.DataFrame]:
-    """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
-
-    All are computed from one set of noisy parts: counts, centred sums and sums of squares, each with a third
-    of the share. Where the number of rows is private, `std` alone would cost as much; where it is public,
-    `mean` and `std` by themselves err less. Extremes and quartiles are no sums; `min`, `max` and `quantile`
-    select them, at a cost of their own.
-
-    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
-    of one of the three are for `count`, `mean` and `std`, and refused here.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
-    >>> private = frame.dp.protect(schema, epsilon=1)
-    >>> private.dp.describe("age", epsilon=0.5, rng=1).round(1)
-             age
-    count  999.3
-    mean    41.8
-    std      9.6
-    """
-    chosen = columns_of(protected, columns, "describe")
-    call = Call.of("describe", epsilon, noise, chosen)
-    refuse_bounds(call)
-    quantities = tuple(quantity(column, "describe", products=True) for column in chosen)
-    statistic = Description(Variances(quantities, weights_of(chosen, split), protected.scope))
-
-    def make(result: Result) -> Made[pd.DataFrame]:
-        rows = pd.Index(["count", "mean", "std"])
-        return pd.DataFrame(result.answer.values, index=rows, columns=name_index(chosen)), result.errors
-
-    return release_of(protected, call, statistic, make)
 
 
 @noised("laplace")
@@ -482,9 +422,7 @@ def _covariances(
     rows = protected.scope.direct(chosen, method, groups + 1)
     if rows is not None:
         return Direct("cov", quantities, (), protected.scope, rows, keys)
-    if keys:
-        return PooledCovariance(quantities, keys, protected.scope, matrix=True)
-    return Covariance(quantities, protected.scope)
+    return Covariance(quantities, protected.scope, keys)
 
 
 @noised("laplace")
@@ -524,11 +462,12 @@ def pooled_var(
     )
     statistic: Statistic
     if rows is None:
-        statistic = PooledCovariance(quantities, keys, protected.scope, matrix=False)
+        statistic = Covariance(quantities, protected.scope, keys, matrix=False)
     else:
         weights = weights_of(chosen, None)
         statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
-    return _series(protected, statistic, Call.of("pooled_var", epsilon, noise, chosen, keys))
+    call = Call.of("pooled_var", epsilon, noise, chosen, keys)
+    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
 @noised("laplace")

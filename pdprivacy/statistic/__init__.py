@@ -15,12 +15,11 @@ from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import PIECES, GroupedMoments, PooledCovariance
+from pdprivacy.statistic.groups import PIECES, GroupedMoments, rooted
 from pdprivacy.statistic.interface import (
     Answer,
     Engine,
     GroupedSums,
-    Moments,
     Noisy,
     Part,
     Quantity,
@@ -35,7 +34,7 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.least_squares import LeastSquares
 from pdprivacy.statistic.narrow import Narrowed
-from pdprivacy.statistic.sums import Covariance, Description, Means, Sums, Variances, rooted
+from pdprivacy.statistic.sums import Covariance, Sums
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "CellCounts",
     "Clusters",
     "Covariance",
-    "Description",
     "Direct",
     "Distinct",
     "Engine",
@@ -52,13 +50,10 @@ __all__ = [
     "GroupedSums",
     "Labels",
     "LeastSquares",
-    "Means",
     "Medians",
-    "Moments",
     "Narrowed",
     "Noisy",
     "Part",
-    "PooledCovariance",
     "Quantile",
     "Quantity",
     "Ranks",
@@ -69,7 +64,6 @@ __all__ = [
     "Statistic",
     "Sums",
     "TreeCells",
-    "Variances",
     "Weighted",
     "WeightedCells",
     "Whole",

@@ -20,8 +20,8 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.groups import mean_interval
 from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, bounds_of, named
-from pdprivacy.statistic.sums import mean_interval
 
 __all__ = ["DIAMETER", "Clusters", "Medians", "count_share", "numbers_of", "packed"]
 
@@ -165,7 +165,7 @@ class Clusters:
 
         def interval(level: float) -> Ends:
             ends = [
-                mean_interval(level, q, counts, total)
+                mean_interval(q, counts, total, level)
                 for q, total in zip(self.quantities, noisy[1:], strict=True)
             ]
             lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))

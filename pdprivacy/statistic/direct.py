@@ -25,6 +25,8 @@ from pdprivacy.statistic.interface import (
     Scope,
     Whole,
     ends_of_parts,
+    grouped,
+    groups_of,
     matrix_bounds,
     named,
     one_each,
@@ -64,7 +66,7 @@ class Direct:
     @property
     def groups(self) -> int:
         """Number of declared groups."""
-        return math.prod(key.cells(f"pooled_{self.kind}") for key in self.keys)
+        return groups_of(self.keys, f"pooled_{self.kind}")
 
     def _moved(self, i: int, j: int) -> Fraction:
         """The sensitivity of one entry, in grid steps or their products."""
@@ -147,10 +149,10 @@ class Direct:
             return (ROWS, *(Read("sum", (quantity,)) for quantity in self.quantities))
         if self.keys:
             method = f"pooled_{self.kind}"
-            return (ROWS, Read("grouped", (self.quantities, self.keys, method), (("products", True),)))
+            return ROWS, grouped(self.quantities, self.keys, method)
         if self.kind == "cov":
-            return (ROWS, Read("moments", (self.quantities,)))
-        return (ROWS, *(Read("moments", ((quantity,),)) for quantity in self.quantities))
+            return ROWS, grouped(self.quantities)
+        return (ROWS, *(grouped((quantity,)) for quantity in self.quantities))
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         whole_numbers: list[Whole] = []
@@ -167,14 +169,13 @@ class Direct:
         if self.kind == "mean":
             return [Fraction(total, rows) for _, total in found]
         if self.keys:
-            (grouped,) = found
+            (sums,) = found
             spare = rows - self.groups
             return [
                 sum(
                     (
-                        grouped.products[i, j][group]
-                        - Fraction(grouped.sums[i][group] * grouped.sums[j][group], held)
-                        for group, held in enumerate(grouped.rows)
+                        sums.products[i, j][group] - Fraction(sums.sums[i][group] * sums.sums[j][group], held)
+                        for group, held in enumerate(sums.rows)
                         if held
                     ),
                     Fraction(0),
@@ -185,10 +186,10 @@ class Direct:
         if self.kind == "cov":
             entries = [(found[0], i, j) for i, j in self._pairs]
         else:
-            entries = [(moments, 0, 0) for moments in found]
+            entries = [(sums, 0, 0) for sums in found]
         return [
-            Fraction(rows * m.products[i][j] - m.sums[i] * m.sums[j], rows * (rows - 1))
-            for m, i, j in entries
+            Fraction(rows * one.products[i, j][0] - one.sums[i][0] * one.sums[j][0], rows * (rows - 1))
+            for one, i, j in entries
         ]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

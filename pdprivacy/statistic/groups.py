@@ -1,18 +1,20 @@
-"""Statistics per declared group, and pooled over groups, with private group sizes."""
+"""Counts, sums, means, variances and deviations, per declared group or of all records."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.confidence import Ends, of_ratio
 from pdprivacy.statistic.interface import (
     NUMBERS,
     Answer,
@@ -22,26 +24,20 @@ from pdprivacy.statistic.interface import (
     Read,
     Scope,
     Whole,
+    bounds_of_sums,
+    grouped,
+    groups_of,
     largest_variance,
-    matrix_bounds,
     named,
-    pairs,
+    part_of_counts,
+    part_of_sums,
     per_record,
-    product_roundings,
-    variance_bounds,
 )
-from pdprivacy.statistic.sums import (
-    SharedCounts,
-    covariances,
-    half_square,
-    mean_interval,
-    product_interval,
-    product_intervals,
-    products_part,
-    rooted,
-)
+from pdprivacy.statistic.sums import covariances, half_square, product_interval, shift_of
 
-__all__ = ["PIECES", "GroupedMoments", "PooledCovariance"]
+__all__ = ["PIECES", "GroupedMoments", "Layout", "rooted"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 PIECES = {
@@ -53,10 +49,164 @@ PIECES = {
 }
 """The noisy numbers of a column that each statistic is made of: a count, a sum as it is, centred sums."""
 
+ORDER = ("count", "total", "sum", "squares")
+"""The order of the pieces of a column."""
+
+
+def mean_of(
+    quantity: Quantity, count: Noisy, total: Noisy, *, least: float = 1.0, rounding: float = 0.0
+) -> Answer:
+    """Return centre + noisy centred sum / noisy count per group, with standard errors to first order.
+
+    ``least``: the count is taken to be at least as large. ``rounding`` as in `of_ratio`.
+
+    Source: the noisy average of Li, Lyu, Su, Yang (2016), Algorithm 2.3, centred, which halves the
+    sensitivity of the sum.
+    """
+    rows = np.maximum(count.values, least)
+    offset = total.values / rows
+    errors = np.hypot(total.std, offset * count.std) / rows
+    interval = partial(mean_interval, quantity, count, total, rounding=rounding)
+    return Answer(quantity.center + offset, errors, 0.0, quantity.lower, quantity.upper, interval)
+
+
+def mean_interval(
+    quantity: Quantity, count: Noisy, total: Noisy, level: float, *, rounding: float = 0.0
+) -> Ends:
+    """Return the interval of means per group; ``rounding`` as in `of_ratio`."""
+    low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
+    deviations = total.std, count.std
+    lower, upper = of_ratio(
+        count.tail, level, total.values, count.values, deviations, low, high, rounding=rounding
+    )
+    return quantity.center + lower, quantity.center + upper
+
+
+def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
+    """Return sample variances per group, with standard errors to first order."""
+    values, errors = covariances(count, total, total, squares, shift_of(quantity))
+    upper = largest_variance(quantity.upper - quantity.lower, count.values)
+
+    def interval(level: float) -> Ends:
+        return product_interval(level, count, [quantity], [total], squares, per_group=True)
+
+    return Answer(values, errors, quantity.product_rounding(quantity), 0.0, upper, interval)
+
+
+def rooted(answer: Answer) -> Answer:
+    """Standard deviations of variances, 0 where one is negative."""
+    roots = np.sqrt(np.maximum(answer.values, 0.0))
+    # to first order error / (2 root), and never more than the root of the error
+    error = np.asarray(answer.standard_error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
+        first = np.where(error > 0, error * steep, 0.0)
+    low, high = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
+
+    def interval(level: float) -> Ends:
+        assert answer.interval is not None
+        lower, upper = answer.interval(level)
+        widened = lower - answer.rounding, upper + answer.rounding
+        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))
+
+    return Answer(roots, np.minimum(first, np.sqrt(error)), 0.0, low, high, interval)
+
+
+def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
+    """Return the numbers of several answers as columns, a row per group; without rows of no groups."""
+
+    def table(columns: Sequence[Sequence[Any]]) -> Floats:
+        numbers = np.empty((len(columns[0]), answers[0].values.size, len(columns)))
+        for place, column in enumerate(columns):
+            for row, values in enumerate(column):
+                numbers[row, :, place] = values
+        return numbers if per_group else numbers[:, 0]
+
+    def interval(level: float) -> Ends:
+        lower, upper = table([answer.interval(level) for answer in answers if answer.interval is not None])
+        return lower, upper
+
+    numbers = table([*map(attrgetter(*NUMBERS), answers)])
+    return Answer(**dict(zip(NUMBERS, numbers, strict=True)), interval=interval)
+
+
+def _shift(quantity: Quantity, piece: str) -> int:
+    """What is added to the number of each record: its centre, or minus half the largest square."""
+    if piece == "total":
+        return round(quantity.center / quantity.grid)
+    return -half_square(quantity.reach) if piece == "squares" else 0
+
+
+def _one_number(_: Quantity, number: Noisy) -> Answer:
+    """The answer that is a noisy number per group itself; its bounds are those of its part."""
+
+    def interval(level: float) -> Ends:
+        half = number.tail.half(level, np.array([number.std]))
+        return number.values - half, number.values + half
+
+    return Answer(number.values, number.std, interval=interval)
+
+
+ANSWERS: dict[str, Callable[..., Answer]] = {
+    "count": _one_number,
+    "sum": _one_number,
+    "mean": mean_of,
+    "var": variance_of,
+    "std": lambda *pieces: rooted(variance_of(*pieces)),
+}
+"""The answer of each statistic, made of a quantity and its noisy pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The parts that statistics of several columns are made of.
+
+    Parameters
+    ----------
+    numbers : the column and the statistic of each released number of a group.
+    parts : the piece of each part, the columns that it is of, and its share of the loss. Counts come first;
+        columns without nulls share one. The pieces of a column have equal shares of that of the column.
+    places : the place among the parts of each piece of a column.
+    """
+
+    numbers: tuple[tuple[int, str], ...]
+    parts: tuple[tuple[str, tuple[int, ...], Fraction], ...]
+    places: dict[tuple[int, str], int]
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(
+        cls, kinds: tuple[tuple[str, ...], ...], nullable: tuple[bool, ...], weights: tuple[Fraction, ...]
+    ) -> Layout:
+        """Return the layout of the statistics of each column, by whether it may hold nulls and its share."""
+        pieces = [[piece for piece in ORDER if any(piece in PIECES[kind] for kind in own)] for own in kinds]
+        needed = [(column, piece) for column, own in enumerate(pieces) for piece in own]
+        needed.sort(key=lambda one: one[1] != "count")
+        columns: dict[tuple[str, int | None], tuple[int, ...]] = {}
+        for column, piece in needed:
+            key = piece, None if piece == "count" and not nullable[column] else column
+            columns[key] = (*columns.get(key, ()), column)
+        shares = [weight / len(own) for weight, own in zip(weights, pieces, strict=True)]
+        return cls(
+            tuple((column, kind) for column, own in enumerate(kinds) for kind in own),
+            tuple(
+                (piece, own, sum((shares[column] for column in own), Fraction(0)))
+                for (piece, _), own in columns.items()
+            ),
+            {
+                (column, piece): place
+                for place, ((piece, _), own) in enumerate(columns.items())
+                for column in own
+            },
+        )
+
 
 @dataclass(frozen=True)
 class GroupedMoments:
     """Counts, sums, means, variances or deviations per declared group, charged once: groups are disjoint.
+
+    Sums are centred, and half the largest square is subtracted from each square, which halves their
+    sensitivities.
 
     Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under
     "replace_one" a record may move, so that two groups change, which the sensitivities hold.
@@ -66,92 +216,45 @@ class GroupedMoments:
     kinds : the statistics of each column. They are made of one set of noisy pieces, `PIECES`, whose shares of
         the column's loss are equal, so that a statistic more costs nothing where it has no piece of its own.
     quantities, weights : of each column, its numbers and its share of the loss.
-    keys : the columns of the groups; none for all records as one group.
+    scope : the public facts of the rows.
+    keys : the columns of the groups; none for all records as one group, whose answer has no axis of groups.
     """
 
     kinds: tuple[tuple[str, ...], ...]
     quantities: tuple[Quantity, ...]
     weights: tuple[Fraction, ...]
-    keys: tuple[Column, ...]
     scope: Scope
-
-    @property
-    def groups(self) -> int:
-        """Number of declared groups."""
-        return math.prod(key.cells("groupby") for key in self.keys)
-
-    @property
-    def numbers(self) -> list[tuple[int, str]]:
-        """The place of a column and its statistic, of each released number of a group."""
-        return [(place, kind) for place, kinds in enumerate(self.kinds) for kind in kinds]
+    keys: tuple[Column, ...] = ()
 
     @cached_property
-    def _pieces(self) -> list[list[str]]:
-        """The pieces of each column."""
-        return [
-            [piece for piece in ORDER if any(piece in PIECES[kind] for kind in kinds)] for kinds in self.kinds
-        ]
-
-    @cached_property
-    def _counting(self) -> list[int]:
-        """The places of the columns that need a count."""
-        return [place for place, pieces in enumerate(self._pieces) if "count" in pieces]
-
-    @cached_property
-    def counted(self) -> SharedCounts:
-        """The counts of the columns that need one."""
-        shares = [self.weights[place] / len(self._pieces[place]) for place in self._counting]
-        return SharedCounts.of([self.quantities[place].column for place in self._counting], shares)
-
-    @cached_property
-    def _places(self) -> dict[tuple[int, str], int]:
-        """The place among the parts of each piece of a column."""
-        counts = zip(self._counting, self.counted.places, strict=True)
-        found = {(column, "count"): place for column, place in counts}
-        own = [(at, piece) for at, pieces in enumerate(self._pieces) for piece in pieces if piece != "count"]
-        return found | {key: place for place, key in enumerate(own, len(self.counted.weights))}
+    def layout(self) -> Layout:
+        """The parts and the released numbers."""
+        return Layout.of(self.kinds, tuple([q.column.nullable for q in self.quantities]), self.weights)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        found = self.counted.parts(self.scope, self.groups if self.keys else None)
-        for column, piece in [key for key in self._places if key[1] != "count"]:
-            q = self.quantities[column]
-            share = self.weights[column] / len(self._pieces[column])
-            if piece == "total":
-                origin = round(q.center / q.grid)
-                low, high = q.low + origin, q.high + origin
-                found.append(self._part(named("sum", q.column), share, q, low, high, q.unit, None))
+        groups, places, parts = groups_of(self.keys) if self.keys else None, self.layout.places, []
+        for piece, (column, *_), share in self.layout.parts:
+            q, nullable = self.quantities[column], self.quantities[column].column.nullable
+            if piece == "count":
+                name = named("count", q.column) if nullable else "count"
+                parts.append(part_of_counts(self.scope, groups, name, share))
                 continue
-            place = self._places[column, "count"]
-            # a centred sum beside a sum as it is has a name of its own
-            beside = piece == "sum" and "total" in self._pieces[column]
-            name = named("centred sum" if beside else piece, q.column)
-            low, high, unit = q.low, q.high, q.unit
+            shift = _shift(q, piece)
+            terms = q.low + shift, q.high + shift, q.unit
             if piece == "squares":
-                shift = half_square(q.reach)
-                low, high, unit = -shift, q.reach**2 - shift, q.unit**2
-            found.append(self._part(name, share, q, low, high, unit, place))
-        return tuple(found)
-
-    def _part(
-        self, name: str, share: Fraction, q: Quantity, low: int, high: int, unit: Fraction, place: int | None
-    ) -> Part:
-        """Sums per group of terms in [low, high], over the records that the part at ``place`` counts."""
-        moved = self.scope.term(low, high, nullable=q.column.nullable)
-        l1, l2_squared = self.scope.disjoint(low, high) if self.keys else (moved, moved**2)
-        return Part(
-            name,
-            share,
-            l1,
-            l2_squared,
-            unit,
-            self.groups,
-            moves=self.scope.moves if self.keys else 1,
-            # a group may be empty, or hold any number of records
-            lower=Fraction(0) if place is None and low >= 0 else None,
-            upper=Fraction(0) if place is None and high <= 0 else None,
-            limits=None if place is None else per_record(place, low, high, unit),
-        )
+                terms = shift, q.reach**2 + shift, q.unit**2
+            bounds: Any
+            if piece == "total":
+                # a group may be empty, or hold any number of records
+                name, bounds = "sum", bounds_of_sums(*terms)
+            else:
+                # a centred sum beside a sum as it is has a name of its own
+                name = "centred sum" if piece == "sum" and (column, "total") in places else piece
+                bounds = per_record(places[column, "count"], *terms)
+            name = named(name, q.column)
+            parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
+        return tuple(parts)
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
@@ -160,209 +263,46 @@ class GroupedMoments:
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        lower, upper = zip(*(self._ends(*number) for number in self.numbers), strict=True)
-        return np.array(lower), np.array(upper)
-
-    def _ends(self, column: int, kind: str) -> tuple[float, float]:
-        """The public bounds of a statistic of a column."""
-        quantity = self.quantities[column]
-        if kind == "sum":
-            lower, upper = self.parts[self._places[column, "total"]].bounds
-            return float(lower), float(upper)
-        if kind == "mean":
-            return quantity.lower, quantity.upper
-        if kind == "count":
-            return 0.0, math.inf
-        most = float(variance_bounds([quantity])[1][0])
-        return 0.0, math.sqrt(most) if kind == "std" else most
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return tuple(
-            Read("grouped", ((quantity,), self.keys, "groupby"), (("products", "squares" in pieces),))
-            for quantity, pieces in zip(self.quantities, self._pieces, strict=True)
-        )
-
-    def exact(self, answers: Sequence[Any]) -> list[Whole]:
-        numbers: list[Whole] = [answers[self._counting[reader]].rows for reader in self.counted.readers]
-        for column, piece in [key for key in self._places if key[1] != "count"]:
-            quantity, grouped = self.quantities[column], answers[column]
-            if piece == "sum":
-                numbers.append(grouped.sums[0])
-                continue
-            # the centre of each record is added again; half the largest square is taken off
-            totals, term = grouped.sums[0], round(quantity.center / quantity.grid)
-            if piece == "squares":
-                totals, term = grouped.products[0, 0], -half_square(quantity.reach)
-            numbers.append([total + term * n for total, n in zip(totals, grouped.rows, strict=True)])
-        return numbers
-
-    def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        answers = [self._answer(column, kind, noisy) for column, kind in self.numbers]
-
-        def beside(name: str) -> Any:
-            columns = [np.broadcast_to(getattr(answer, name), self.groups) for answer in answers]
-            return np.column_stack(columns).astype(np.float64)
-
-        def interval(level: float) -> Ends:
-            ends = [answer.interval(level) for answer in answers if answer.interval is not None]
-            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
-            return lower, upper
-
-        fields = {name: beside(name) for name in NUMBERS}
-        return Answer(**fields, interval=None if self.offsets is not None else interval)
-
-    def _answer(self, column: int, kind: str, noisy: Sequence[Noisy]) -> Answer:
-        """One statistic of a column, a number per group."""
-        quantity = self.quantities[column]
-        lower, upper = self._ends(column, kind)
-        one, *more = (noisy[self._places[column, piece]] for piece in PIECES[kind])
-        if not more:
-
-            def own(level: float) -> Ends:
-                half = one.tail.half(level, np.array([one.std]))
-                return one.values - half, one.values + half
-
-            return Answer(one.values, one.std, 0.0, lower, upper, own)
-        if kind == "mean":
-            return _means(quantity, one, more[0], (lower, upper))
-        answer = _variances(quantity, one, *more)
-        return rooted(answer) if kind == "std" else answer
-
-
-ORDER = ("count", "total", "sum", "squares")
-"""The order of the pieces of a column."""
-
-
-def _means(quantity: Quantity, count: Noisy, total: Noisy, ends: tuple[float, float]) -> Answer:
-    """Centre + centred sum / count per group, with standard errors to first order."""
-    rows = np.maximum(count.values, 1.0)
-    offset = total.values / rows
-    errors = np.hypot(total.std, offset * count.std) / rows
-
-    def interval(level: float) -> Ends:
-        return mean_interval(level, quantity, count, total)
-
-    return Answer(quantity.center + offset, errors, 0.0, *ends, interval)
-
-
-def _variances(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
-    """Sample variances per group, with standard errors to first order."""
-    shift = half_square(quantity.reach) * float(quantity.unit) ** 2
-    values, errors = covariances(count, total, total, squares, shift)
-    upper = largest_variance(quantity.upper - quantity.lower, count.values)
-
-    def interval(level: float) -> Ends:
-        return product_interval(level, count, [quantity], [total], squares, grouped=True)
-
-    return Answer(values, errors, quantity.product_rounding(quantity), 0.0, upper, interval)
-
-
-@dataclass(frozen=True, slots=True)
-class PooledCovariance:
-    """Pooled variances or a pooled covariance matrix by noisy counts and sums per group.
-
-    Counts and sums get noise per declared group, sums of products as one total each. All parts
-    have equal shares of their column's (variances) or of the call's loss (matrix). Records with a
-    null in any of the columns are left out.
-    """
-
-    quantities: tuple[Quantity, ...]
-    keys: tuple[Column, ...]
-    scope: Scope
-    matrix: bool
-    offsets = None
-
-    @property
-    def _pairs(self) -> list[tuple[int, int]]:
-        return pairs(len(self.quantities))[: None if self.matrix else len(self.quantities)]
-
-    @property
-    def method(self) -> str:
-        """The release that asks for it."""
-        return "pooled_cov" if self.matrix else "pooled_var"
-
-    @property
-    def groups(self) -> int:
-        """Number of declared groups."""
-        return math.prod(key.cells(self.method) for key in self.keys)
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        size = self.groups
-        share = Fraction(1, 1 + len(self.quantities) + len(self._pairs))
-        nullable = any(q.column.nullable for q in self.quantities)
-        moves = self.scope.moves
-        cells = self.scope.cells()
-        found = [
-            Part("counts", share, *cells, Fraction(1), size, counts=True, moves=moves, lower=Fraction(0))
-        ]
-        for q in self.quantities:
-            moved, limits = self.scope.disjoint(q.low, q.high), per_record(0, q.low, q.high, q.unit)
-            found.append(
-                Part(named("sums", q.column), share, *moved, q.unit, size, moves=moves, limits=limits)
-            )
-        for i, j in self._pairs:
-            found.append(products_part(self.scope, share, self.quantities[i], self.quantities[j], nullable))
-        return tuple(found)
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        size = len(self.quantities)
-        return (-math.inf, math.inf) if self.matrix else (np.zeros(size), np.full(size, math.inf))
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (Read("grouped", (self.quantities, self.keys, self.method), (("products", True),)),)
-
-    def exact(self, answers: Sequence[Any]) -> list[Whole]:
-        (grouped,) = answers
-        numbers: list[Whole] = [grouped.rows, *grouped.sums]
-        for i, j in self._pairs:
-            shift = half_square(self.quantities[i].reach) if i == j else 0
-            numbers.append([sum(grouped.products[i, j]) - shift * sum(grouped.rows)])
-        return numbers
-
-    def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        size = len(self.quantities)
-        counts = noisy[0]
-        rows = np.maximum(counts.values, 1.0)
-        total = float(counts.values.sum())
-        spare = max(total - self.groups, 1.0)
-        values, errors = np.full((size, size), np.nan), np.full((size, size), np.nan)
-        for place, (i, j) in enumerate(self._pairs):
-            a, b = noisy[1 + i], noisy[1 + j]
-            cross = a.values * b.values - (a.std**2 if i == j else 0.0)
-            quantity = self.quantities[i]
-            shift = half_square(quantity.reach) * float(quantity.unit) ** 2 if i == j else 0.0
-            products = noisy[1 + size + place]
-            value = (float(products.values[0]) + shift * total - float((cross / rows).sum())) / spare
-            by_count = (shift + cross / rows**2 - value) * counts.std
-            if i == j:
-                by_sums = 2 * a.values * a.std / rows
+        ends = np.empty((2, len(self.layout.numbers)))
+        for place, (column, kind) in enumerate(self.layout.numbers):
+            q = self.quantities[column]
+            if kind == "mean":
+                ends[:, place] = q.lower, q.upper
+            elif kind in ("count", "sum"):
+                ends[:, place] = self.parts[self.layout.places[column, PIECES[kind][0]]].bounds
             else:
-                by_sums = np.hypot(b.values * a.std, a.values * b.std) / rows
-            # hypot, because the squares may be beyond what a double holds
-            spread = float(np.hypot.reduce(np.concatenate([by_count, by_sums])))
-            error = math.hypot(products.std, spread) / spare
-            values[i, j] = values[j, i] = value
-            errors[i, j] = errors[j, i] = error
-        rounding = product_roundings(self.quantities)
-        # n R^2 / (4 (n - J)) with the noisy n
-        widths = np.array([q.upper - q.lower for q in self.quantities])
-        largest = widths**2 / 4 * (max(total, 1.0) / spare)
+                # of any number of records, a variance is at most that of two
+                most = largest_variance(q.upper - q.lower, 2.0)
+                ends[:, place] = 0.0, math.sqrt(most) if kind == "std" else most
+        return ends[0], ends[1]
 
-        def interval(level: float) -> Ends:
-            ends = product_intervals(level, noisy, self.quantities, self._pairs)
-            return ends if self.matrix else (np.diagonal(ends[0]), np.diagonal(ends[1]))
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        squared = [(column, "squares") in self.layout.places for column in range(len(self.quantities))]
+        columns = zip(self.quantities, squared, strict=True)
+        return tuple([grouped((q,), self.keys, products=products) for q, products in columns])
 
-        if self.matrix:
-            return Answer(values, errors, rounding, *matrix_bounds(values, largest), interval)
-        return Answer(
-            np.diagonal(values).copy(),
-            np.diagonal(errors).copy(),
-            np.diagonal(rounding),
-            0.0,
-            largest,
-            interval,
-        )
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        numbers: list[Whole] = []
+        for piece, (column, *_), _ in self.layout.parts:
+            sums = answers[column]
+            if piece in ("count", "sum"):
+                numbers.append(sums.rows if piece == "count" else sums.sums[0])
+                continue
+            totals, shift = sums.sums[0], _shift(self.quantities[column], piece)
+            if piece == "squares":
+                totals = sums.products[0, 0]
+            numbers.append([total + shift * n for total, n in zip(totals, sums.rows, strict=True)])
+        return numbers
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        answers = []
+        for column, kind in self.layout.numbers:
+            places = [self.layout.places[column, piece] for piece in PIECES[kind]]
+            answer = ANSWERS[kind](self.quantities[column], *[noisy[place] for place in places])
+            if len(places) == 1:
+                lower, upper = self.parts[places[0]].bounds
+                answer = replace(answer, lower=lower, upper=upper)
+            answers.append(answer)
+        answer = side_by_side(answers, per_group=bool(self.keys))
+        return answer if self.offsets is None else replace(answer, interval=None)

@@ -27,7 +27,6 @@ __all__ = [
     "Answer",
     "Engine",
     "GroupedSums",
-    "Moments",
     "Noisy",
     "Part",
     "Quantity",
@@ -44,6 +43,8 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+Terms: TypeAlias = tuple[int, int, Fraction]  # the least and the most that a record adds, and their unit
+Bounds: TypeAlias = tuple[Fraction | None, Fraction | None]
 Limits: TypeAlias = "Callable[[Sequence[Noisy]], tuple[Any, Any]]"
 
 SMALLEST_RANGE, LARGEST_RANGE = 2.0**-300, 2.0**300
@@ -401,17 +402,11 @@ NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """Count, sums and products over the complete records, in grid steps, exact."""
-
-    rows: int
-    sums: list[int]
-    products: list[list[int]]
-
-
-@dataclass(frozen=True, slots=True)
 class GroupedSums:
-    """Per group: complete records, sums and products per quantity and pair in grid steps, exact."""
+    """Per group: complete records, sums and products per quantity and pair in grid steps, exact.
+
+    Of no keys, all records are one group.
+    """
 
     rows: list[int]
     sums: list[list[int]]
@@ -456,7 +451,6 @@ class Engine(Protocol):
     def sum(self, quantity: Quantity) -> tuple[int, int]: ...
     def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks: ...
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
-    def moments(self, quantities: Sequence[Quantity]) -> Moments: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums: ...
@@ -479,6 +473,22 @@ class Read:
 
 ROWS = Read("rows")
 """The number of records."""
+
+
+def grouped(
+    quantities: tuple[Quantity, ...],
+    keys: tuple[Column, ...] = (),
+    method: str = "groupby",
+    *,
+    products: bool = True,
+) -> Read:
+    """Return the read of rows, sums and products of records complete in ``quantities``, per group."""
+    return Read("grouped", (quantities, keys, method), (("products", products),))
+
+
+def groups_of(keys: Sequence[Column], method: str = "groupby") -> int:
+    """Return the number of declared groups of ``keys``; one of no keys."""
+    return math.prod([key.cells(method) for key in keys])
 
 
 class Statistic(Protocol):
@@ -527,6 +537,45 @@ def scalar(
     )
 
 
+def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
+    """The number of records per declared group, or of all records where ``groups`` is None."""
+    count, size, moves = scope.count(), groups or 1, scope.moves if groups else 1
+    moved = scope.cells() if groups else (count, count**2)
+    return Part(name, weight, *moved, Fraction(1), size, counts=True, moves=moves, lower=Fraction(0))
+
+
+def part_of_sums(
+    scope: Scope,
+    groups: int | None,
+    name: str,
+    weight: Fraction,
+    terms: Terms,
+    bounds: Bounds | Limits,
+    *,
+    nullable: bool,
+) -> Part:
+    """Sums of bounded terms per declared group, or of all records where ``groups`` is None.
+
+    ``nullable``: whether a record may have no term.
+    """
+    low, high, unit = terms
+    if groups is None:
+        l1, size, moves = scope.term(low, high, nullable=nullable), 1, 1
+        l2_squared = l1**2
+    else:
+        (l1, l2_squared), size, moves = scope.disjoint(low, high), groups, scope.moves
+    if callable(bounds):
+        return Part(name, weight, l1, l2_squared, unit, size, moves=moves, limits=bounds)
+    return Part(name, weight, l1, l2_squared, unit, size, False, moves, *bounds)
+
+
+def bounds_of_sums(low: int, high: int, unit: Fraction, least: int = 0, most: int | None = None) -> Bounds:
+    """Return the public bounds of sums of ``least`` terms or more, up to ``most`` if that is known."""
+    sums = [None if rows is None else (rows * low * unit, rows * high * unit) for rows in (least, most)]
+    lower, upper = sums[low < 0], sums[high > 0]
+    return None if lower is None else lower[0], None if upper is None else upper[1]
+
+
 def ends_of_parts(parts: Sequence[Part], offsets: tuple[float, ...]) -> tuple[Floats, Floats]:
     """The bounds of released numbers that are a noisy number each."""
     lower, upper = (np.array([float(part.bounds[side]) for part in parts]) for side in (0, 1))
@@ -568,13 +617,7 @@ def bounds_of(quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
     return np.array([q.lower for q in quantities]), np.array([q.upper for q in quantities])
 
 
-def variance_bounds(quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
-    """The bounds of their sample variances, of any number of records: at most that of two."""
-    largest = [largest_variance(q.upper - q.lower, 2.0) for q in quantities]
-    return np.zeros(len(quantities)), np.array(largest)
-
-
-def largest_variance(width: float, rows: Any) -> Any:
+def largest_variance(width: Any, rows: Any) -> Any:
     """The largest sample variance of ``rows`` values in a range of this width: n R^2 / (4 (n - 1)).
 
     Source: Shiffler, Harsha (1980).

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.statistic.confidence import NO_NOISE, Ends
 from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, pairs
-from pdprivacy.statistic.sums import Covariance, half_square
+from pdprivacy.statistic.sums import Covariance, shift_of
 
 __all__ = ["LeastSquares"]
 
@@ -159,7 +159,7 @@ class LeastSquares:
             std[i, j] = std[j, i] = part.std / unit
             if i == j:
                 q = self.quantities[i - first]
-                shares[i] = half_square(q.reach) * float(q.unit) ** 2 / unit
+                shares[i] = shift_of(q) / unit
                 values[i, i] += shares[i] * rows
         law = count.tail.law
         kurtosis = 0.0 if law.std < NO_NOISE else 2 * law.half_moment(4) / law.std**4 - 3

@@ -16,7 +16,7 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.groups import Layout, mean_of, side_by_side
 from pdprivacy.statistic.interface import (
     SUM_BITS,
     Answer,
@@ -27,11 +27,14 @@ from pdprivacy.statistic.interface import (
     Scope,
     Whole,
     bounds_of,
+    bounds_of_sums,
     ends_of_parts,
+    grouped,
+    groups_of,
     named,
+    part_of_sums,
     per_record,
 )
-from pdprivacy.statistic.sums import SharedCounts, mean_interval
 
 __all__ = ["Weighted", "WeightedCells", "quantile_bits", "weight_of"]
 
@@ -95,50 +98,32 @@ class Weighted:
     scope: Scope
     keys: tuple[Column, ...] = ()
 
-    @property
-    def groups(self) -> int:
-        """Number of declared groups."""
-        return math.prod(key.cells("groupby") for key in self.keys)
-
     @cached_property
-    def counted(self) -> SharedCounts:
-        """The sums of weights in the place of counts."""
-        return SharedCounts.of([q.column for q in self.quantities], [share / 2 for share in self.shares])
+    def layout(self) -> Layout:
+        """The parts, with sums of weights in the place of counts."""
+        kinds = ((self.kind,),) * len(self.quantities)
+        return Layout.of(kinds, tuple(q.column.nullable for q in self.quantities), self.shares)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        weight, scope, found = self.weight, self.scope, []
-        if self.kind == "mean":
-            for name, share in self.counted.weights:
-                nullable = name != "count"
-                total = self._part(
-                    "weights" + name.removeprefix("count"), share, weight.low, weight.high, nullable
-                )
-                found.append(replace(total, unit=weight.unit, lower=Fraction(0)))
-        for q, share, place in zip(self.quantities, self.shares, self.counted.places, strict=True):
-            low, high = sensitivity.weighted_range(q.low, q.high, weight.low, weight.high)
-            nullable = q.column.nullable
-            part = self._part(named("sum", q.column), share, low, high, nullable)
-            part = replace(part, unit=weight.unit * q.unit)
-            if self.kind == "mean":
-                limits = per_record(place, q.low, q.high, q.unit)
-                found.append(replace(part, weight=share / 2, limits=limits))
-                continue
-            least, most = scope.held(nullable=nullable or weight.column.nullable)
-            least, most = (0, None) if self.keys else (least, most)
-            lower, upper = (least if low >= 0 else most), (least if high <= 0 else most)
-            part = replace(part, lower=None if lower is None else lower * low * part.unit)
-            found.append(replace(part, upper=None if upper is None else upper * high * part.unit))
-        return tuple(found)
-
-    def _part(self, name: str, share: Fraction, low: int, high: int, nullable: bool) -> Part:
-        """Sums of terms in [low, high], one per group."""
-        if self.keys:
-            moved = self.scope.disjoint(low, high)
-            return Part(name, share, *moved, Fraction(1), self.groups, moves=self.scope.moves)
-        nullable = nullable or self.weight.column.nullable
-        moves = self.scope.term(low, high, nullable=nullable)
-        return Part(name, share, moves, moves**2, Fraction(1))
+        weight, scope, parts = self.weight, self.scope, []
+        groups = groups_of(self.keys) if self.keys else None
+        for piece, (column, *_), share in self.layout.parts:
+            q = self.quantities[column]
+            bounds: Any = Fraction(0), None
+            name, terms = named("sum", q.column), (weight.low, weight.high, weight.unit)
+            nullable = q.column.nullable or weight.column.nullable
+            if piece == "count":
+                name = named("weights", q.column) if q.column.nullable else "weights"
+            else:
+                low, high = sensitivity.weighted_range(q.low, q.high, weight.low, weight.high)
+                terms = low, high, weight.unit * q.unit
+            if piece == "sum":
+                bounds = per_record(self.layout.places[column, "count"], q.low, q.high, q.unit)
+            if piece == "total":
+                bounds = bounds_of_sums(*terms, *(() if self.keys else scope.held(nullable=nullable)))
+            parts.append(part_of_sums(scope, groups, name, share, terms, bounds, nullable=nullable))
+        return tuple(parts)
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
@@ -152,56 +137,37 @@ class Weighted:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        products = (("products", True),)
-        return tuple(
-            Read("grouped", ((self.weight, q), self.keys, "groupby"), products) for q in self.quantities
-        )
+        return tuple(grouped((self.weight, q), self.keys) for q in self.quantities)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
-        sums = [grouped.products[0, 1] for grouped in answers]
-        if self.kind == "sum":
-            return sums
-        return [*(answers[reader].sums[0] for reader in self.counted.readers), *sums]
+        return [
+            answers[column].sums[0] if piece == "count" else answers[column].products[0, 1]
+            for piece, (column, *_), _ in self.layout.parts
+        ]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        sums = noisy[-len(self.quantities) :]
         if self.kind == "sum":
-            values = self._shaped([part.values for part in sums])
-            deviations = np.array([part.std for part in sums])
+            deviations = np.array([part.std for part in noisy])
+            values = np.column_stack([part.values for part in noisy])
+            values = values if self.keys else values[0]
             moved = [self._moved(q) for q in self.quantities]
             answer = Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
             if (rows := self.scope.held()[1]) is None:
                 return replace(answer, uncounted=self._uncounted(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
-        totals = [noisy[place] for place in self.counted.places]
-        means, errors = [], []
-        for q, total, part in zip(self.quantities, totals, sums, strict=True):
-            held = np.maximum(total.values, self.weight.upper)
-            offset = part.values / held
-            means.append(q.center + offset)
-            errors.append(np.hypot(part.std, offset * total.std) / held)
-
         known, private, ratio = self._ratio_roundings()
-
-        def interval(level: float) -> Ends:
-            columns = zip(self.quantities, totals, sums, ratio, strict=True)
-            ends = [mean_interval(level, *column) for column in columns]
-            lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
-            return (lower, upper) if self.keys else (lower[0], upper[0])
-
-        values = self._shaped(means)
-        answer = Answer(values, self._shaped(errors), np.broadcast_to(known, values.shape), *self.ends)
-        answer = replace(answer, uncounted=self._uncounted(private, values))
-        effective = [
-            self._effective(total.values, q.column.nullable)
-            for q, total in zip(self.quantities, totals, strict=True)
-        ]
-        return replace(answer, interval=interval, effective_rows=self._shaped(effective))
-
-    def _shaped(self, columns: Sequence[Any]) -> Floats:
-        """Numbers per column, or per group and column."""
-        table = np.column_stack(columns)
-        return table if self.keys else table[0]
+        means, effective = [], []
+        for column, q in enumerate(self.quantities):
+            total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
+            mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
+            means.append(replace(mean, rounding=known[column]))
+            effective.append(self._effective(total.values, q.column.nullable))
+        answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
+        return replace(
+            answer,
+            uncounted=self._uncounted(private, answer.values),
+            effective_rows=records if self.keys else records[0],
+        )
 
     def _moved(self, q: Quantity) -> float:
         """The most that rounding moves a term of a weighted sum: w'x' - wx = w'(x' - x) + x (w' - w)."""
@@ -289,9 +255,8 @@ class WeightedCells:
     @property
     def parts(self) -> tuple[Part, ...]:
         size = math.prod(key.cells(self.method) for key in self.keys) - (2 if self.edges else 0)
-        moved = self.scope.disjoint(self.weight.low, self.weight.high)
-        unit = self.weight.unit
-        return (Part("weights", Fraction(1), *moved, unit, size, moves=self.scope.moves, lower=Fraction(0)),)
+        terms, bounds = (self.weight.low, self.weight.high, self.weight.unit), (Fraction(0), None)
+        return (part_of_sums(self.scope, size, "weights", Fraction(1), terms, bounds, nullable=True),)
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
@@ -303,7 +268,7 @@ class WeightedCells:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        return (Read("grouped", ((self.weight,), self.keys, self.method), (("products", False),)),)
+        return (grouped((self.weight,), self.keys, self.method, products=False),)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         sums = answers[0].sums[0]

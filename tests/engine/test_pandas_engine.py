@@ -102,8 +102,11 @@ def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centere
         assert (rows, total) == plain_sum(number, [cell])
         assert number.low <= total <= number.high or is_null(cell)
         if products:
-            found = engine(x=[cell]).moments([number])
-            assert (found.rows, found.sums, found.products) == (rows, [total], [[total * total]])
+            found = engine(x=[cell]).grouped([number], (), "test", products=True)
+            assert (found.rows, found.sums) == ([rows], [[total]])
+            assert found.products == {(0, 0): [total * total]}
+        alone = engine(x=[cell]).grouped([number], (), "test", products=False)
+        assert (alone.rows, alone.sums, alone.products) == ([rows], [[total]], {})
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "Float32", "float[pyarrow]"])
@@ -280,8 +283,8 @@ def test_a_column_without_values_reads_as_nulls_whatever_its_dtype(dtype, rows):
     number = Column("x", "float", nullable=True, lower=0, upper=10)
     assert found.sum(quantity(number, "sum")) == (0, 0)
     assert found.bins(number, (0.0, 5.0, 10.0)).tolist() == [0, 0, rows]
-    moments = found.moments([quantity(number, "var", products=True)])
-    assert (moments.rows, moments.sums, moments.products) == (0, [0], [[0]])
+    moments = found.grouped([quantity(number, "var", products=True)], (), "test", products=True)
+    assert (moments.rows, moments.sums, moments.products) == ([0], [[0]], {(0, 0): [0]})
     grouped = found.grouped([quantity(number, "mean")], [labels], "test", products=True)
     assert (grouped.rows, grouped.sums, grouped.products) == ([0] * 3, [[0] * 3], {(0, 0): [0] * 3})
 
@@ -379,9 +382,9 @@ def test_products_are_exact_over_many_blocks():
     a = [round(cell) for cell in ((x - first.center) / first.grid).tolist()]
     b = [round(cell) for cell in ((y - second.center) / second.grid).tolist()]
     expected = (sum(map(int.__mul__, a, a)), sum(map(int.__mul__, a, b)), sum(map(int.__mul__, b, b)))
-    found = engine(x=x, y=y).moments([first, second])
-    assert (found.rows, found.sums) == (rows, [sum(a), sum(b)])
-    assert found.products == [[expected[0], expected[1]], [expected[1], expected[2]]]
+    found = engine(x=x, y=y).grouped([first, second], (), "test", products=True)
+    assert (found.rows, found.sums) == ([rows], [[sum(a)], [sum(b)]])
+    assert [found.products[pair] for pair in ((0, 0), (0, 1), (1, 1))] == [[total] for total in expected]
     halves = np.arange(rows) % 2 == 1
     grouped = engine(x=x, y=y, g=halves).grouped(
         [first, second], [Column("g", "boolean")], "test", products=True
@@ -428,7 +431,8 @@ def everything(frame: pd.DataFrame) -> list[Any]:
         [found.bins(X, edges).tolist() for edges in EDGES.values()],
         [found.bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0)).tolist()],
         [found.sum(number) for number in sums],
-        found.moments(products),
+        found.grouped(products, (), "test", products=True),
+        found.grouped(products, (), "test", products=False),
         found.grouped(products, [G, H], "test", products=True),
         found.grouped(sums[:1], [Z], "test", products=False),
     ]
@@ -461,7 +465,7 @@ def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     """The part of a record in a sum depends on the record alone."""
     x, y, g, h, z = (list(column) for column in columns_of(records))
     found = everything(framed(records))
-    rows, present, tables, bins, of_z, sums, moments, grouped, by_z = found
+    rows, present, tables, bins, of_z, sums, moments, alone, grouped, by_z = found
     assert rows == len(records)
     assert present == [sum(not is_null(cell) for cell in column) for column in (x, y, g, h)]
     place_g = {"b": 0, "a": 1, None: 2}
@@ -492,10 +496,11 @@ def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     first, second = quantity(X, "cov", products=True), quantity(Y, "cov", products=True)
     pairs = [(steps(first, a), steps(second, b)) for a, b in zip(x, y, strict=True)]
     complete = [pair for pair in pairs if None not in pair]
-    assert moments.rows == len(complete)
-    assert moments.sums == [sum(a for a, _ in complete), sum(b for _, b in complete)]
-    assert moments.products[0][1] == sum(a * b for a, b in complete)
-    assert moments.products[1][1] == sum(b * b for _, b in complete)
+    assert moments.rows == alone.rows == [len(complete)]
+    assert moments.sums == alone.sums == [[sum(a for a, _ in complete)], [sum(b for _, b in complete)]]
+    assert moments.products[0, 1] == [sum(a * b for a, b in complete)]
+    assert moments.products[1, 1] == [sum(b * b for _, b in complete)]
+    assert alone.products == {}
     for group in range(9):
         held = [
             pair

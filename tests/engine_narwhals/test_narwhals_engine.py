@@ -74,7 +74,8 @@ def questions(columns: list[Column]) -> dict[str, Callable[[Any], Any]]:
             numbers[-1], np.linspace(lower - 0.5, upper + 0.5, 20).tolist()
         ).tolist(),
         "tables": lambda one: one.table(labelled[:3], "t").tolist(),
-        "moments": lambda one: one.moments(products),
+        "moments": lambda one: one.grouped(products, (), "t", products=True),
+        "sums of all": lambda one: one.grouped(products, (), "t", products=False),
         "rows": lambda one: one.rows,
         "sums": lambda one: one.grouped([quantity(numbers[0], "t")], labelled[:2], "t", products=False),
     }
@@ -239,7 +240,8 @@ def test_sums_beyond_the_precision_of_a_double_are_exact(engine):
     assert frame.sum(number) == (rows, rows * least - one)
     assert rows * least > 2**49
     high, step = squared.high, int(0.5 / squared.grid)
-    assert frame.moments([squared]).products == [[(rows - 1) * high**2 + (high - step) ** 2]]
+    moments = frame.grouped([squared], (), "t", products=True)
+    assert moments.products == {(0, 0): [(rows - 1) * high**2 + (high - step) ** 2]}
     grouped = frame.grouped([number], [key], "t", products=False)
     assert grouped.sums == [[(rows + 1) // 2 * least, rows // 2 * least - one]]
 
@@ -281,7 +283,7 @@ def test_one_call_is_one_query(engine, monkeypatch):
     numbers = [quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True)]
     for call in (
         lambda: found.sum(numbers[0]),
-        lambda: found.moments(numbers),
+        lambda: found.grouped(numbers, (), "t", products=True),
         lambda: found.table([LETTER, TRUTH, RANGE], "t"),
         lambda: found.grouped(numbers, [LETTER, TRUTH], "t", products=True),
         lambda: found.bins(NUMBER, (0.0, 1.0)),
@@ -301,7 +303,7 @@ READS = [
     Read("sum", (quantity(NUMBER, "t"),)),
     Read("sum", (quantity(RANGE, "t"),)),
     Read("sum", (indicator(LETTER, "t", "b"),)),
-    Read("moments", (PRODUCTS,)),
+    Read("grouped", (PRODUCTS, (), "t"), (("products", True),)),
     Read("grouped", (PRODUCTS[:1], (LETTER, TRUTH), "t"), (("products", True),)),
     Read("table", ((LETTER, RANGE), "t")),
     Read("bins", (NUMBER, (0.0, 1.0, 5.0))),

@@ -146,9 +146,9 @@ def test_settings_of_a_session_change_no_number(spark, conf, name, value):
         (steps_of(number, 0.0), steps_of(whole, 1.0)),
         (steps_of(number, 0.3), steps_of(whole, 4.0)),
     ]
-    moments = found.moments([number, whole])
-    assert moments.sums == [sum(first for first, _ in rows), sum(second for _, second in rows)]
-    assert moments.products[0][1] == sum(first * second for first, second in rows)
+    moments = found.grouped([number, whole], (), "t", products=True)
+    assert moments.sums == [[sum(first for first, _ in rows)], [sum(second for _, second in rows)]]
+    assert moments.products[0, 1] == [sum(first * second for first, second in rows)]
     assert counts(frame, Column("n", "integer", lower=1, upper=9, bins=(1, 3, 9))) == [1, 3]
     assert found.bins(NUMBER, (0.0, 0.1, 0.3, 10.0)).tolist() == [1, 1, 1]
 

@@ -914,7 +914,7 @@ CALLS = {
     "groupby mean": lambda p: p.dp.groupby("region").mean(["family", "income"], epsilon=0.5),
     "groupby var": lambda p: p.dp.groupby("region").var("family", epsilon=0.5),
 }
-READS = ("present", "table", "bins", "sum", "moments", "grouped")
+READS = ("present", "table", "bins", "sum", "grouped")
 
 
 def _spy(monkeypatch, look) -> None:

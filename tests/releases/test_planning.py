@@ -65,7 +65,7 @@ def unread(monkeypatch):
         raise AssertionError("a plan read the data")
 
     names = [name for name in vars(PandasEngine) if not name.startswith("__")]
-    assert {"rows", "sum", "moments", "grouped", "table", "bins", "present"} <= set(names)
+    assert {"rows", "sum", "grouped", "table", "bins", "present"} <= set(names)
     for name in names:
         plain = property(refuse) if name == "rows" else refuse
         monkeypatch.setattr(PandasEngine, name, plain)

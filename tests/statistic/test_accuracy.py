@@ -22,7 +22,7 @@ from scipy import stats
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.errors import BudgetExceeded, DeclarationWarning
-from pdprivacy.statistic import Direct, Noisy, PooledCovariance, Scope, Variances, quantity
+from pdprivacy.statistic import Covariance, Direct, GroupedMoments, Noisy, Scope, quantity
 from tests.support.statistics import accepts_only
 
 Z = 4.75
@@ -303,9 +303,8 @@ def test_the_square_of_a_noisy_sum_is_freed_of_the_variance_of_its_noise():
     """The mean of 20,000 variances from noisy sums alone; without the correction it would be more than
     30 standard errors off. Two false alarms in a million."""
     column = Column("x", "float", lower=0, upper=16)
-    statistic = Variances(
-        (quantity(column, "var", products=True),), (Fraction(1),), Scope("add_remove", None)
-    )
+    numbers = (quantity(column, "var", products=True),)
+    statistic = GroupedMoments((("var",),), numbers, (Fraction(1),), Scope("add_remove", None))
     cells = np.random.default_rng(1).integers(0, 17, 50).astype(float)
     centred, std = cells - 8, 200.0
     squares = Noisy(np.array([(centred**2).sum() - 32 * len(cells)]), 0.0)
@@ -323,9 +322,8 @@ def test_the_square_of_a_noisy_sum_is_freed_of_the_variance_of_its_noise():
 def test_pooled_squares_of_noisy_sums_are_freed_of_the_variance_of_their_noise():
     """As above, for two groups."""
     column, key = Column("x", "float", lower=0, upper=16), Column("g", "boolean")
-    statistic = PooledCovariance(
-        (quantity(column, "pooled_var", products=True),), (key,), Scope("add_remove", None), matrix=False
-    )
+    numbers = (quantity(column, "pooled_var", products=True),)
+    statistic = Covariance(numbers, Scope("add_remove", None), (key,), matrix=False)
     cells = np.random.default_rng(1).integers(0, 17, 50).astype(float) - 8
     group = np.arange(50) % 5 == 0
     sums = np.array([cells[~group].sum(), cells[group].sum()])

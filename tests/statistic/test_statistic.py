@@ -9,6 +9,7 @@ on every table that a small universe of records allows, and on all neighbours of
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -31,13 +32,11 @@ from pdprivacy.statistic import (
     Covariance,
     Direct,
     GroupedMoments,
-    Means,
+    Noisy,
     Part,
-    PooledCovariance,
     Rows,
     Scope,
     Sums,
-    Variances,
     indicator,
     quantity,
 )
@@ -538,23 +537,24 @@ class Drawn:
             CellCounts(keys, scope, "crosstab"),
             CellCounts((x,), scope, "histogram", edges if edges[0] < edges[1] < edges[2] else (-1.0, 6.0)),
             Sums(sums, halves, scope),
-            Means(means, halves, scope),
-            Means((share,), (Fraction(1),), scope),
-            Variances(products, halves, scope),
             Covariance(products, scope),
             *(
-                GroupedMoments(((kind,), (kind,)), means, halves, keys, scope)
+                GroupedMoments(((kind,), (kind,)), means, halves, scope, groups)
                 for kind in ("count", "sum", "mean")
-            ),
-            GroupedMoments((("sum",), ("sum",)), sums, halves, (self.flag,), scope),
-            GroupedMoments((("var",), ("std",)), products, halves, keys, scope),
-            GroupedMoments((("mean",),), (share,), (Fraction(1),), (self.flag,), scope),
-            *(
-                GroupedMoments((("sum", "std"), ("sum", "count")), products, halves, groups, scope)
                 for groups in (keys, ())
             ),
-            PooledCovariance(products, keys, scope, matrix=False),
-            PooledCovariance(products, keys, scope, matrix=True),
+            GroupedMoments((("sum",), ("sum",)), sums, halves, scope, (self.flag,)),
+            *(
+                GroupedMoments(kinds, products, halves, scope, groups)
+                for kinds in ((("var",), ("std",)), (("sum", "std"), ("sum", "count")))
+                for groups in (keys, ())
+            ),
+            *(
+                GroupedMoments((("mean",),), (share,), (Fraction(1),), scope, groups)
+                for groups in ((self.flag,), ())
+            ),
+            Covariance(products, scope, keys, matrix=False),
+            Covariance(products, scope, keys),
         ]
         complete = not (scope.filtered or scope.rows is None or x.nullable or y.nullable)
         if complete and (rows := scope.rows) >= 3:
@@ -593,6 +593,27 @@ def test_random_tables_and_all_their_neighbours(seed):
         for other in engines:
             moved.see(one, numbers(exact(statistic, other)))
         check_claims(statistic.parts, moved, (statistic, table))
+
+
+@pytest.mark.parametrize("kinds", [("mean",), ("var",), ("count", "mean", "std"), ("sum", "mean", "var")])
+def test_statistics_of_all_records_are_those_of_a_single_group(kinds):
+    """The same parts, answers and intervals, with an axis of groups and without."""
+    columns = Column("x", "float", lower=-3, upper=10), Column("y", "float", True, lower=0, upper=7)
+    numbers = tuple(quantity(column, "var", products=True) for column in columns)
+    shares, scope = (Fraction(1, 3), Fraction(2, 3)), Scope("add_remove", None)
+    alone, grouped = (
+        GroupedMoments((kinds, kinds), numbers, shares, scope, keys)
+        for keys in ((), (Column("k", "category", categories=("a",)),))
+    )
+    facts = operator.attrgetter("name", "weight", "l1", "l2_squared", "unit", "size", "lower", "upper")
+    assert list(map(facts, alone.parts)) == list(map(facts, grouped.parts))
+    assert np.array_equal(alone.ends, grouped.ends)
+    noisy = [Noisy(np.array([20.0 + place]), 0.5 + place) for place in range(len(alone.parts))]
+    answer, of_group = alone.finish(noisy), grouped.finish(noisy)
+    assert answer.values.shape == (2 * len(kinds),)
+    for name in ("values", "standard_error", "rounding", "lower", "upper"):
+        assert np.array_equal([getattr(answer, name)], getattr(of_group, name))
+    assert np.array_equal(answer.interval(0.9), np.array(of_group.interval(0.9))[:, 0])
 
 
 # ---------------------------------------------------------------- units of several records

@@ -213,8 +213,8 @@ FAULTS = (
     PlantedFault(
         "sums as they are beside centred ones: the centre left out of the sensitivity",
         "statistic/groups.py",
-        "                low, high = q.low + origin, q.high + origin",
-        "                low, high = q.low, q.high",
+        "            terms = q.low + shift, q.high + shift, q.unit",
+        "            terms = q.low, q.high, q.unit",
         ("tests/statistic/test_statistic.py::test_random_tables_and_all_their_neighbours",),
     ),
     PlantedFault(
@@ -370,7 +370,7 @@ FAULTS = (
     ),
     PlantedFault(
         "interval of a deviation not the root of the variance's",
-        "statistic/sums.py",
+        "statistic/groups.py",
         "        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))",
         "        return np.maximum(widened[0], 0.0), np.maximum(widened[1], 0.0)",
         ("tests/statistic/test_accuracy.py::test_intervals_of_variances_hold_what_rounding_moves",),
@@ -889,8 +889,8 @@ FAULTS = (
     PlantedFault(
         "table of weights moves by the smallest weight",
         "statistic/weighted.py",
-        "        moved = self.scope.disjoint(self.weight.low, self.weight.high)",
-        "        moved = self.scope.disjoint(self.weight.low, self.weight.low + 1)",
+        "        terms, bounds = (self.weight.low, self.weight.high, self.weight.unit)",
+        "        terms, bounds = (self.weight.low, self.weight.low + 1, self.weight.unit)",
         (
             "tests/statistic/test_weighted.py"
             "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
@@ -906,8 +906,8 @@ FAULTS = (
     PlantedFault(
         "null weights count as no reason to leave a record out",
         "statistic/weighted.py",
-        "        nullable = nullable or self.weight.column.nullable\n        moves =",
-        "        moves =",
+        "            nullable = q.column.nullable or weight.column.nullable",
+        "            nullable = q.column.nullable",
         (
             "tests/statistic/test_weighted.py"
             "::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim",
