@@ -27,7 +27,7 @@ from pdprivacy.releases.columns import (
     weights_of,
 )
 from pdprivacy.request import Options
-from pdprivacy.statistic import PIECES, GroupedMoments, quantity
+from pdprivacy.statistic import PIECES, Moments, quantity
 
 __all__ = ["agg", "describe", "pivot_table"]
 
@@ -81,14 +81,14 @@ def moments_of(
     split: Split,
     keys: tuple[Column, ...],
     method: str,
-) -> GroupedMoments:
+) -> Moments:
     """The statistics of each column per group, of all records as one group where there are no keys."""
     refuse_shared(chosen, keys, method)
     quantities = tuple(
         quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
         for column, own in zip(chosen, kinds, strict=True)
     )
-    return GroupedMoments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
+    return Moments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
 
 
 @noised("laplace")

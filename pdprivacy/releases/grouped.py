@@ -49,7 +49,7 @@ from pdprivacy.releases.selection import (
 from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
-from pdprivacy.statistic import GroupedMoments, Statistic, indicator, quantity
+from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods
@@ -245,7 +245,7 @@ def proportion(
     refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
     quantities = (indicator(chosen[0], "proportion", value, products=weight is not None),)
     shares = weights_of(chosen, None)
-    statistic: Statistic = GroupedMoments((("mean",),), quantities, shares, facts.scope, keys)
+    statistic: Statistic = Moments((("mean",),), quantities, shares, facts.scope, keys)
     if weight is not None:
         statistic = weighted(facts.scope, "mean", quantities, shares, weight, keys)
     labels = pd.Index([value], name=chosen[0].name, tupleize_cols=False)

@@ -34,7 +34,7 @@ from pdprivacy.statistic import (
     Answer,
     Covariance,
     Direct,
-    GroupedMoments,
+    Moments,
     Scope,
     Statistic,
     Sums,
@@ -155,7 +155,7 @@ def _moments(
         return weighted(protected.scope, "mean", quantities, weights, call.weights)
     rows = protected.scope.direct(call.columns, call.statistic, 1 if kind == "mean" else 2)
     if rows is None:
-        return GroupedMoments(((kind,),) * len(weights), quantities, weights, protected.scope)
+        return Moments(((kind,),) * len(weights), quantities, weights, protected.scope)
     return Direct(kind, quantities, weights, protected.scope, rows)
 
 

@@ -15,7 +15,7 @@ from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import PIECES, GroupedMoments, rooted
+from pdprivacy.statistic.groups import PIECES, Moments, rooted
 from pdprivacy.statistic.interface import (
     Answer,
     Engine,
@@ -46,11 +46,11 @@ __all__ = [
     "Direct",
     "Distinct",
     "Engine",
-    "GroupedMoments",
     "GroupedSums",
     "Labels",
     "LeastSquares",
     "Medians",
+    "Moments",
     "Narrowed",
     "Noisy",
     "Part",

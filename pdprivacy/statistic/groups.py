@@ -35,7 +35,7 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.sums import covariances, half_square, product_interval, shift_of
 
-__all__ = ["PIECES", "GroupedMoments", "Layout", "rooted"]
+__all__ = ["PIECES", "Layout", "Moments", "rooted"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -202,7 +202,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class GroupedMoments:
+class Moments:
     """Counts, sums, means, variances or deviations per declared group, charged once: groups are disjoint.
 
     Sums are centred, and half the largest square is subtracted from each square, which halves their

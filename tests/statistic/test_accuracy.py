@@ -22,7 +22,7 @@ from scipy import stats
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.errors import BudgetExceeded, DeclarationWarning
-from pdprivacy.statistic import Covariance, Direct, GroupedMoments, Noisy, Scope, quantity
+from pdprivacy.statistic import Covariance, Direct, Moments, Noisy, Scope, quantity
 from tests.support.statistics import accepts_only
 
 Z = 4.75
@@ -304,7 +304,7 @@ def test_the_square_of_a_noisy_sum_is_freed_of_the_variance_of_its_noise():
     30 standard errors off. Two false alarms in a million."""
     column = Column("x", "float", lower=0, upper=16)
     numbers = (quantity(column, "var", products=True),)
-    statistic = GroupedMoments((("var",),), numbers, (Fraction(1),), Scope("add_remove", None))
+    statistic = Moments((("var",),), numbers, (Fraction(1),), Scope("add_remove", None))
     cells = np.random.default_rng(1).integers(0, 17, 50).astype(float)
     centred, std = cells - 8, 200.0
     squares = Noisy(np.array([(centred**2).sum() - 32 * len(cells)]), 0.0)

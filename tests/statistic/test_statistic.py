@@ -31,7 +31,7 @@ from pdprivacy.statistic import (
     CellCounts,
     Covariance,
     Direct,
-    GroupedMoments,
+    Moments,
     Noisy,
     Part,
     Rows,
@@ -539,18 +539,18 @@ class Drawn:
             Sums(sums, halves, scope),
             Covariance(products, scope),
             *(
-                GroupedMoments(((kind,), (kind,)), means, halves, scope, groups)
+                Moments(((kind,), (kind,)), means, halves, scope, groups)
                 for kind in ("count", "sum", "mean")
                 for groups in (keys, ())
             ),
-            GroupedMoments((("sum",), ("sum",)), sums, halves, scope, (self.flag,)),
+            Moments((("sum",), ("sum",)), sums, halves, scope, (self.flag,)),
             *(
-                GroupedMoments(kinds, products, halves, scope, groups)
+                Moments(kinds, products, halves, scope, groups)
                 for kinds in ((("var",), ("std",)), (("sum", "std"), ("sum", "count")))
                 for groups in (keys, ())
             ),
             *(
-                GroupedMoments((("mean",),), (share,), (Fraction(1),), scope, groups)
+                Moments((("mean",),), (share,), (Fraction(1),), scope, groups)
                 for groups in ((self.flag,), ())
             ),
             Covariance(products, scope, keys, matrix=False),
@@ -602,7 +602,7 @@ def test_statistics_of_all_records_are_those_of_a_single_group(kinds):
     numbers = tuple(quantity(column, "var", products=True) for column in columns)
     shares, scope = (Fraction(1, 3), Fraction(2, 3)), Scope("add_remove", None)
     alone, grouped = (
-        GroupedMoments((kinds, kinds), numbers, shares, scope, keys)
+        Moments((kinds, kinds), numbers, shares, scope, keys)
         for keys in ((), (Column("k", "category", categories=("a",)),))
     )
     facts = operator.attrgetter("name", "weight", "l1", "l2_squared", "unit", "size", "lower", "upper")
