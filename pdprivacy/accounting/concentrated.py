@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
 from pdprivacy.errors import ParameterError, check_one_of, got
@@ -119,13 +120,16 @@ def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight
     (0.02436, 0.01747)
     """
     level, slack = _check_size(positive(epsilon, "epsilon"), "epsilon"), check_slack(delta)
+    return _rho(level, slack, _check_conversion(conversion))
+
+
+@lru_cache(maxsize=256)
+def _rho(level: Fraction, slack: Fraction, conversion: Conversion) -> Fraction:
+    """Return the largest rho of this epsilon and delta."""
     log = log_up(1 / slack)
     root = level / (root_up(log + level) + root_up(log))
     plain = root**2 * REACCOUNTED
-    if _check_conversion(conversion) == "bun_steinke":
-        return plain
-
-    if level < CANCELS:
+    if conversion == "bun_steinke" or level < CANCELS:
         return plain
     asked, size = float(level), float(log)
 

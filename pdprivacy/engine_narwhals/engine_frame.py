@@ -210,7 +210,9 @@ def _bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         numbered = frame.withColumn(place, f.row_number().over(window))
         return numbered.filter(f.col(place) <= most).select(*columns)
     if engine == "Dask":
-        return _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
+        kept = _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
+        # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
+        return kept.optimize()
     units = unit_codes(_series(frame.column(unit)))
     return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
 

@@ -141,6 +141,7 @@ RELEASES: dict[str, Callable[[Any], Any]] = {
     "histogram": release("histogram", "x", bins=5),
     "histogram of integers": release("histogram", "w", bins=[-(2.0**63), 0, 10, 2.0**62, 2.0**63]),
     "crosstab": release("crosstab", ["g", "h", "t"], "z"),
+    "tables of one column": lambda dp: [dp.value_counts(name, epsilon=1) for name in ("g", "h", "k")],
     "crosstab of numbers": release("crosstab", ["x", "n"], "k"),
     "groupby": lambda dp: dp.groupby(["g", "k", "h"]).mean(["x", "w"], epsilon=1),
     "quantile": release("quantile", "x", [0.1, 0.5]),
@@ -158,17 +159,23 @@ NUMBERS = ("float", "integer", "boolean")
 
 
 def stepped(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Read all that is left: the rows, the numbers, and the labels in one table.
+
+    A table of several columns reads each as a table of it alone does, which `RELEASES` has for each.
+    """
+
     def run(dp: Any) -> None:
         after = step(dp).dp
         after.count(epsilon=1)
-        numbers = [
-            name for name in ("x", "n", "v") if name in after.domain and after.domain[name].kind in NUMBERS
-        ]
+        left = {name for name in ("x", "n", "h", "g", "v") if name in after.domain}
+        numbers = [name for name in ("x", "n", "v") if name in left and after.domain[name].kind in NUMBERS]
         if numbers:
             after.sum(numbers, epsilon=1)
-        for name in ("h", "g", "v"):
-            if name in after.domain and after.domain[name].categories is not None:
-                after.value_counts(name, epsilon=1)
+        labels = [
+            name for name in ("h", "g", "v") if name in left and after.domain[name].categories is not None
+        ]
+        if labels:
+            after.value_counts(labels, epsilon=1)
 
     return run
 

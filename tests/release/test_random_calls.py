@@ -218,14 +218,20 @@ class World:
     raw: pd.DataFrame
     private: pd.DataFrame
     ledger: Ledger
+    file: Path
     budget: Budget
     table: pd.DataFrame
     series: pd.Series
     several: pd.DataFrame
+    read: tuple[bytes, Any] = (b"", None)
+    """The bytes of the ledger when it was read, and what was spent."""
 
     def spent(self) -> tuple[Any, ...]:
-        """The state that a refusal must not change."""
-        return self.private.dp.budget.spent, self.budget.spent
+        """The state that a refusal must not change. The same bytes of a ledger are read once."""
+        content = self.file.read_bytes()
+        if content != self.read[0]:
+            self.read = content, self.budget.spent
+        return self.private.dp.budget.spent, self.read[1]
 
 
 LIMITS = Approx(10**6, 0.5)
@@ -234,11 +240,13 @@ LIMITS = Approx(10**6, 0.5)
 def _world(folder: Path) -> World:
     raw = _frame()
     private = raw.dp.protect(_schema(), epsilon=10**8, delta=0.9, public_rows=5)
-    ledger = Ledger(folder / "budgets.ledger")
+    file = folder / "budgets.ledger"
+    ledger = Ledger(file)
     held = ledger.open("b", LIMITS, unit=Unit())
     table = private.dp.crosstab("area", "ill", epsilon=1)
     series = private.dp.mean(["pay", "rent"], epsilon=1)
-    return World(raw, private, ledger, held, table, series, private.dp.mean("pay", epsilon=1, releases=3))
+    several = private.dp.mean("pay", epsilon=1, releases=3)
+    return World(raw, private, ledger, file, held, table, series, several)
 
 
 @dataclass(frozen=True)

@@ -324,13 +324,16 @@ MOST = 4000
 
 
 def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: Any = 0, **options: Any) -> Any:
-    """The numbers of many releases of this loss each, without the metadata of the call."""
+    """The numbers of many releases of this loss each, without their errors and the metadata of the call."""
 
     def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, **_: Any) -> Any:
         made = [make(result)[0] for result in results]
         return np.array([one.to_numpy() for one in made]), None
 
-    with mock.patch("pdprivacy.release.publish.published", numbers):
+    with (
+        mock.patch("pdprivacy.release.publish.published", numbers),
+        mock.patch("pdprivacy.release.result.Result.errors"),
+    ):
         return getattr(dp, args[0])(
             *args[1:], epsilon=epsilon * number, delta=Fraction(delta) * number, releases=number, **options
         )

@@ -6,7 +6,7 @@ as its block runs. What it tells the recorder are plain values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from pdprivacy.mechanism.grid import first_step, in_steps, last_step
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import Weights
 from pdprivacy.privacy import ZCDP
-from pdprivacy.release import tasks
+from pdprivacy.release import publish, tasks
 from pdprivacy.releases import clustering
 from pdprivacy.statistic.candidates import Quantile
 from tests.support.records import Charge, Coins, Draw, Event, Law, Selection
@@ -43,6 +43,9 @@ class Listener(Protocol):
     def selected(self, place: int) -> None: ...
     def throws(self, coins: Coins) -> np.ndarray | None:
         """What shows in place of random coins; None for random ones."""
+
+    def publishes(self, make: Callable[[], Any]) -> Any:
+        """The published object of noisy numbers, which ``make`` makes."""
 
 
 @contextmanager
@@ -96,6 +99,11 @@ def attached(listener: Listener) -> Iterator[None]:
         )
         replace(
             clustering, "packed", lambda own: lambda n, axes, source: _packed(own, n, axes, source, listener)
+        )
+        replace(
+            publish,
+            "published",
+            lambda own: lambda *args, **words: listener.publishes(lambda: own(*args, **words)),
         )
         replace(Budget, "charge", lambda own: _charging(own, listener))
         yield

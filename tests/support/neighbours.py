@@ -354,12 +354,14 @@ def _truncated(first: Draw, second: Draw) -> list[Truncated]:
 
 def _truncated_delta(epsilon: float, numbers: list[Truncated]) -> float:
     """The hockey-stick divergence of independent truncated Gaussian numbers, by the sum of their losses."""
-    whole = np.array([1.0])
-    for one in numbers:
+    if not numbers:
+        return 0.0
+    whole = numbers[0].losses()
+    for one in numbers[1:]:
         whole = signal.fftconvolve(whole, one.losses())
     losses = LINE[0] * len(numbers) + STEP * np.arange(len(whole))
     over = losses > epsilon
-    return float(np.maximum(whole[over], 0.0) @ -np.expm1(epsilon - losses[over])) if numbers else 0.0
+    return float(np.maximum(whole[over], 0.0) @ -np.expm1(epsilon - losses[over]))
 
 
 # ---------------------------------------------------------------- selections

@@ -13,10 +13,10 @@ candidate is selected, coins show a fixed pattern), or those that give the outco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,13 +30,15 @@ __all__ = ["Recorder", "recording"]
 class Recorder:
     """All charges, draws, selections and coins of a block, in order, and what came out of each draw.
 
-    ``outcomes``: per draw the released grid steps, per selection the place; in order.
+    ``outcomes``: per draw the released grid steps, per selection the place; in order. ``published``: the
+    objects made of noisy numbers, with their disclosure risks.
     """
 
     noise: Literal["random", "none"] = "random"
     outcome: Recorder | None = None
     records: list[Record] = field(default_factory=list)
     outcomes: list[tuple[int, ...]] = field(default_factory=list)
+    published: list[Any] = field(default_factory=list)
 
     @property
     def charges(self) -> list[Charge]:
@@ -104,6 +106,12 @@ class Recorder:
             return np.arange(coins.size) < int(coins.parameters[0])
         return np.arange(coins.size) % 3 != 1
 
+    def publishes(self, make: Callable[[], Any]) -> Any:
+        """Make an object of noisy numbers; take that of the earlier record, whose numbers are the same."""
+        made = make() if self.outcome is None else self.outcome.published[len(self.published)]
+        self.published.append(made)
+        return made
+
 
 @contextmanager
 def recording(
@@ -121,3 +129,4 @@ class _Listening:
     def __init__(self, recorder: Recorder) -> None:
         self.charged, self.draws, self.drew = recorder.charged, recorder.draws_of, recorder.drew
         self.selects, self.selected, self.throws = recorder.selects, recorder.selected, recorder.throws
+        self.publishes = recorder.publishes
