@@ -73,8 +73,8 @@ class Tail:
         Noise on the integers, and staircase noise, is coarse: a sum may lie a step or a stair beyond what the
         deviations tell.
         """
-        deviations = np.abs(deviations)
-        if self.law.std < NO_NOISE:
+        deviations, std = np.abs(deviations), _std(self.law)
+        if std < NO_NOISE:
             return np.zeros(deviations.shape[:-1])
         # in units of the largest: a power of what a double holds may be more than that
         unit = deviations.max(axis=-1)
@@ -86,10 +86,16 @@ class Tail:
             q = (1 + level) / 2 if self.bounding == "clamp" else level
             bound = _cornish_fisher(q, [k * s for k, s in zip(cumulants, sums, strict=True)])
             found = np.maximum(found, bound)
-        return (found + self.law.coarseness / self.law.std) * unit
+        return (found + self.law.coarseness / std) * unit
 
 
 LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
+
+
+@lru_cache(maxsize=256)
+def _std(law: Distribution) -> float:
+    """Return the standard deviation of a distribution, which a search asks for at each step."""
+    return law.std
 
 
 @lru_cache(maxsize=256)
@@ -111,10 +117,16 @@ def _cumulants(law: Distribution, bounding: Bounding) -> tuple[float, ...]:
     return m1, variance, m3 - 3 * m2 * m1 + 2 * m1**3, fourth - 3 * variance**2
 
 
+@lru_cache(maxsize=256)
+def _normal_quantile(q: float) -> float:
+    """Return the quantile of the normal distribution of deviation 1."""
+    return float(GeneralizedNormal.gaussian(1.0).ppf(q))
+
+
 def _cornish_fisher(q: float, cumulants: list[Any]) -> Any:
     """The quantile of a sum with these cumulants."""
     mean, variance, third, fourth = cumulants
-    z = float(GeneralizedNormal.gaussian(1.0).ppf(q))
+    z = _normal_quantile(q)
     with np.errstate(divide="ignore", invalid="ignore"):
         skewness = np.where(variance > 0, third / variance**1.5, 0.0)
         kurtosis = np.where(variance > 0, fourth / variance**2, 0.0)

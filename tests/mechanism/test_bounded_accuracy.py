@@ -23,6 +23,7 @@ from scipy import integrate, stats
 import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import DeclarationWarning
+from pdprivacy.release.result import Result
 from tests.support.statistics import accepts, accepts_only
 
 pytestmark = pytest.mark.full
@@ -79,14 +80,15 @@ kept: list[pd.DataFrame] = []
 
 
 def draws(home: str, call: Callable[..., Any], number: int, **options: Any) -> Any:
-    """The numbers of many releases of this loss each, without the metadata of the call."""
+    """The numbers of many releases of this loss each, without the metadata of the call and their errors."""
 
     def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, **_: Any) -> Any:
         return np.array([make(result)[0].to_numpy().ravel() for result in results]), None
 
     options["epsilon"] = Fraction(options["epsilon"]) * number
     options["delta"] = Fraction(options.get("delta", 0)) * number
-    with mock.patch("pdprivacy.release.publish.published", numbers):
+    without = mock.patch.object(Result, "errors", None)
+    with without, mock.patch("pdprivacy.release.publish.published", numbers):
         return call(releases=number, **options)
 
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from pdprivacy.show.report.costs import Charges, Total, payments
 from pdprivacy.show.view import COUNTS, View, mechanism_text
 
 if TYPE_CHECKING:
+    import jinja2
     from matplotlib.axes import Axes
 
     from pdprivacy.show.report import Edition, ReportedRelease
@@ -252,8 +254,9 @@ def _spelled(value: object) -> object:
     return value if hasattr(value, "__html__") else printable(value, None)
 
 
-def page(contents: Contents) -> str:
-    """Return the whole page as HTML."""
+@cache
+def _template() -> jinja2.Template:
+    """Return the template of the page, compiled once."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -268,7 +271,12 @@ def page(contents: Contents) -> str:
     used = (cost, listed, many, release_table, release_picture, figure_picture, budget_picture)
     environment.globals |= {function.__name__: function for function in used}
     environment.filters |= {"percent": percent, "kinds": kinds, "is_short": is_short}
-    return str(environment.get_template("page.html").render(report=contents, version=__version__))
+    return environment.get_template("page.html")
+
+
+def page(contents: Contents) -> str:
+    """Return the whole page as HTML."""
+    return str(_template().render(report=contents, version=__version__))
 
 
 # ---------------------------------------------------------------- tables of releases and other frames
