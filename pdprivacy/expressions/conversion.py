@@ -206,9 +206,10 @@ def _extremes(column: Column) -> NDArray[np.float64]:
 def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Transform:
     """Replace declared labels by others, as `Series.replace` with a mapping; other labels stay.
 
-    The new labels are declared in the order of the old ones, each once. If all are whole numbers the column
-    is one of integers, if all are numbers one of floats, bounded by the least and the greatest; truth values
-    alone make a boolean column, and everything else a category. A label that is mapped to None becomes null.
+    The new labels are declared in the order of the old ones, each once. If all are numbers, a numeric column
+    stays numeric, bounded by the least and the greatest; one of integers becomes one of floats unless all are
+    whole. Truth values alone make a boolean column, and everything else a category, such as numbers that
+    replace texts. A label that is mapped to None becomes null.
 
     Raises
     ------
@@ -218,6 +219,8 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     >>> domain = Domain((Column("region", "category", categories=("south", "north", "west")),))
     >>> recode(domain, "region", {"north": "other", "west": "other"}).domain["region"].categories
     ('south', 'other')
+    >>> recode(domain, "region", {"south": 1, "north": 2, "west": 3}).domain["region"].kind
+    'category'
     """
     declared = own(domain[column], "recode")
     if not isinstance(mapping, Mapping):

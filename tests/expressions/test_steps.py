@@ -457,6 +457,10 @@ def test_recode_declares_the_images_in_declared_order():
     assert column(transform.recode(DOMAIN, "age", {18: 17}), "age").bins is None
     sure = Domain((Column("x", "category", categories=("a", "b")),))
     assert not column(transform.recode(sure, "x", {"a": "c"}), "x").nullable
+    numbers = column(transform.recode(sure, "x", {"a": 1, "b": 2}), "x")
+    assert (numbers.kind, numbers.categories, numbers.lower) == ("category", (1, 2), None)
+    halves = Domain((Column("x", "float", categories=(0.5, 1.5)),))
+    assert column(transform.recode(halves, "x", {0.5: 1, 1.5: 2}), "x").kind == "float"
 
 
 def test_fillna_widens_what_is_declared():
