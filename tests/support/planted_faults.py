@@ -806,7 +806,7 @@ FAULTS = (
     PlantedFault(
         "intervals of sums of coarse noise without a step",
         "statistic/confidence.py",
-        "        return (found + self.law.coarseness / self.law.std) * unit",
+        "        return (found + self.law.coarseness / std) * unit",
         "        return found * unit",
         ("tests/mechanism/test_in_releases.py::test_the_tail_of_coarse_noise_bounds_sums",),
     ),
