@@ -109,9 +109,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.
     """
-    long = long_tests(items)
-    if config.getoption("full"):
-        for item in long if PANDAS_2 else ():
+    full = config.getoption("full")
+    long = set() if full and not PANDAS_2 else long_tests(items)
+    if full:
+        for item in long:
             if {item.path.stem, item.path.parent.name} & NEWEST_ALONE:
                 item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
     elif any("::" in argument for argument in config.args):

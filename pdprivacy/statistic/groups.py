@@ -271,7 +271,7 @@ class Moments:
             elif kind in ("count", "sum"):
                 ends[:, place] = self.parts[self.layout.places[column, PIECES[kind][0]]].bounds
             else:
-                # of any number of records, a variance is at most that of two
+                # a variance is largest for two records
                 most = largest_variance(q.upper - q.lower, 2.0)
                 ends[:, place] = 0.0, math.sqrt(most) if kind == "std" else most
         return ends[0], ends[1]

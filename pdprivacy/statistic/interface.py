@@ -405,7 +405,7 @@ NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
 class GroupedSums:
     """Per group: complete records, sums and products per quantity and pair in grid steps, exact.
 
-    Of no keys, all records are one group.
+    Without keys, all records are one group.
     """
 
     rows: list[int]
@@ -487,7 +487,7 @@ def grouped(
 
 
 def groups_of(keys: Sequence[Column], method: str = "groupby") -> int:
-    """Return the number of declared groups of ``keys``; one of no keys."""
+    """Return the number of declared groups of ``keys``; one without keys."""
     return math.prod([key.cells(method) for key in keys])
 
 

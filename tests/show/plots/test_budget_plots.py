@@ -19,6 +19,7 @@ from pdprivacy.metadata import PLAN
 from pdprivacy.show import plots
 from pdprivacy.show.plots import budget_plots
 from pdprivacy.show.plots.canvas import luminance
+from tests.support.pictures import check_texts
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -208,11 +209,7 @@ def test_no_text_of_a_budget_lies_on_another_or_out_of_the_figure(size):
     figure.canvas.draw()
     texts = [*ax.texts, ax._left_title, ax.xaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
-    for place, (text, box) in enumerate(boxes):
-        assert figure.bbox.x0 - 1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 2, text
-        assert figure.bbox.y0 - 1 <= box.y0 <= box.y1 <= figure.bbox.y1 + 2, text
-        for other, taken in boxes[place + 1 :]:
-            assert not box.padded(-1.5).overlaps(taken.padded(-1.5)), (text, other)
+    check_texts(figure, boxes)
 
 
 @pytest.mark.full

@@ -23,6 +23,7 @@ from pdprivacy.show import plots
 from pdprivacy.show.numbers import half_width, paired, printable, span
 from pdprivacy.show.plots.canvas import luminance
 from pdprivacy.show.plots.cube import edges_of, label_of
+from tests.support.pictures import check_texts
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)
@@ -471,12 +472,7 @@ def test_no_text_lies_on_another_or_out_of_the_figure(private, name, size, layou
     figure = plt.figure(figsize=SIZES[size], layout=layout)
     ax = RELEASES[name](private.dp).dp.plot(ax=figure.subplots())
     figure.canvas.draw()
-    found = texts_of(ax)
-    for place, (text, box) in enumerate(found):
-        assert figure.bbox.x0 - 1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 2, text
-        assert figure.bbox.y0 - 1 <= box.y0 <= box.y1 <= figure.bbox.y1 + 2, text
-        for other, taken in found[place + 1 :]:
-            assert not box.padded(-1.5).overlaps(taken.padded(-1.5)), (text, other)
+    check_texts(figure, texts_of(ax))
 
 
 @pytest.mark.full
