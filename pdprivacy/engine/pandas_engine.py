@@ -211,7 +211,7 @@ class PandasEngine:
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
-        """Records complete in all ``quantities``, per declared group of ``keys``; without keys, all are one."""
+        """Records complete in all ``quantities``, per declared group; all are one without ``keys``."""
         if not keys and len(quantities) == 1 and not products:
             count, total = self.sum(quantities[0])
             return GroupedSums([count], [[total]], {})

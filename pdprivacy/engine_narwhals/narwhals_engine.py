@@ -123,7 +123,7 @@ class NarwhalsEngine:
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
-        """Records complete in all ``quantities``, per declared group of ``keys``; without keys, all are one."""
+        """Records complete in all ``quantities``, per declared group; all are one without ``keys``."""
         if keys or not self._plain(quantities):
             return self._answer(self._queries.grouped(quantities, keys, method, products=products))
         pieces = self._in_pieces(
