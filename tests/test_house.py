@@ -52,7 +52,16 @@ LAYERS = (
 )
 THIRD_PARTIES = {
     "pandera": {"schema"},
-    "scipy": {"distributions", "inference", "mechanism", "noise", "risk", "statistic", "suppression"},
+    "scipy": {
+        "distributions",
+        "engine",
+        "inference",
+        "mechanism",
+        "noise",
+        "risk",
+        "statistic",
+        "suppression",
+    },
     "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
     "openpyxl": {"show.export"},
     "matplotlib": {"show.plots", "show.report"},

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations_with_replacement
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
-from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_ranks, weighed
+from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_by_group, weighed
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read
 
@@ -37,6 +38,17 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 SUM_BLOCK = 2 * BLOCK
 """Rows read at a time where one column is summed."""
+
+GROUPED = BLOCK // 2
+"""Rows read at a time where columns are summed per group."""
+
+FEW_BITS = 17
+RECORD = 35
+"""In sums of `GROUPED` records of at most 2**17 steps each, a record counts as 2**35 steps: the sum of all
+steps is less than half of that, and the sum of all 2**35 steps is below 2**53."""
+
+HALF = 26
+"""The bits of the lower halves of the sums of groups: with two halves, no number of rows is too large."""
 
 
 _memory = threading.local()
@@ -97,6 +109,9 @@ class PandasEngine:
         settled = coder(self._frame[column.name].array, column, method).settled()
         return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
 
+    def _coders(self, columns: Sequence[Column], method: str) -> list[Coder]:
+        return [coder(self._frame[column.name].array, column, method) for column in columns]
+
     def sum(self, quantity: Quantity) -> tuple[int, int]:
         """Records without null, and the sum of their grid steps."""
         read, rows = self._quantity(quantity), len(self._frame)
@@ -127,20 +142,21 @@ class PandasEngine:
 
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """The records without null per declared group of ``keys``, in the order of their grid steps."""
-        codes, groups = self._groups(keys, method)
-        read, width = self._quantity(quantity), quantity.high - quantity.low + 1
-        places = np.empty(self.rows, np.int64)
-        buffer = np.empty(min(BLOCK, max(self.rows, 1)))
-        lowest, count = quantity.anchor + quantity.low, 0
+        table = _Cells(self._coders(keys, method))
+        places = table.places()
+        read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
+        steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
+        buffer, codes = np.empty(BLOCK), np.empty(BLOCK, np.intp)
         for start, stop in blocks(self.rows, BLOCK):
-            out = buffer[: stop - start]
+            out, cells = buffer[: stop - start], codes[: stop - start]
             quantity.anchored(read(start, stop), out)
-            group, kept = codes(start, stop)
-            kept &= ~np.isnan(out)
-            steps = (out.view(np.int64) - lowest + group * width)[kept]
-            places[count : count + len(steps)] = steps
-            count += len(steps)
-        return sorted_ranks(places[:count], None, groups, quantity)
+            table.read(start, stop, cells)
+            group = places[cells]
+            kept = ~np.isnan(out) & (group >= 0)
+            found = slice(count, count + int(np.count_nonzero(kept)))
+            steps[found], groups[found] = (out.view(np.int64) - lowest)[kept], group[kept]
+            count = found.stop
+        return sorted_by_group(steps[:count], groups[:count], table.declared, quantity)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
         """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""
@@ -180,8 +196,7 @@ class PandasEngine:
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
-        coders = [coder(self._frame[column.name].array, column, method) for column in columns]
-        return count_cells(coders, len(self._frame))
+        return count_cells(self._coders(columns, method), len(self._frame))
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Records per bin of ``edges``, then the null cell where nulls are declared."""
@@ -190,23 +205,6 @@ class PandasEngine:
             return count_cells([edge_coder(values, column, edges)], self.rows)
         counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
         return np.append(counts, nulls) if column.nullable else counts
-
-    def _groups(
-        self, keys: Sequence[Column], method: str
-    ) -> tuple[Callable[[int, int], tuple[Integers, Mask]], int]:
-        """Return a reader of groups of records, with a mask of grouped ones, and the number of groups."""
-        coders = [coder(self._frame[key.name].array, key, method).settled() for key in keys]
-
-        def codes(start: int, stop: int) -> tuple[Integers, Mask]:
-            groups = np.zeros(stop - start, dtype=np.int64)
-            kept = np.ones(stop - start, dtype=bool)
-            for column in coders:
-                part = column.codes(start, stop)
-                kept &= part >= 0
-                groups = groups * column.size + part
-            return groups, kept
-
-        return codes, math.prod(column.size for column in coders)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
@@ -217,40 +215,46 @@ class PandasEngine:
             return GroupedSums([count], [[total]], {})
         if not keys:
             return self._ungrouped(quantities, products=products)
-        group_codes, groups = self._groups(keys, method)
+        table = _Cells(self._coders(keys, method))
         reads = [self._quantity(quantity) for quantity in quantities]
-        size = len(quantities)
-        pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
-        rows = np.zeros(groups, dtype=np.int64)
-        sums = [np.zeros(groups, dtype=object) for _ in range(size)]
-        totals = {pair: np.zeros(groups, dtype=object) for pair in pairs}
-        buffer = np.empty((size, min(BLOCK, max(self.rows, 1))))
-        for start, stop in blocks(self.rows, BLOCK):
-            codes, kept = group_codes(start, stop)
-            left_out = ~kept
-            values = buffer[:, : stop - start]
+        pairs = list(combinations_with_replacement(range(len(reads)), 2)) if products else []
+        grids = [quantity.grid for quantity in quantities]
+        grids += [grids[i] * grids[j] for i, j in pairs]
+        # sums of few steps have room to count the records as well
+        counted = quantities[0].reach <= 1 << FEW_BITS
+        counts = np.zeros(table.size, dtype=np.int64)
+        high, low = np.zeros((2, len(grids), table.size), dtype=np.int64)
+        buffer, codes = np.empty((len(grids), GROUPED)), np.empty(GROUPED, dtype=np.intp)
+        for start, stop in blocks(self.rows, GROUPED):
+            values, cells = buffer[:, : stop - start], codes[: stop - start]
+            table.read(start, stop, cells)
             for row, quantity in enumerate(quantities):
                 quantity.centered(reads[row](start, stop), values[row])
-                left_out |= np.isnan(values[row])
-            values[:, left_out] = 0.0
-            codes[left_out] = groups
-            rows += np.bincount(codes, minlength=groups + 1)[:groups]
-            for i, quantity in enumerate(quantities):
-                sums[i] += _whole(codes, values[i], groups, quantity.grid)
-            for i, j in pairs:
-                grid = quantities[i].grid * quantities[j].grid
-                totals[i, j] += _whole(codes, values[i] * values[j], groups, grid)
-        return GroupedSums(
-            rows.tolist(),
-            [column.tolist() for column in sums],
-            {pair: column.tolist() for pair, column in totals.items()},
-        )
-
-
-def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
-    """Sums of grid multiples per group as Python integers (exact: below 2**53 in a block)."""
-    sums = np.bincount(codes, weights=weights, minlength=groups + 1)[:groups] / grid
-    return sums.astype(np.int64).astype(object)
+            if np.isnan(values[: len(reads)].min()):  # a minimum is NaN where any value is
+                incomplete = np.isnan(values[: len(reads)]).any(axis=0)
+                values[:, incomplete] = 0.0
+                cells[incomplete] = table.size
+            for row, (i, j) in enumerate(pairs, len(reads)):
+                np.multiply(values[i], values[j], out=values[row])
+            if counted:
+                values[0] += grids[0] * 2.0**RECORD
+            else:
+                counts += np.bincount(cells, minlength=table.size + 1)[:-1]
+            for row, grid in enumerate(grids):
+                sums = np.bincount(cells, weights=values[row], minlength=table.size + 1)[:-1] / grid
+                steps = sums.astype(np.int64)  # exact: below 2**53 in a block
+                if counted and row == 0:
+                    records = (steps + (1 << RECORD - 1)) >> RECORD
+                    counts += records
+                    steps -= records << RECORD
+                high[row] += steps >> HALF
+                low[row] += steps & (1 << HALF) - 1
+        totals = []
+        for row in range(len(grids)):
+            halves = table.settle(high[row]).tolist(), table.settle(low[row]).tolist()
+            totals.append([(above << HALF) + below for above, below in zip(*halves, strict=True)])
+        products_of = dict(zip(pairs, totals[len(reads) :], strict=True))
+        return GroupedSums(table.settle(counts).tolist(), totals[: len(reads)], products_of)
 
 
 # ---------------------------------------------------------------- contingency tables
@@ -258,9 +262,8 @@ def _whole(codes: Integers, weights: Floats, groups: int, grid: float) -> Any:
 
 def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
     """Return the records per declared cell, flat in C order."""
-    stored = _stored(coders)
-    radices = [len(column.cells) for column in stored]
-    size = math.prod(radices)
+    table = _Cells(coders)
+    size = table.size
     counts = np.zeros(size, dtype=np.int64)
     # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
     width = min(max(BLOCK, 3 * size), max(rows, 1))
@@ -273,53 +276,65 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
         for first in range(start, stop, BLOCK):
             last = min(first + BLOCK, stop)
             codes = scratch[: last - first]
-            _mixed_radix(stored, first, last, codes)
+            table.read(first, last, codes)
             np.copyto(buffer[first - start : last - start], codes)
         counts += np.bincount(buffer[: stop - start], minlength=size)
-    return _settle(counts.reshape(radices), stored).reshape(-1)
+    return table.settle(counts)
 
 
-def _stored(coders: Sequence[Coder]) -> list[Coder]:
-    """Read columns by stored codes, which are cheaper per row, if their table is not much larger."""
-    limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
-    stored = list(coders)
-    if math.prod([len(column.cells) for column in stored]) <= limit:
-        return stored
-    for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
-        if math.prod(len(column.cells) for column in stored) > limit:
-            stored[axis] = stored[axis].settled()
-    return stored
+class _Cells:
+    """The declared cells of some columns, read as positions in a table of their stored codes.
 
+    Stored codes are cheaper per row than declared cells; they are used if their table is not much larger.
+    """
 
-def _mixed_radix(columns: Sequence[Coder], start: int, stop: int, out: NDArray[Any]) -> None:
-    """Write the position of each row in the table of stored codes, of which -1 is the first."""
-    offset = 0
-    for axis, column in enumerate(columns):
-        codes = column.codes(start, stop)
-        radix = len(column.cells)
-        offset = offset * radix + 1
-        if axis == 0:
-            np.copyto(out, codes, casting="unsafe")
-        else:
-            out *= radix
-            np.add(out, codes, out=out, casting="unsafe")
-    out += offset
+    def __init__(self, coders: Sequence[Coder]) -> None:
+        limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
+        stored = list(coders)
+        for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
+            if math.prod(len(column.cells) for column in stored) > limit:
+                stored[axis] = stored[axis].settled()
+        self._columns = stored
+        self._radices = [len(column.cells) for column in stored]
+        self.size, self.declared = math.prod(self._radices), math.prod(column.size for column in stored)
 
+    def read(self, start: int, stop: int, out: NDArray[Any]) -> None:
+        """Write the position of each row in the table of stored codes, of which -1 is the first."""
+        offset = 0
+        for axis, column in enumerate(self._columns):
+            codes = column.codes(start, stop)
+            radix = len(column.cells)
+            offset = offset * radix + 1
+            if axis == 0:
+                np.copyto(out, codes, casting="unsafe")
+            else:
+                out *= radix
+                np.add(out, codes, out=out, casting="unsafe")
+        out += offset
 
-def _settle(counts: Integers, columns: Sequence[Coder]) -> Integers:
-    """Add stored cells into declared cells, axis by axis; drop stored cells without a declared one."""
-    for axis, column in enumerate(columns):
-        cells = column.cells
-        kept = np.flatnonzero(cells >= 0)
-        target = cells[kept]
-        if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
-            counts = np.take(counts, kept, axis=axis)
-            continue
-        moved = np.moveaxis(counts, axis, 0)
-        settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
-        np.add.at(settled, target, moved[kept])
-        counts = np.moveaxis(settled, 0, axis)
-    return np.ascontiguousarray(counts)
+    def places(self) -> Integers:
+        """Return the declared cell of each position, -1 for none."""
+        places = np.zeros(1, dtype=np.int64)
+        for column in self._columns:
+            found = places[:, np.newaxis] * column.size + column.cells
+            found[(places[:, np.newaxis] < 0) | (column.cells < 0)] = -1
+            places = found.reshape(-1)
+        return places
+
+    def settle(self, counts: Integers) -> Integers:
+        """Add what is counted per position into declared cells; drop positions without a declared cell."""
+        counts = counts.reshape(self._radices)
+        for axis, column in enumerate(self._columns):
+            kept = np.flatnonzero(column.cells >= 0)
+            target = column.cells[kept]
+            if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
+                counts = np.take(counts, kept, axis=axis)
+                continue
+            moved = np.moveaxis(counts, axis, 0)
+            settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
+            np.add.at(settled, target, moved[kept])
+            counts = np.moveaxis(settled, 0, axis)
+        return np.ascontiguousarray(counts).reshape(-1)
 
 
 # ---------------------------------------------------------------- points around centres

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "bin_shift",
     "bins_around",
     "ranked",
+    "sorted_by_group",
     "sorted_ranks",
     "weighed",
 ]
@@ -111,33 +113,42 @@ class SortedRanks:
         return Window(low, high, below, self.values[left:right], counts)
 
 
+def sorted_by_group(
+    steps: NDArray[np.uint32], groups: NDArray[np.int32], size: int, quantity: Quantity
+) -> list[SortedRanks]:
+    """The records of each group by their steps, in any order: distances from the lowest step."""
+    from scipy.sparse import csc_array  # here, as scipy.sparse takes long to import
+
+    # one record per column: by rows, it is the records by group, put there in one pass
+    by_group = csc_array((steps, groups, np.arange(len(steps) + 1)), shape=(size, len(steps))).tocsr()
+    steps, starts = by_group.data, by_group.indptr
+    for start, stop in pairwise(starts.tolist()):
+        steps[start:stop].sort()
+    return sorted_ranks(steps, None, starts, quantity)
+
+
 def sorted_ranks(
-    places: Integers, counts: Integers | None, groups: int, quantity: Quantity
+    steps: NDArray[Any], counts: Integers | None, starts: NDArray[Any], quantity: Quantity
 ) -> list[SortedRanks]:
     """The records of each group by their steps.
 
-    ``places``: of records, or of runs of ``counts`` records each: the number of the group times the number
-    of steps, plus the distance from the lowest step. They are sorted where they are.
+    Parameters
+    ----------
+    steps : (n,) distances from the lowest step, sorted within each group.
+    counts : (n,) the number of records of each step; None for one each.
+    starts : (groups + 1,) where each group starts in ``steps``, and where the last one ends.
     """
-    width = quantity.high - quantity.low + 1
-    if counts is None:
-        places.sort()
-    else:
-        order = np.argsort(places)
-        places, counts = places[order], np.cumsum(counts[order])
-    last = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
-    reached = last + 1 if counts is None else counts[last]
-    places = places[last]
-    edges = np.searchsorted(places, np.arange(groups + 1, dtype=np.int64) * width)
+    changes = np.append(steps[1:] != steps[:-1], True)[: len(steps)]
+    changes[starts[1:][starts[1:] > 0] - 1] = True
+    last = np.flatnonzero(changes)
+    values, reached = steps[last].astype(np.int64) + quantity.low, last + 1
+    if counts is not None:
+        reached = np.cumsum(counts)[last]
+    edges = np.searchsorted(last, starts)
     before = np.append(0, reached)[edges]
     return [
-        SortedRanks(
-            places[start:stop] - group * width + quantity.low,
-            reached[start:stop] - below,
-            quantity.low,
-            quantity.high,
-        )
-        for group, (start, stop, below) in enumerate(zip(edges[:-1], edges[1:], before[:-1], strict=True))
+        SortedRanks(values[start:stop], reached[start:stop] - below, quantity.low, quantity.high)
+        for start, stop, below in zip(edges[:-1], edges[1:], before[:-1], strict=True)
     ]
 
 

@@ -249,16 +249,18 @@ class Queries:
             return read.group_by(*groups.keys, "at").agg(n=library.len())
 
         def answer(results: list[Any]) -> list[SortedRanks]:
-            places, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+            parts, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
             for result in results:
                 cells = groups.places(result)
                 distances = result["at"].to_numpy().astype(np.int64) - quantity.low
                 if ((distances < 0) | (distances >= width)).any():
                     raise EngineError(f"{self.name} does not add doubles as the processor does.")
-                places.append((cells * width + distances)[cells >= 0])
-                counts.append(_counts(result)[cells >= 0])
-            total = math.prod(groups.shape)
-            return sorted_ranks(np.concatenate(places), np.concatenate(counts), total, quantity)
+                parts.append((cells * width + distances)[cells >= 0])
+                numbers.append(_counts(result)[cells >= 0])
+            places = np.concatenate(parts)
+            order = np.argsort(places)
+            starts = np.searchsorted(places[order], width * np.arange(math.prod(groups.shape) + 1))
+            return sorted_ranks(places[order] % width, np.concatenate(numbers)[order], starts, quantity)
 
         return Query("the ranks of a number per group", _names([number, *groups.cells]), plan, answer)
 

@@ -82,6 +82,8 @@ def blocks_of(rows: int) -> Iterator[None]:
                 # where values are placed in bins, eighths of a block are taken
                 few = max(rows, 8) if name.endswith("blocks") else rows
                 patches.enter_context(mock.patch.object(module, "BLOCK", few))
+            if name.startswith("pdprivacy.engine") and hasattr(module, "GROUPED"):
+                patches.enter_context(mock.patch.object(module, "GROUPED", rows))
         yield
 
 
@@ -391,6 +393,22 @@ def test_products_are_exact_over_many_blocks():
     )
     assert [sum(grouped.products[pair]) for pair in ((0, 0), (0, 1), (1, 1))] == list(expected)
     assert [sum(column) for column in grouped.sums] == [sum(a), sum(b)]
+
+
+@pytest.mark.parametrize("end", [-1.0, 1.0])
+@pytest.mark.parametrize("products", [True, False])
+def test_sums_per_group_are_exact_where_all_records_are_at_a_bound(end, products):
+    """Blocks of records of one group, all at the bound: the largest sums that a block can have."""
+    rows = 150_000
+    number = quantity(Column("x", "float", lower=-1, upper=1), "cov", products=products)
+    x, g = np.full(rows, end), np.zeros(rows, dtype=bool)
+    x[1], g[2], x[3], g[rows - 1] = 0.0, True, np.nan, True
+    found = engine(x=x, g=g).grouped([number], [Column("g", "boolean")], "test", products=products)
+    reach = int(end / number.grid)
+    assert found.rows == [rows - 3, 2]
+    assert found.sums == [[(rows - 4) * reach, 2 * reach]]
+    squares = [[(rows - 4) * reach**2, 2 * reach**2]] if products else []
+    assert list(found.products.values()) == squares
 
 
 # ---------------------------------------------------------------- order and blocks

@@ -552,9 +552,18 @@ FAULTS = (
     PlantedFault(
         "record without a declared cell counted",
         "engine/pandas_engine.py",
-        "        kept = np.flatnonzero(cells >= 0)",
-        "        kept = np.flatnonzero(cells >= -1)",
+        "            kept = np.flatnonzero(column.cells >= 0)",
+        "            kept = np.flatnonzero(column.cells >= -1)",
         ("tests/engine/test_pandas_engine.py::test_every_dtype_of_numbers_reads_the_same",),
+    ),
+    PlantedFault(
+        "records of a negative sum miscounted",
+        "engine/pandas_engine.py",
+        "(steps + (1 << RECORD - 1)) >> RECORD",
+        "steps >> RECORD",
+        (
+            "tests/engine/test_pandas_engine.py::test_sums_per_group_are_exact_where_all_records_are_at_a_bound",
+        ),
     ),
     PlantedFault(
         "values not clamped to their bounds",
