@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
 from tests.support import spark as support_spark
@@ -50,13 +50,19 @@ for _profile, _examples in (("default", 15), ("full", 100 if PANDAS_2 else 300))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--full``, which also runs the tests marked ``full``."""
+    """Add ``--full``, which also runs the tests marked ``full``, and ``--rest``."""
     parser.addoption("--full", action="store_true", help="run all tests, also those marked 'full'")
+    parser.addoption(
+        "--rest",
+        action="store_true",
+        help="run what --full adds: tests marked 'full', and all tests that draw examples, with more of them",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw few examples of a property by default, many with ``--full``."""
-    settings.load_profile("full" if config.getoption("full") else "default")
+    """Draw few examples of a property by default, many with ``--full`` or ``--rest``."""
+    config.option.full = config.option.full or config.option.rest
+    settings.load_profile("full" if config.option.full else "default")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -104,21 +110,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
-    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs, `NEWEST_ALONE`.
+    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs, `NEWEST_ALONE`. With
+    ``--rest``, what runs in the same way without it is left out.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.
     """
-    full = config.getoption("full")
-    long = set() if full and not PANDAS_2 else long_tests(items)
-    if full:
+    full, rest = config.option.full, config.option.rest
+    long = set() if full and not (PANDAS_2 or rest) else long_tests(items)
+    if rest:
+        added = [item for item in items if item in long or is_hypothesis_test(getattr(item, "obj", None))]
+        config.hook.pytest_deselected(items=list(set(items).difference(added)))
+        items[:] = added
+    if full and PANDAS_2:
         for item in long:
             if {item.path.stem, item.path.parent.name} & NEWEST_ALONE:
                 item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
-    elif any("::" in argument for argument in config.args):
+    elif not full and any("::" in argument for argument in config.args):
         for item in long:
             item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
-    elif long:
+    elif not full and long:
         items[:] = [item for item in items if item not in long]
         config.hook.pytest_deselected(items=list(long))
     for item in items:
