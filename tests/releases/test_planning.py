@@ -17,6 +17,7 @@ import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError, PrivacyError
+from tests.support.engine_frames import ON_NEWEST_PANDAS
 
 ROWS = 120
 Z = 4.75
@@ -340,6 +341,7 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
 
 
 @pytest.mark.full
+@ON_NEWEST_PANDAS
 @pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
