@@ -725,8 +725,8 @@ FAULTS = (
     PlantedFault(
         "alternative narrows to the larger of two lower bounds",
         "expressions/intervals.py",
-        "        lower = None if self.lower is None or other.lower is None else min(self.lower, other.lower)",
-        "        lower = None if self.lower is None or other.lower is None else max(self.lower, other.lower)",
+        "        lower = None if None in lowers else min(",
+        "        lower = None if None in lowers else max(",
         ("tests/expressions/test_query.py::test_integer_bounds_and_bins_after_the_filter",),
     ),
     PlantedFault(
