@@ -690,8 +690,8 @@ FAULTS = (
     PlantedFault(
         "cut at the wrong side of an edge",
         "expressions/conversion.py",
-        "pd.cut(numbers, edges, right=right,",
-        "pd.cut(numbers, edges, right=not right,",
+        'side="left" if right else "right"',
+        'side="right" if right else "left"',
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
