@@ -87,9 +87,10 @@ def _number(value: Any, column: Hashable, what: str) -> int | float:
 class _Kept:
     """Cached values of a column, which are no fields of it."""
 
-    __slots__ = ("_ends", "_labels")
+    __slots__ = ("_ends", "_labels", "_meanings")
     _ends: tuple[float, float]
     _labels: tuple[Any, ...]
+    _meanings: Any
 
 
 @short_tracebacks

@@ -36,6 +36,21 @@ from pdprivacy.timeline import FIELDS
 __all__ = ["assign", "date_field"]
 
 
+class _Known(Domain):
+    """The declared columns and, by name only, those that earlier expressions made."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {column.name: column for column in self.columns})
+
+    def add(self, column: Column) -> None:
+        """Add a column, or replace the column of its name."""
+        self._by_name[column.name] = column
+
+    def whole(self) -> Domain:
+        """Return the domain of all these columns."""
+        return Domain(tuple(self._by_name.values()))
+
+
 def assign(
     domain: Domain,
     expressions: Mapping[str, str | Syntax],
@@ -81,22 +96,23 @@ def assign(
     _check_levels(domain, expressions)
     made: dict[Hashable, Cells] = {}
     reads: dict[Hashable, None] = {}
+    known = _Known(domain.columns)
     for name, expression in expressions.items():
-        if name in domain:
-            own(domain[name], "assign")
+        if name in known:
+            own(known[name], "assign")
         what = f"expression of {name!r}"
         try:
             syntax = expression
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
-            reader = ExpressionReader(syntax, domain, what)
+            reader = ExpressionReader(syntax, known, what)
             column, cells = _new(reader, syntax.node, name, asked.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
         reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
         made[name] = cells
-        domain = domain.replace(column) if name in domain else Domain((*domain.columns, column))
-    return Transform(_text(expressions, bounds), domain, tuple(reads), made)
+        known.add(column)
+    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), made)
 
 
 def _text(

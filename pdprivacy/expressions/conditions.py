@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Container, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.expressions.cells import Mask, Read, dense, nulls
-from pdprivacy.expressions.intervals import Region, declared_in
+from pdprivacy.expressions.intervals import Region, bits, declared_in
 
 __all__ = [
     "ORDERINGS",
@@ -49,12 +49,14 @@ COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 class Comparison:
     """``name symbol constants``; the symbol is an ordering, ``in`` or ``null``.
 
-    False for a null cell, except ``null``.
+    False for a null cell, except ``null``. ``places``: of the constants among the labels that the column
+    declares, as `bits`.
     """
 
     name: Hashable
     symbol: str
     constants: tuple[Any, ...] = ()
+    places: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,10 @@ def narrowed(condition: Condition, domain: Domain) -> Domain | None:
     columns = []
     for name, region in regions.items():
         column = domain[name]
-        if column.categories is not None and region.labels is not None:
-            held = region.labels
-            region = replace(
-                region, labels=dict.fromkeys(label for label in column.categories if label in held)
-            )
+        if column.categories is not None:
+            held = reversed(f"{region.places:b}") if region.places >= 0 else "1" * len(column.categories)
+            labels = (label for label, bit in zip(column.categories, held, strict=False) if bit == "1")
+            region = replace(region, labels=dict.fromkeys(labels))
         columns.append(declared_in(column, region))
     return domain.replace(*columns)
 
@@ -122,20 +123,21 @@ def _all(parts: list[Regions]) -> Regions | None:
 
 
 def _any(parts: list[Regions]) -> Regions:
-    met, *rest = parts
-    for part in rest:
-        met = {name: region.joined(part[name]) for name, region in met.items() if name in part}
-    return met
+    return {
+        name: Region.hull([part[name] for part in parts])
+        for name in parts[0]
+        if all(name in part for part in parts)
+    }
 
 
 def _compared(comparison: Comparison, negated: bool, column: Column) -> Region:
     null = column.nullable and negated != (comparison.symbol == "null")
-    declared = replace(Region.of(column), null=null)
+    declared = Region(True, null, column.lower, column.upper)
     if comparison.symbol == "null":
         return replace(declared, values=negated)
     if comparison.symbol == "in":
         limit = _without if negated else _among
-        return limit(declared, comparison.constants, column)
+        return limit(declared, comparison, column)
     symbol = COMPLEMENT[comparison.symbol] if negated else comparison.symbol
     return _beyond(declared, symbol, comparison.constants[0], column)
 
@@ -149,22 +151,22 @@ def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Reg
         below_end = math.ceil(constant) - 1 if symbol == "<" else math.floor(constant)
         above_end = math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)
         end = below_end if below else above_end
-    labels = None
+    places = -1
     if column.categories is not None:
-        labels = dict.fromkeys(label for label in column.categories if compare(label, constant))
+        places = bits(place for place, label in enumerate(column.categories) if compare(label, constant))
     lower, upper = (None, end) if below else (end, None)
-    region = declared.intersected(Region(True, declared.null, lower, upper, labels))
+    region = declared.intersected(Region(True, declared.null, lower, upper, places=places))
     # no declared value is on the right side of the constant if the nearest bound is not
     nearest = column.lower if below else column.upper
     return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
 
 
-def _among(declared: Region, constants: Iterable[Any], column: Column) -> Region:
+def _among(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values among the constants; the constants are declared labels where any are declared."""
     labelled = column.kind in ("category", "boolean")
     held = [
         constant
-        for constant in dict.fromkeys(constants)
+        for constant in dict.fromkeys(comparison.constants)
         if labelled
         or (
             (declared.lower is None or constant >= declared.lower)
@@ -174,16 +176,19 @@ def _among(declared: Region, constants: Iterable[Any], column: Column) -> Region
     ]
     if not held:
         return replace(declared, values=False)
-    labels = dict.fromkeys(held) if labelled or column.categories is not None else None
     lower, upper = (None, None) if column.kind == "category" else (min(held), max(held))
-    return replace(declared, labels=None).intersected(Region(True, declared.null, lower, upper, labels))
+    among = Region(True, declared.null, lower, upper, places=comparison.places)
+    if column.categories is None:
+        among = replace(among, labels=dict.fromkeys(held) if labelled else None, places=-1)
+    return declared.intersected(among)
 
 
-def _without(declared: Region, constants: Container[Any], column: Column) -> Region:
+def _without(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values except the constants."""
-    if declared.labels is not None:
-        labels = {label: None for label in declared.labels if label not in constants}
-        return replace(declared, values=bool(labels), labels=labels)
+    if column.categories is not None:
+        places = ((1 << len(column.categories)) - 1) & ~comparison.places
+        return replace(declared, values=places != 0, places=places)
+    constants = frozenset(comparison.constants)
     lower, upper = declared.lower, declared.upper
     if column.kind != "integer":
         return replace(declared, values=lower is None or lower != upper or lower not in constants)

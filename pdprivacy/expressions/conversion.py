@@ -182,12 +182,15 @@ def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
 
 
 def _placed(
-    numbers: NDArray[np.float64], edges: Any, *, right: bool, include_lowest: bool
-) -> NDArray[np.int64]:
-    """The interval of each number, -1 for none."""
+    numbers: NDArray[np.float64], edges: NDArray[np.float64], *, right: bool, include_lowest: bool
+) -> NDArray[np.signedinteger[Any]]:
+    """The interval of each number as `pandas.cut` finds it, -1 for none."""
     # an infinite edge that belongs to no interval is never reached: columns hold finite numbers
-    found: Any = pd.cut(numbers, edges, right=right, include_lowest=include_lowest, labels=False)
-    return np.where(np.isnan(found), -1, found).astype(np.int64)
+    found = np.searchsorted(edges, numbers, side="left" if right else "right")  # NaN is above all edges
+    if include_lowest:
+        found[numbers == edges[0]] = 1
+    places = np.array([-1, *range(len(edges) - 1), -1], dtype=np.min_scalar_type(-len(edges)))
+    return places[found]
 
 
 def _extremes(column: Column) -> NDArray[np.float64]:
@@ -344,18 +347,20 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             'private.rename(columns={"age": "years"})',
         )
     renewed: dict[Hashable, Column] = {}
+    taken: set[Hashable] = set()
     for name, new in columns.items():
         column = own(domain[name], "rename")
         if new is None or not has_hash(new):
             raise ParameterError(f"'rename' got no name for column {name!r} (got {kind(new)}).")
         if new == name:
             continue
-        if new in domain or new in (other.name for other in renewed.values()):
+        if new in domain or new in taken:
             raise ParameterError(
                 f"'rename' cannot call column {name!r} {new!r}: another column has that name.",
                 "rename that column first, in a step of its own",
             )
         renewed[name] = replace(column, name=new)
+        taken.add(new)
     made = {column.name: _same(name) for name, column in renewed.items()}
     kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
     return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)

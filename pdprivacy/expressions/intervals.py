@@ -9,9 +9,12 @@ Regions are intersected, joined, clipped and filled here and nowhere else.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -26,6 +29,7 @@ __all__ = [
     "Region",
     "absolute",
     "add",
+    "bits",
     "declared_in",
     "divide",
     "floor_divide",
@@ -216,13 +220,17 @@ def _hull(ends: Iterable[float]) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The values that a column may hold: between the ends, among the labels, and null or not."""
+    """The values that a column may hold: between the ends, among the labels, and null or not.
+
+    ``places``: of the labels among those that the column declares, as `bits`; -1 for all of them.
+    """
 
     values: bool
     null: bool
     lower: End = None
     upper: End = None
     labels: Labels | None = None
+    places: int = -1
 
     @classmethod
     def of(cls, column: Column) -> Region:
@@ -236,20 +244,26 @@ class Region:
         labels = self.labels if other.labels is None else other.labels
         if self.labels is not None and other.labels is not None:
             labels = {label: None for label in self.labels if label in other.labels}
-        values = self.values and other.values
+        places = self.places & other.places
+        values = self.values and other.values and places != 0
         if (lower is not None and upper is not None and lower > upper) or labels == {}:
             values = False
-        return Region(values, self.null and other.null, lower, upper, labels)
+        return Region(values, self.null and other.null, lower, upper, labels, places)
 
-    def joined(self, other: Region) -> Region:
-        """The hull of both."""
-        null = self.null or other.null
-        if not (self.values and other.values):
-            return replace(self if self.values else other, null=null)
-        lower = None if self.lower is None or other.lower is None else min(self.lower, other.lower)
-        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
-        labels = None if self.labels is None or other.labels is None else {**self.labels, **other.labels}
-        return Region(True, null, lower, upper, labels)
+    @classmethod
+    def hull(cls, regions: Sequence[Region]) -> Region:
+        """Return the hull of several regions."""
+        null = any(region.null for region in regions)
+        held = [region for region in regions if region.values]
+        if not held:
+            return replace(regions[0], null=null)
+        lowers, uppers = [region.lower for region in held], [region.upper for region in held]
+        lower = None if None in lowers else min(end for end in lowers if end is not None)
+        upper = None if None in uppers else max(end for end in uppers if end is not None)
+        mentioned = [region.labels for region in held if region.labels is not None]
+        labels = _keys(itertools.chain.from_iterable(mentioned)) if len(mentioned) == len(held) else None
+        places = functools.reduce(operator.or_, (region.places for region in held))
+        return cls(True, null, lower, upper, labels, places)
 
     def clipped(self, low: End, high: End) -> Region:
         """Return the region after the values are clipped to the ends."""
@@ -274,6 +288,19 @@ class Region:
 
 def _keys(labels: Iterable[Any] | None) -> Labels | None:
     return None if labels is None else dict.fromkeys(labels)
+
+
+def bits(places: Iterable[int]) -> int:
+    """Return a set of places as a whole number, of which these bits are 1.
+
+    >>> bits([0, 2]) | bits([1])
+    7
+    """
+    listed = list(places)
+    found = bytearray(max(listed, default=0) // 8 + 1)
+    for place in listed:
+        found[place // 8] |= 1 << place % 8
+    return int.from_bytes(found, "little")
 
 
 def declared_in(column: Column, region: Region) -> Column:

@@ -27,6 +27,7 @@ from pdprivacy.expressions.arithmetic import (
     raised,
 )
 from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, Joined, Negated
+from pdprivacy.expressions.intervals import bits
 from pdprivacy.expressions.syntax import Syntax
 from pdprivacy.hints import nearest
 
@@ -77,7 +78,6 @@ class ExpressionReader:
         self.columns: dict[Hashable, None] = {}
         self.show = syntax.show
         self._names = syntax.names
-        self._labels: dict[Hashable, _Labels] = {}
 
     def condition(self, node: ast.expr) -> Condition:
         """The condition of a syntax tree; QueryError for anything else."""
@@ -225,11 +225,10 @@ class ExpressionReader:
                     f"write {name} in [LABEL, ...]",
                 )
             return Comparison(name, symbol, constants)
-        if column.categories is not None:
-            if name not in self._labels:
-                self._labels[name] = _Labels(column, column.categories)
-            constants = tuple(map(self._labels[name].meant, constants))
         among = Comparison(name, "in", constants)
+        if column.categories is not None:
+            places = list(map(_Labels.of(column).place, constants))
+            among = Comparison(name, "in", tuple(column.categories[place] for place in places), bits(places))
         return Negated(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
@@ -391,8 +390,8 @@ class _Labels:
     A constant means the first of those that equal it, are an Enum of this value, or are this date.
     """
 
-    def __init__(self, column: Column, categories: tuple[Any, ...]) -> None:
-        self.column = column
+    def __init__(self, name: Hashable, categories: tuple[Any, ...]) -> None:
+        self.name = name
         self.categories = categories
         # True equals 1, and they are different labels
         self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
@@ -404,18 +403,27 @@ class _Labels:
             if isinstance(label, date) and (day := _timestamp(label)) is not None:
                 self.dates.setdefault(day, place)
 
-    def meant(self, value: Any) -> Any:
-        """The label; QueryError where none is meant."""
+    @classmethod
+    def of(cls, column: Column) -> _Labels:
+        """Return the categories of a column, which are read once."""
+        found = getattr(column, "_meanings", None)
+        if not isinstance(found, cls):
+            found = cls(column.name, column.categories or ())
+            object.__setattr__(column, "_meanings", found)
+        return found
+
+    def place(self, value: Any) -> int:
+        """Return the place of the label that a constant means; QueryError where it means none."""
         places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
         if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
             places.append(self.dates.get(day))
         place = min((place for place in places if place is not None), default=None)
         if place is not None:
-            return self.categories[place]
+            return place
         shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
         close = nearest(value, self.categories)
         raise QueryError(
-            f"{value!r} is not a declared category of column {self.column.name!r} (declared: {shown}).",
+            f"{value!r} is not a declared category of column {self.name!r} (declared: {shown}).",
             f"one of these, such as {self.categories[0] if close is None else close!r}",
         )
 

@@ -93,8 +93,17 @@ class Transform:
     def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The declared columns of the result, of all records."""
         found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
+        added: dict[Hashable, pd.Series[Any]] = {}
         for name, values in self.made(frame).items():
-            found[name] = values.set_axis(frame.index)  # which may hold a label twice
+            cells = values.set_axis(frame.index)  # which may hold a label twice
+            if name in frame.columns:
+                found[name] = cells
+            else:
+                added[name] = cells
+        if added:  # at once: pandas warns of many columns that are inserted one by one
+            beside = pd.concat(list(added.values()), axis=1)
+            beside.columns = pd.Index(list(added), tupleize_cols=False)
+            found = pd.concat([found, beside], axis=1)
         return found[list(self.domain)]
 
 

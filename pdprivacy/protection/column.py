@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import datetime
-import keyword
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -65,19 +64,6 @@ def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Prot
     return method
 
 
-def _names(domain: Domain) -> dict[str, Hashable]:
-    """The names, in backticks, by which an expression has labels that are not Python names."""
-    names: dict[str, Hashable] = {}
-    for label in domain:
-        if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
-            continue
-        key = f"`{label if isinstance(label, str) else repr(label)}`"
-        while key in names:
-            key += "'"
-        names[key] = label
-    return names
-
-
 @short_tracebacks
 class ProtectedColumn(Opaque):
     """A column of a protected frame, or an expression of such columns.
@@ -107,20 +93,19 @@ class ProtectedColumn(Opaque):
     def _named(cls, protected: Protected, name: Hashable) -> ProtectedColumn:
         """The column of this name."""
         label = protected.domain[name].name
-        keys = {known: key for key, known in _names(protected.domain).items()}
-        return cls(protected, ast.Name(keys.get(label, str(label))))
+        return cls(protected, ast.Name(protected.written.get(label, str(label))))
 
     def _declared(self) -> Domain:
         """The declaration of the column, or of the frame of an expression."""
         domain = self._protected.domain
         if not isinstance(self._node, ast.Name):
             return domain
-        return Domain((domain[_names(domain).get(self._node.id, self._node.id)],))
+        return Domain((domain[self._protected.names.get(self._node.id, self._node.id)],))
 
     def _syntax(self) -> expressions.Syntax:
         """The expression, to be read against the declaration of its frame."""
         try:
-            return expressions.Syntax(ast.unparse(self._node), self._node, _names(self._protected.domain))
+            return expressions.Syntax(ast.unparse(self._node), self._node, self._protected.names)
         except RecursionError:
             raise QueryError("the expression is nested too deeply.") from None
 

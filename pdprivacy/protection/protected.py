@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import keyword
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
@@ -96,6 +97,24 @@ class Protected:
         if self.keeper is not None:
             self.keeper.admit(method)
         return self
+
+    @cached_property
+    def names(self) -> dict[str, Hashable]:
+        """The names, in backticks, by which an expression has labels that are not Python names."""
+        names: dict[str, Hashable] = {}
+        for label in self.domain:
+            if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
+                continue
+            key = f"`{label if isinstance(label, str) else repr(label)}`"
+            while key in names:
+                key += "'"
+            names[key] = label
+        return names
+
+    @cached_property
+    def written(self) -> dict[Hashable, str]:
+        """The name in backticks of each label that has one."""
+        return {label: key for key, label in self.names.items()}
 
     @cached_property
     def in_secret(self) -> bool:

@@ -521,6 +521,30 @@ def test_categories_after_the_filter_keep_the_declared_order(text, name, labels)
     assert narrowed(text, name).categories == labels
 
 
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize(
+    ("join", "part", "held"),
+    [
+        (" or ", "c == {!r}", lambda place, chosen: place in chosen),
+        (" or ", "c != {!r}", lambda place, chosen: True),
+        (" or ", "(c in [{!r}, 'l1'] and c.notna())", lambda place, chosen: place in chosen or place == 1),
+        (" and ", "c != {!r}", lambda place, chosen: place not in chosen),
+        (" and ", "(not c == {!r} or c.isna())", lambda place, chosen: place not in chosen),
+        (" and ", "c not in [{!r}, 'l1']", lambda place, chosen: place not in chosen and place != 1),
+    ],
+)
+def test_many_conditions_on_many_labels_leave_those_that_meet_them(join, part, held, negated):
+    labels, chosen = tuple(f"l{place}" for place in range(300)), range(7, 300, 3)
+    domain = Domain((Column("c", "category", categories=labels),))
+    text = join.join(part.format(labels[place]) for place in chosen)
+    met = tuple(label for place, label in enumerate(labels) if held(place, chosen) != negated)
+    if not met:
+        with pytest.raises(QueryError, match="no declared record"):
+            parse(f"not ({text})", domain)
+        return
+    assert parse(f"not ({text})" if negated else text, domain).domain["c"].categories == met
+
+
 def test_the_bounds_of_a_narrowed_boolean_follow_its_categories():
     assert narrowed("member", "member").bounds("m") == (1.0, 1.0)
     assert narrowed("member == False", "member").bounds("m") == (0.0, 0.0)

@@ -562,6 +562,23 @@ def test_select_keeps_the_order_asked_for():
     assert list(step.apply(PLAIN)) == ["region", "age"]
 
 
+def test_pandas_warns_of_no_fragments_however_many_columns_are_new():
+    domain = Domain((Column("a", "integer", lower=0, upper=9),))
+    step = transform.assign(domain, {f"n{place}": f"a + {place}" for place in range(150)})
+    made = step.apply(pd.DataFrame({"a": [1, 2]}, index=[5, 5]))
+    assert tuple(made.columns) == step.domain.names
+    assert made["n149"].tolist() == [150, 151]
+    assert made.index.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("new", ["u", ("v", "w")])
+def test_a_new_name_stands_beside_names_of_several_levels(new):
+    frame = pd.DataFrame({("a", "x"): [1, 2], ("a", "y"): [3, 4]})
+    domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in frame.columns))
+    made = transform.rename(domain, {("a", "x"): new}).apply(frame)
+    assert (made[new].tolist(), made[("a", "y")].tolist()) == ([1, 2], [3, 4])
+
+
 def test_names_that_are_no_python_names():
     domain = Domain((Column("a b", "integer", lower=0, upper=2), Column(("x", 1), "float", lower=0, upper=1)))
     frame = pd.DataFrame([[1, 0.5]]).set_axis(pd.Index(["a b", ("x", 1)], tupleize_cols=False), axis=1)

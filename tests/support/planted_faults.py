@@ -699,8 +699,8 @@ FAULTS = (
     PlantedFault(
         "cut at the wrong side of an edge",
         "expressions/conversion.py",
-        "pd.cut(numbers, edges, right=right,",
-        "pd.cut(numbers, edges, right=not right,",
+        'side="left" if right else "right"',
+        'side="right" if right else "left"',
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
@@ -734,8 +734,8 @@ FAULTS = (
     PlantedFault(
         "alternative narrows to the larger of two lower bounds",
         "expressions/intervals.py",
-        "        lower = None if self.lower is None or other.lower is None else min(self.lower, other.lower)",
-        "        lower = None if self.lower is None or other.lower is None else max(self.lower, other.lower)",
+        "        lower = None if None in lowers else min(",
+        "        lower = None if None in lowers else max(",
         ("tests/expressions/test_query.py::test_integer_bounds_and_bins_after_the_filter",),
     ),
     PlantedFault(
