@@ -829,7 +829,7 @@ FAULTS = (
     PlantedFault(
         "Laplace noise without the steps of rounding",
         "mechanism/additive.py",
-        " + (0 if self.exact else self._rounding_steps())",
+        " + self._rounding_steps()",
         "",
         (
             "tests/mechanism/test_mechanisms.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
