@@ -39,7 +39,16 @@ __all__ += [
     "next_up",
     "power_below",
 ]
-__all__ += ["power_down", "power_of_two", "power_up", "root_above", "root_down", "root_up", "rounded_down", "rounded_up"]
+__all__ += [
+    "power_down",
+    "power_of_two",
+    "power_up",
+    "root_above",
+    "root_down",
+    "root_up",
+    "rounded_down",
+    "rounded_up",
+]
 __all__ += ["smallest"]
 
 T = TypeVar("T", float, Decimal)

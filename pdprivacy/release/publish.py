@@ -22,10 +22,9 @@ from pdprivacy.errors import BoundingWarning, ParameterError, got, kind, warn
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
-from pdprivacy.release.tasks import NoisyNumbers
+from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
 from pdprivacy.request import MechanismName
 from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells, WeightedCells
 from pdprivacy.timeline import Timeline
