@@ -258,15 +258,15 @@ SUMS = "The biases of bounded numbers add up in sums and shares; they depend on 
 """The note on a missing bias of a number that is made of several bounded ones."""
 
 
-def whole_counts(released: R, mechanism: MechanismName) -> R:
+def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
     """Return counts as integers if the noise is on the integers."""
-    return released.astype(np.int64) if MECHANISMS[mechanism].integer else released
+    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
 
 
 def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
     """Return counts as a Series, of integers if the noise is on the integers."""
-    released, errors = series(result, index, name)
-    return whole_counts(released, call.request.mechanism), errors
+    values = whole_counts(result.answer.values, call.request.mechanism)
+    return pd.Series(values, index=index, name=name), result.errors
 
 
 # ---------------------------------------------------------------- dates

@@ -414,8 +414,8 @@ def crosstab(
         else:
             shaped = shape(table)
             errors = shaped.errors
-        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-        return frame if way else whole_counts(frame, call.request.mechanism), errors
+        values = shaped.answer.values if way else whole_counts(shaped.answer.values, call.request.mechanism)
+        return pd.DataFrame(values, index=names[0], columns=names[1]), errors
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
     sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
