@@ -209,7 +209,7 @@ def _fieller(
     t, h, n, g = total / sums, of_total / sums, count / rows, of_count / rows
     unit, spare, middle = sums / rows, (n - g) * (n + g), t * n
     large = middle + np.copysign(np.sqrt(np.maximum(h * h * spare + (g * t) ** 2, 0.0)), middle)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         first, second, start = unit * ((t - h) * (t + h) / large), unit * (large / spare), total / count
     positive, empty = large > 0, count <= 0
     roots = np.where(positive, first, second), np.where(positive, second, first)
