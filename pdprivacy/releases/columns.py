@@ -170,8 +170,8 @@ def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
 def _index_of(labels: Sequence[Hashable], name: Hashable = None) -> pd.Index[Any]:
     """These labels as an index of that name."""
     if len(labels) <= FEW_LABELS and {str}.issuperset(map(type, labels)):
-        # a deep copy: what its holder writes into it reaches no other release; pandas copies names slowly
-        index = _index_of_texts(tuple(labels)).copy(name="", deep=True)
+        # a deep copy: what its holder writes into it reaches no other release
+        index = _index_of_texts(tuple(labels)).copy(name="", deep=True)  # a missing name takes pandas longer
         index.name = name
         return index
     return pd.Index(labels, name=name, tupleize_cols=False)

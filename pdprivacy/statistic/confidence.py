@@ -200,9 +200,10 @@ def of_ratio(
 def _fieller(
     total: Floats, count: Floats, of_total: float, of_count: float, low: Any, high: Any
 ) -> tuple[Floats, Floats]:
-    """The interval of the ratios r with |total - r count| <= hypot(of_total, r of_count), both positive.
+    """The interval of the ratios r with |total - r count| <= hypot(of_total, r of_count), without a search.
 
-    Its ends are those that `_hull` finds: roots of a quadratic, or the ends of the range.
+    ``of_total``, ``of_count``: positive. The ends are those that `_hull` finds: roots of a quadratic, or the
+    ends of the range.
     """
     # in units of the larger of each: the squares may be more than a double holds
     sums, rows = np.maximum(np.abs(total), of_total), np.maximum(np.abs(count), of_count)
