@@ -27,19 +27,9 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 __all__ = ["DOWN", "SLIP", "UP", "bisect", "decimal", "decimals", "decimals_of_product", "exp_up"]
-__all__ += [
-    "exponential",
-    "float_down",
-    "float_up",
-    "log_up",
-    "moved_down",
-    "moved_up",
-    "near",
-    "next_up",
-    "power_below",
-]
-__all__ += ["power_down", "power_up", "root_above", "root_down", "root_up", "rounded_down", "rounded_up"]
-__all__ += ["smallest"]
+__all__ += ["exponent_below", "exponential", "float_down", "float_up", "log_up", "moved_down", "moved_up"]
+__all__ += ["near", "next_up", "power_below", "power_down", "power_of_two", "power_up", "root_above"]
+__all__ += ["root_down", "root_up", "rounded_down", "rounded_up", "smallest"]
 
 T = TypeVar("T", float, Decimal)
 
@@ -224,8 +214,27 @@ def power_up(base: Fraction, exponent: Fraction) -> Fraction:
 
 def power_below(size: Fraction) -> Fraction:
     """Return the largest power of two that is at most ``size``."""
-    power = Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
-    return power if power <= size else power / 2
+    return power_of_two(exponent_below(size))
+
+
+def exponent_below(size: Fraction) -> int:
+    """Return the largest exponent of two whose power is at most ``size``.
+
+    >>> exponent_below(Fraction(5)), exponent_below(Fraction(1, 5))
+    (2, -3)
+    """
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    below = size.numerator << max(0, -exponent) >= size.denominator << max(0, exponent)
+    return exponent if below else exponent - 1
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """Return two to a whole exponent.
+
+    >>> power_of_two(3), power_of_two(-3)
+    (Fraction(8, 1), Fraction(1, 8))
+    """
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def exponential(x: Fraction, bits: int) -> int:

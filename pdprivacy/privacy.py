@@ -111,7 +111,7 @@ def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
     elif type(value) is int:
         number = Fraction(value)
     elif type(value) is float and math.isfinite(value):
-        number = Fraction(repr(value))
+        number = Fraction(Decimal(repr(value)))
     else:
         number = _converted(value, name)
     if number is not None and abs(number.numerator.bit_length() - number.denominator.bit_length()) < BITS:
@@ -252,7 +252,7 @@ def check_loss(item: object, what: str, hint: str | None = None) -> None:
 
 def loss(epsilon: Rational, delta: Rational = 0) -> Pure | Approx:
     """Return `Pure` where delta is zero, `Approx` otherwise."""
-    return Pure(epsilon) if rational(delta, "delta") == 0 else Approx(epsilon, delta)
+    return Approx(epsilon, delta) if rational(delta, "delta") else Pure(epsilon)
 
 
 @dataclass(frozen=True, slots=True)

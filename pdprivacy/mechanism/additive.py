@@ -174,7 +174,7 @@ class Additive:
         """The privacy loss of one sample."""
         return loss(self.epsilon, getattr(self, "delta", 0))
 
-    @property
+    @functools.cached_property
     def scale(self) -> float:
         """The scale of the noise before any bounding, in the unit of the values."""
         return float(self.steps * self.grid)
@@ -260,7 +260,8 @@ class Additive:
     @property
     def moved_steps(self) -> Fraction:
         """The distance of neighbours in grid steps, rounding included."""
-        return self.sensitivity / self.grid + (0 if self.exact else self._rounding_steps())
+        moved = self.sensitivity / self.grid
+        return moved if self.exact else moved + self._rounding_steps()
 
     def _rounding_steps(self) -> int:
         """Return by how many steps rounding to a default grid may move two neighbours further apart."""

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.checks import reals
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import power_below
+from pdprivacy.exact import exponent_below, power_below, power_of_two
 from pdprivacy.privacy import Rational, rational
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ EXACT = 2**53
 
 def release_grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fraction:
     """Return a power of two well below the scale: at most the unit, unless too many steps would be drawn."""
-    power = power_below(scale)
-    return max(min(unit, power / (1 << GRID_BITS)), power / (1 << bits))
+    exponent = exponent_below(scale)
+    return power_of_two(max(min(exponent_below(unit), exponent - GRID_BITS), exponent - bits))
 
 
 def moved_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
@@ -138,9 +138,9 @@ def in_steps(whole: Whole, unit: Fraction, grid: Fraction) -> list[int]:
     """Return whole numbers of ``unit`` in steps of the grid, rounded half up where it is coarser."""
     numbers: Sequence[int] = whole.tolist() if isinstance(whole, np.ndarray) else whole
     if grid > unit:
-        coarser = int(grid / unit)
+        coarser = grid // unit
         return [(number + coarser // 2) // coarser for number in numbers]
-    finer = int(unit / grid)
+    finer = unit // grid
     return [number * finer for number in numbers]
 
 

@@ -162,11 +162,18 @@ class Pool:
     def decays(self, numerator: int, denominator: int) -> bool:
         """True with probability exp(-numerator/denominator) (Algorithm 1)."""
         while numerator > denominator:
-            if not self.decays(1, 1):
+            if not self.decays_once():
                 return False
             numerator -= denominator
-        k = 1
-        while self.below(k * denominator) < numerator:
+        k, below = 1, self.below
+        while below(k * denominator) < numerator:
+            k += 1
+        return k % 2 == 1
+
+    def decays_once(self) -> bool:
+        """True with probability 1/e: as `decays` of 1 in 1, whose first trial is sure and takes no bits."""
+        k, below = 2, self.below
+        while below(k) == 0:
             k += 1
         return k % 2 == 1
 
@@ -177,7 +184,7 @@ class Pool:
             if not self.decays(u, t):
                 continue
             v = 0
-            while self.decays(1, 1):
+            while self.decays_once():
                 v += 1
             y = (u + t * v) // s
             if self.below(2) == 0:

@@ -22,10 +22,9 @@ from pdprivacy.errors import BoundingWarning, ParameterError, got, kind, warn
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
 from pdprivacy.release.spec import Call, Drawn, Price, Release
-from pdprivacy.release.tasks import NoisyNumbers
+from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
 from pdprivacy.request import MechanismName
 from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells, WeightedCells
 from pdprivacy.timeline import Timeline
@@ -259,15 +258,15 @@ SUMS = "The biases of bounded numbers add up in sums and shares; they depend on 
 """The note on a missing bias of a number that is made of several bounded ones."""
 
 
-def whole_counts(released: R, mechanism: MechanismName) -> R:
+def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
     """Return counts as integers if the noise is on the integers."""
-    return released.astype(np.int64) if MECHANISMS[mechanism].integer else released
+    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
 
 
 def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
     """Return counts as a Series, of integers if the noise is on the integers."""
-    released, errors = series(result, index, name)
-    return whole_counts(released, call.request.mechanism), errors
+    values = whole_counts(result.answer.values, call.request.mechanism)
+    return pd.Series(values, index=index, name=name), result.errors
 
 
 # ---------------------------------------------------------------- dates

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism import Bounds
+from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.bounds import bias_between, mse_between
-from pdprivacy.release.calibration import PartMechanism
 from pdprivacy.release.spec import Price
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, Noisy
@@ -196,7 +196,7 @@ def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
     return plain.tolist()
 
 
-def _own_half(mechanisms: Sequence[PartMechanism], level: float) -> Any:
+def _own_half(mechanisms: Sequence[Additive], level: float) -> Any:
     """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
     halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
     return np.array(halves) if len(halves) > 1 else halves[0]
@@ -218,7 +218,7 @@ def _own(
 
 
 def _bounded(
-    mechanism: PartMechanism, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
+    mechanism: Additive, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
 ) -> tuple[Any, Any, float, float]:
     """Return bias and root mean squared error for these statistics, and the largest within the bounds."""
     if ends == (-math.inf, math.inf):

@@ -1,4 +1,7 @@
-"""The kinds of releases: noisy numbers, rounds of them, selections, and walks of selections."""
+"""The kinds of releases: noisy numbers, rounds of them, selections, and walks of selections.
+
+Each makes its price of declared facts alone, and draws its noise once it has the exact numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +13,89 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.accounting import Event, Events
+from pdprivacy.accounting import Event, Events, GaussianNoise
 from pdprivacy.errors import ParameterError, TableTooLargeError
-from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
+from pdprivacy.mechanism import MECHANISMS, ExponentialMechanism, PermuteAndFlip
+from pdprivacy.mechanism.additive import Additive, add, add_within
 from pdprivacy.mechanism.exponential import SELECTIONS, Choosing
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure
-from pdprivacy.release.calibration import (
-    PartMechanism,
-    add_noise,
-    add_noise_within,
-    calibrate,
-    events,
-    total_cost,
-)
 from pdprivacy.release.spec import MAX_CELLS, Price, Task
-from pdprivacy.request import Request
-from pdprivacy.statistic import Clusters, Labels, Medians, Noisy, Quantile, Ranks, Read, Statistic, Whole
+from pdprivacy.request import Bounding, Request
+from pdprivacy.statistic import (
+    Clusters,
+    Labels,
+    Medians,
+    Noisy,
+    Part,
+    Quantile,
+    Ranks,
+    Read,
+    Statistic,
+    Whole,
+)
 
-__all__ = ["Choice", "ChoiceMechanism", "NoisyNumbers", "Rounds", "Selections", "Swaps", "noiseless"]
+__all__ = ["Choice", "ChoiceMechanism", "NoisyNumbers", "Rounds", "Selections", "Swaps", "calibrate"]
+__all__ += ["events", "noiseless", "released_by", "sensitivity_of"]
 
 Choice: TypeAlias = Labels | Quantile
-ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | PartMechanism
+ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | Additive
 Selected: TypeAlias = list[tuple[int, ...]]
 
 HARDLY = 100 * math.log(2)
 """Candidates with a total probability below exp(-HARDLY) are computed only if one is drawn."""
+
+
+def calibrate(parts: Sequence[Part], request: Request) -> tuple[Additive, ...]:
+    """Return the mechanism of each part, from declared facts alone.
+
+    For weights w that sum to one, parts that cost (w epsilon, w delta) each cost (epsilon, delta)
+    in all. Gaussian noise shares the l2 norm instead, truncated or not: deviation ``multiplier * l2 /
+    sqrt(w)`` per part.
+
+    Raises ParameterError where the mechanism or its bounds do not fit the statistic.
+    """
+    mechanism = MECHANISMS[request.mechanism]
+    return tuple(mechanism.calibrate(part, request) for part in parts)
+
+
+def events(
+    parts: Sequence[Part], mechanisms: Sequence[Additive], request: Request
+) -> tuple[tuple[Event, int], ...]:
+    """Return the events that an accounting composes: the loss of each release, and Gaussian noise.
+
+    Parts of weights w have deviations of ``multiplier / sqrt(w)`` sensitivities each, so that together
+    they are Gaussian noise of that multiplier. Truncated noise is another law.
+    """
+    release_loss = _published_loss(mechanisms) if request.calibration == "published" else request.each
+    multipliers = [mechanism.multiplier for mechanism in mechanisms if mechanism.multiplier is not None]
+    if not multipliers or request.bounding == "truncated":
+        return ((Event(release_loss), request.releases),)
+    # on the integers a deviation may be below 1: rho holds for it as well, and 1 is too coarse for all else
+    steps = max(min(math.floor(mechanism.steps) for mechanism in mechanisms), 1)
+    gaussian = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
+    return ((Event(release_loss, gaussian), request.releases),)
+
+
+def _published_loss(mechanisms: Sequence[Additive]) -> Pure:
+    """Return the loss of one release with the published calibration, which is more than the requested one."""
+    return Pure(sum(mechanism.loss.epsilon for mechanism in mechanisms))
+
+
+def released_by(mechanism: Additive, part: Part, bounding: Bounding | None) -> Additive:
+    """Return the mechanism with all bounds of the released numbers of the part.
+
+    `calibrate` passes bounds to a mechanism only where its scale depends on them.
+    """
+    lower, upper = part.bounds
+    return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.moves)
+
+
+def sensitivity_of(part: Part, mechanism: Additive) -> float:
+    """Return the sensitivity of a part in the norm of its mechanism, in the unit of the statistic."""
+    sensitivity = math.sqrt(part.l2_squared) if mechanism.norm == "l2" else float(part.l1)
+    return sensitivity * float(part.unit)
 
 
 def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Source) -> tuple[Noisy, ...]:
@@ -48,9 +107,9 @@ def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Sourc
     for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
         limits = None if request.bounding is None else part.within(noisy)
         if request.bounding == "truncated" and limits is not None:
-            values = add_noise_within(whole, part, mechanism, limits, source)
+            values = add_within(whole, part.unit, mechanism, limits, source)
         else:
-            values = add_noise(whole, part, mechanism, source)
+            values = add(whole, part.unit, mechanism, source)
         if limits is not None:
             values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))
         noisy.append(Noisy.of(values, mechanism, request.bounding))
@@ -98,7 +157,9 @@ class NoisyNumbers(Task):
                 "fewer releases, or fewer columns at once.",
             )
         mechanisms = calibrate(parts, request)
-        spent = total_cost(mechanisms, request)
+        spent = request.cost
+        if request.calibration == "published":
+            spent = _published_loss(mechanisms).times(request.releases)
         return Price(spent, request.mechanism, events(parts, mechanisms, request), mechanisms, parts)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
@@ -228,7 +289,7 @@ def _best(
     size = choice.candidates
     if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
         # any selection from a noisy histogram is post-processing, in any order of equal numbers
-        noisy = add_noise(counts, choice.counts, mechanism, source)[:size]
+        noisy = add(counts, choice.counts.unit, mechanism, source)[:size]
         return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
     remaining = np.arange(size)
     scores = counts[:size]

@@ -51,12 +51,14 @@ def columns_of(
         raise ParameterError(f"{method!r} needs at least one column.")
     if isinstance(columns, pd.Index) and not all(name in domain for name in names):
         raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
-    if not all(map(has_hash, names)):
+    try:
+        different = set(names)
+    except TypeError:  # no label
         raise ParameterError(
             f"{method!r} takes a column label or a list of labels.",
             EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
-        )
-    if len(set(names)) < len(names):
+        ) from None
+    if len(different) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
     return tuple([domain[name] for name in names])
 
@@ -169,7 +171,9 @@ def _index_of(labels: Sequence[Hashable], name: Hashable = None) -> pd.Index[Any
     """These labels as an index of that name."""
     if len(labels) <= FEW_LABELS and {str}.issuperset(map(type, labels)):
         # a deep copy: what its holder writes into it reaches no other release
-        return _index_of_texts(tuple(labels)).copy(name=name, deep=True)
+        index = _index_of_texts(tuple(labels)).copy(name="", deep=True)  # a missing name takes pandas longer
+        index.name = name
+        return index
     return pd.Index(labels, name=name, tupleize_cols=False)
 
 

@@ -17,11 +17,10 @@ from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNo
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import sensitivity_of
 from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
 from pdprivacy.release.result import LEVEL
 from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
-from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
+from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
 from pdprivacy.releases.columns import Labels as Names
 from pdprivacy.releases.columns import Split, cell_index, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request

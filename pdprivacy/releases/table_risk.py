@@ -23,7 +23,7 @@ from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import calibrate, released_by
+from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.risk.compositions import readings

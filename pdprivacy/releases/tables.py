@@ -18,12 +18,13 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
+from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.calibration import PartMechanism, calibrate, released_by
 from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Price, Release, noised
+from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.releases.columns import (
     Labels,
     Split,
@@ -413,8 +414,8 @@ def crosstab(
         else:
             shaped = shape(table)
             errors = shaped.errors
-        frame = pd.DataFrame(shaped.answer.values, index=names[0], columns=names[1])
-        return frame if way else whole_counts(frame, call.request.mechanism), errors
+        values = shaped.answer.values if way else whole_counts(shaped.answer.values, call.request.mechanism)
+        return pd.DataFrame(values, index=names[0], columns=names[1]), errors
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
     sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
@@ -464,7 +465,7 @@ def released_risk(
     return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))
 
 
-def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[PartMechanism]:
+def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[Additive]:
     """Return the noise of the counts at the total loss so far; empty where the release is the only one.
 
     A mechanism without delta takes the spent epsilon alone. The risk of the release itself stands where

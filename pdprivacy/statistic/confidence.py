@@ -181,11 +181,12 @@ def of_ratio(
 
     ``rounding``: the most that ``sum - ratio * count`` is off without noise.
     """
-    total, count = np.broadcast_arrays(np.asarray(total, np.float64), np.asarray(count, np.float64))
+    total, count = np.asarray(total, np.float64), np.asarray(count, np.float64)
     of_total, of_count = deviations
     if tail.bounding is None and tail.law.coarseness == 0 and not rounding:
         times = _factor(tail.law.order, level)
         return _fieller(total, count, times * of_total, times * of_count, low, high)
+    total, count = np.broadcast_arrays(total, count)
 
     def excess(ratio: Floats) -> Any:
         parts = np.stack([np.full(ratio.shape, of_total), ratio * of_count], axis=-1)
@@ -201,23 +202,24 @@ def _fieller(
 ) -> tuple[Floats, Floats]:
     """The interval of the ratios r with |total - r count| <= hypot(of_total, r of_count), without a search.
 
-    Its ends are those that `_hull` finds: roots of a quadratic, or the ends of the range.
+    ``of_total``, ``of_count``: positive. The ends are those that `_hull` finds: roots of a quadratic, or the
+    ends of the range.
     """
     # in units of the larger of each: the squares may be more than a double holds
     sums, rows = np.maximum(np.abs(total), of_total), np.maximum(np.abs(count), of_count)
-    sums, rows = np.where(sums > 0, sums, 1.0), np.where(rows > 0, rows, 1.0)
     t, h, n, g = total / sums, of_total / sums, count / rows, of_count / rows
-    unit, spare = sums / rows, (n - g) * (n + g)
-    large = t * n + np.copysign(np.sqrt(np.maximum(h**2 * spare + (g * t) ** 2, 0.0)), t * n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = unit * ((t - h) * (t + h) / large), unit * (large / spare)
-    right = np.where(large > 0, second, first), np.where(large > 0, first, second)
-    start = np.clip(total / np.where(count > 0, count, 1.0), low, high)
+    unit, spare, middle = sums / rows, (n - g) * (n + g), t * n
+    large = middle + np.copysign(np.sqrt(np.maximum(h * h * spare + (g * t) ** 2, 0.0)), middle)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        first, second, start = unit * ((t - h) * (t + h) / large), unit * (large / spare), total / count
+    positive, empty = large > 0, count <= 0
+    roots = np.where(positive, first, second), np.where(positive, second, first)
+    start = np.minimum(np.maximum(start, low), high)
     ends = []
-    for end, root in ((low, right[1]), (high, right[0])):
+    for end, root, inner, outer in ((low, roots[0], low, start), (high, roots[1], start, high)):
+        found = np.minimum(np.maximum(root, inner), outer)
         within = np.abs(total - end * count) <= np.hypot(of_total, end * of_count)
-        found = np.clip(root, np.minimum(start, end), np.maximum(start, end))
-        ends.append(np.where(within | (count <= 0) | np.isnan(found), end, found))
+        ends.append(np.where(within | empty | np.isnan(found), end, found))
     return ends[0], ends[1]
 
 

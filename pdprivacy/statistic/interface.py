@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -117,8 +118,8 @@ class Quantity:
         zero = 1.5 * 2.0**52 * grid
         rides = abs(center) < 2.0**50 * grid
         before, shift = (0.0, zero - center) if rides else (center, zero)
-        shifted = [zero, (lower - before) + shift, (upper - before) + shift]
-        anchor, low, high = np.array(shifted).view(np.int64).tolist()
+        shifted = zero, (lower - before) + shift, (upper - before) + shift
+        anchor, low, high = struct.unpack("3q", struct.pack("3d", *shifted))
         for name, field in (
             ("column", column),
             ("lower", float(lower)),
@@ -597,7 +598,7 @@ def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool 
 
     ``pooled``: one sum over all groups that the part counts.
     """
-    least, most = float(low * unit), float(high * unit)
+    least, most = low * float(unit), high * float(unit)
 
     def limits(noisy: Sequence[Noisy]) -> tuple[Any, Any]:
         rows = np.maximum(noisy[place].values, 0.0)

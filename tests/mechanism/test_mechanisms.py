@@ -24,7 +24,9 @@ from scipy import integrate, stats
 from pdprivacy import Approx, Pure, noise
 from pdprivacy.accounting import zcdp_epsilon
 from pdprivacy.errors import ParameterError
+from pdprivacy.exact import power_below
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
+from pdprivacy.mechanism.grid import GRID_BITS, release_grid
 from tests.support.cases import each
 from tests.support.neighbours import discrete_delta as vector_delta
 from tests.support.statistics import Distribution, accepts_only, discrete
@@ -235,6 +237,17 @@ def test_what_is_drawn_is_the_integer_law_of_the_stated_parameter(mechanism, law
 def fine(scale: Fraction) -> Fraction:
     """A grid for noise of this scale, of which quarters are multiples."""
     return Fraction(1, 2 ** max(2, 21 - math.floor(math.log2(scale))))
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 10**30), max_value=10**30), st.integers(-80, 80), st.integers(21, 60)
+)
+def test_the_grid_of_a_release_is_a_power_of_two_between_the_coarsest_and_the_finest(scale, unit, bits):
+    power, step = power_below(scale), Fraction(2) ** unit
+    assert power <= scale < 2 * power
+    assert power_below(power) == power
+    assert power_below(scale + power) == 2 * power
+    assert release_grid(step, scale, bits) == max(min(step, power / 2**GRID_BITS), power / 2**bits)
 
 
 @pytest.mark.full(keep=40)

@@ -36,7 +36,7 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.mechanism import Laplace
-from pdprivacy.release.calibration import calibrate
+from pdprivacy.release.tasks import calibrate
 from pdprivacy.request import Request
 from pdprivacy.statistic import CellCounts, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
 from tests.support import gate

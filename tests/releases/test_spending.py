@@ -25,7 +25,7 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.release.calibration import calibrate, events
+from pdprivacy.release.tasks import calibrate, events
 from pdprivacy.releases import split
 from pdprivacy.request import Request
 from pdprivacy.statistic import Part

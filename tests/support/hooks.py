@@ -51,13 +51,14 @@ class Listener(Protocol):
 @contextmanager
 def attached(listener: Listener) -> Iterator[None]:
     """Tell the listener of all charges and random numbers until the block ends."""
-    state: dict[str, Any] = {"part": None, "runs": None, "first": False}
+    state: dict[str, Any] = {"parts": {}, "part": None, "runs": None, "first": False}
     with ExitStack() as stack:
 
         def replace(owner: Any, name: str, make: Any) -> None:
             stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
 
-        for name in ("add_noise", "add_noise_within"):
+        replace(tasks, "calibrate", lambda own: _calibrating(own, state))
+        for name in ("add", "add_within"):
             replace(tasks, name, lambda own: _adding(own, state))
         for name, law in LAWS.items():
             replace(noise, name, lambda own, law=law: _drawing(own, law, state, listener))
@@ -112,13 +113,27 @@ def attached(listener: Listener) -> Iterator[None]:
 # ---------------------------------------------------------------- integers that meet noise
 
 
+def _calibrating(own: Any, state: dict[str, Any]) -> Any:
+    """The part of each mechanism, known from its calibration on."""
+
+    def calibrate(parts: Any, request: Any) -> Any:
+        mechanisms = own(parts, request)
+        # with the mechanism itself, so that no other one has its id
+        state["parts"] |= {id(one): (part, one) for part, one in zip(parts, mechanisms, strict=True)}
+        return mechanisms
+
+    return calibrate
+
+
 def _adding(own: Any, state: dict[str, Any]) -> Any:
     """A part, its mechanism and its exact integers, known while its noise is drawn."""
 
-    def add(whole: Any, part: Any, mechanism: Any, *rest: Any) -> Any:
+    def add(whole: Any, unit: Any, mechanism: Any, *rest: Any) -> Any:
+        part, _ = state["parts"][id(mechanism)]
+        assert unit == part.unit
         state["part"] = (whole, part, mechanism, rest[0] if len(rest) == 2 else None)
         try:
-            return own(whole, part, mechanism, *rest)
+            return own(whole, unit, mechanism, *rest)
         finally:
             state["part"] = None
 

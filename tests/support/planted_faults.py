@@ -236,7 +236,7 @@ FAULTS = (
         "release/tasks.py",
         (
             '        if request.bounding == "truncated" and limits is not None:\n'
-            "            values = add_noise_within(whole, part, mechanism, limits, source)\n"
+            "            values = add_within(whole, part.unit, mechanism, limits, source)\n"
             "        else:"
         ),
         ("        if False:\n            pass\n        else:"),
@@ -253,7 +253,7 @@ FAULTS = (
     ),
     PlantedFault(
         "Gaussian events with too large a multiplier",
-        "release/calibration.py",
+        "release/tasks.py",
         "GaussianNoise(min(multipliers), ",
         "GaussianNoise(2 * min(multipliers), ",
         ("tests/test_oracle.py::test_each_verb_charges_and_reads_what_the_oracle_says",),
@@ -608,11 +608,11 @@ FAULTS = (
         "noisy numbers not clamped to their bounds",
         "release/tasks.py",
         (
-            "            values = add_noise(whole, part, mechanism, source)\n"
+            "            values = add(whole, part.unit, mechanism, source)\n"
             "        if limits is not None:\n"
             "            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in limits))"
         ),
-        "            values = add_noise(whole, part, mechanism, source)",
+        "            values = add(whole, part.unit, mechanism, source)",
         (
             "tests/releases/test_bounding.py::test_released_numbers_lie_within_the_bounds_that_the_metadata_states",
         ),
@@ -838,7 +838,7 @@ FAULTS = (
     PlantedFault(
         "Laplace noise without the steps of rounding",
         "mechanism/additive.py",
-        " + (0 if self.exact else self._rounding_steps())",
+        " + self._rounding_steps()",
         "",
         (
             "tests/mechanism/test_mechanisms.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
